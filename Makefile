@@ -1,0 +1,141 @@
+# Run `make` for the list of what there is to run.
+#
+# It needs Python 3.11 or later and make, nothing more: a target that needs a virtual
+# environment sets it up by itself, and anew whenever its lock file in requirements/ changes.
+#
+#   PYTHON=...  the interpreter that the virtual environments are made with
+#   ARGS=...    what is passed on to the command that a target runs
+#   JOBS=...    how many processes `make test` spreads the tests over (0: in one, the usual way)
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+ARGS ?=
+JOBS ?= $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] && echo 2 || echo 0)
+PYTHON ?=
+
+UV := uv==0.13.7
+
+DEV := .venv/.installed
+RUN := .venv-run/.installed
+
+PYTEST := .venv/bin/python -m pytest -q
+
+# The parts of the tests that have a target of their own; `make unit` is all the others.
+PARTS := contracts docs faults scenarios
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# $(call venv,DIRECTORY): make an empty virtual environment with $(PYTHON), or else with the first
+# interpreter on the path that is recent enough and able to make one.
+define venv
+	@set -eu; found=; why=; \
+	for python in $(if $(PYTHON),"$(PYTHON)",python3.14 python3.13 python3.12 python3.11 python3 python); do \
+		version=$$("$$python" -c 'import platform; print(platform.python_version())' 2>/dev/null) || continue; \
+		if ! "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
+			why="$$why  $$python is Python $$version, which is too old\n"; \
+		elif ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
+			why="$$why  $$python (Python $$version) lacks its venv and ensurepip modules; Debian has them in python3-venv\n"; \
+		else \
+			found=$$python; break; \
+		fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "frontdesk needs Python 3.11 or later, with its venv module, and found none:" >&2; \
+		printf "$${why:-  $(or $(PYTHON),python3.14 to python3.11; python3; python): no such command\n}" >&2; \
+		echo "Install one, or name one: make $(or $(firstword $(MAKECMDGOALS)),help) PYTHON=/path/to/python" >&2; \
+		exit 1; \
+	fi; \
+	echo "Setting up $(1) with Python $$version; this takes a moment, and once only"; \
+	"$$found" -m venv --clear $(1)
+endef
+
+# $(call installed,DIRECTORY): put the package itself, as it stands in src, into the virtual environment.
+define installed
+	@$(1)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@report=$$($(1)/bin/python -m pip check) || { \
+		echo "$$report"; echo "pyproject.toml and requirements/ differ: run make lock"; exit 1; } >&2
+	@touch $(1)/.installed
+endef
+
+.venv/.locked: requirements/dev.txt
+	$(call venv,.venv)
+	@.venv/bin/python -m pip install -qq --require-hashes --requirement requirements/dev.txt
+	@touch $@
+
+.venv-run/.locked: requirements/run.txt
+	$(call venv,.venv-run)
+	@.venv-run/bin/python -m pip install -qq --require-hashes --requirement requirements/run.txt
+	@touch $@
+
+.venv/.installed: .venv/.locked pyproject.toml
+	$(call installed,.venv)
+
+.venv-run/.installed: .venv-run/.locked pyproject.toml
+	$(call installed,.venv-run)
+
+.venv-lock/.installed: Makefile
+	$(call venv,.venv-lock)
+	@.venv-lock/bin/python -m pip install -qq $(UV)
+	@touch $@
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
+	@.venv-run/bin/frontdesk demo $(ARGS)
+
+.PHONY: test
+test: lint types ## Run every check: lint, types and all the tests
+	@$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
+
+.PHONY: lint
+lint: $(DEV) ## Check the format, the lint rules and the import contracts
+	@.venv/bin/ruff format --check --quiet .
+	@.venv/bin/ruff check --quiet .
+	@report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; } >&2
+	@echo "The format, the lint rules and the import contracts hold"
+
+.PHONY: types
+types: $(DEV) ## Check the types
+	@.venv/bin/pyright
+
+.PHONY: unit
+unit: $(DEV) ## Run the tests that belong to no other part
+	@$(PYTEST) tests $(PARTS:%=--ignore=tests/%) $(ARGS)
+
+.PHONY: $(PARTS)
+contracts: ## Run the tests of the contracts that every implementation keeps
+docs: ## Run the tests of what the documentation says
+faults: ## Run the tests of what happens when something breaks
+scenarios: ## Run the tests of whole conversations from end to end
+$(PARTS): $(DEV)
+	@$(PYTEST) tests/$@ $(ARGS)
+
+.PHONY: bench
+bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
+	@.venv/bin/python -m bench $(ARGS)
+
+.PHONY: format
+format: $(DEV) ## Format the code and fix what lint can fix
+	@.venv/bin/ruff check --quiet --fix-only .
+	@.venv/bin/ruff format .
+
+.PHONY: lock
+lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
+	@set -eu; for name in run dev; do \
+		echo "Locking requirements/$$name.txt"; \
+		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
+			pyproject.toml requirements/$$name.in --output-file requirements/$$name.txt; \
+	done
+
+.PHONY: clean
+clean: ## Remove the virtual environments, the caches and what was built
+	@rm -rf .venv .venv-run .venv-lock build dist
+	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
+	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,103 @@
+"""`python -m bench`: each subject beside a bare app that sends the same bytes, and a table of both."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench.arena import Arena, learn_sample
+from bench.figures import Row
+from bench.machine import Cores, allow_many_files, choose_cores, facts, pin, run_loop
+from bench.measures import MEASURES
+from bench.plan import FULL, QUICK, Plan
+from bench.report import facts_text, rows_as_json, table_text, verdicts_text
+from bench.subjects import find_subject
+from bench.targets import Verdict, judge
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke run of under a minute; its figures are rough")
+    parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {','.join(MEASURES)}")
+    parser.add_argument("--subjects", default="frontdesk", help="files of bench/subjects; 'bare' alone has no ratios")
+    parser.add_argument("--loop", help="auto, uvloop or asyncio, for all servers")
+    parser.add_argument("--json", type=Path, help="write everything, round by round, to this file")
+    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
+    args = parser.parse_args()
+    args.only = args.only.split(",")
+    if unknown := set(args.only) - set(MEASURES):
+        parser.error(f"unknown measure: {', '.join(sorted(unknown))}")
+    return args
+
+
+async def run_subject(name: str, plan: Plan, cores: Cores, args: argparse.Namespace) -> tuple[list[Row], list[Verdict]]:
+    """One table: the subject, and the bare app with its bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        arena = await prepare(name, plan, cores, args.loop, Path(folder) / "sample.json")
+        rows: list[Row] = []
+        try:
+            for key in args.only:
+                print(f"  {key} ...", file=sys.stderr)
+                rows += await MEASURES[key](arena)
+        finally:
+            arena.stop()
+    labels = [contestant.label for contestant in arena.contestants]
+    verdicts = [] if name == "bare" else list(judge(rows, labels[-1], quick=args.quick))
+    print(f"\n{table_text(rows, labels)}\n\n{verdicts_text(verdicts)}")
+    return rows, verdicts
+
+
+async def prepare(name: str, plan: Plan, cores: Cores, loop: str | None, sample_file: Path) -> Arena:
+    arena = Arena(plan, cores)
+    bare, subject = find_subject("bare"), find_subject(name)
+    bare.loop = subject.loop = loop or subject.loop
+    if name == "bare":
+        arena.join(bare)
+        return arena
+    arena.join(bare, sample=sample_file)
+    host = arena.join(subject)
+    try:
+        sample = await learn_sample(host)
+    except BaseException:
+        arena.stop()
+        raise
+    sample.save(sample_file)
+    print(f"  {name} sends {len(sample.answer)} bytes of JSON, {len(sample.events)} events a stream", file=sys.stderr)
+    return arena
+
+
+async def run(args: argparse.Namespace) -> bool:
+    cores = choose_cores()
+    machine = facts(cores)
+    print(facts_text(machine))
+    pin(cores.generator)
+    allow_many_files()
+    # The generator's own collections would show up as the server's slow moments.
+    gc.disable()
+    results: dict[str, Any] = {"facts": machine, "quick": args.quick, "subjects": {}}
+    all_met = True
+    for name in args.subjects.split(","):
+        rows, verdicts = await run_subject(name, QUICK if args.quick else FULL, cores, args)
+        all_met = all_met and all(verdict.met for verdict in verdicts)
+        results["subjects"][name] = {
+            "rows": list(rows_as_json(rows)),
+            "verdicts": [{"met": verdict.met, "text": verdict.text} for verdict in verdicts],
+        }
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=2) + "\n")
+    return all_met
+
+
+def main() -> int:
+    args = parse_arguments()
+    all_met = run_loop(run(args))
+    return 1 if args.strict and not all_met else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

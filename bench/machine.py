@@ -1,0 +1,75 @@
+"""The machine: which core is whose, and the facts that a figure means nothing without."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import resource
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "agent-framework-core")
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """The server's core and the generator's; None where they can't be chosen or there is only one."""
+
+    server: int | None
+    generator: int | None
+
+
+def choose_cores() -> Cores:
+    if not hasattr(os, "sched_getaffinity"):
+        return Cores(None, None)
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        return Cores(None, None)
+    return Cores(server=allowed[0], generator=allowed[-1])
+
+
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
+    """On uvloop, where there is one: the generator must not be the slower side."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+def pin(core: int | None) -> None:
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+
+def allow_many_files(wanted: int = 8192) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def package_versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def facts(cores: Cores) -> dict[str, str]:
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": str(os.cpu_count()),
+        "pinned": "no" if cores.server is None else f"server to {cores.server}, generator to {cores.generator}",
+        "load before": f"{os.getloadavg()[0]:.2f}",
+        "python": platform.python_version(),
+        **package_versions(),
+    }

@@ -1,0 +1,45 @@
+"""How much of everything one run does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STREAM_DELTAS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    round_seconds: float
+    warm_seconds: float
+    first_event_streams: int
+    memory_requests: int
+    idle_streams: int
+    imports: int
+    starts: int
+    conversations: int
+
+
+FULL = Plan(
+    rounds=7,
+    round_seconds=1.2,
+    warm_seconds=0.5,
+    first_event_streams=300,
+    memory_requests=20_000,
+    idle_streams=1_000,
+    imports=7,
+    starts=5,
+    conversations=25,
+)
+
+QUICK = Plan(
+    rounds=3,
+    round_seconds=0.4,
+    warm_seconds=0.2,
+    first_event_streams=100,
+    memory_requests=3_000,
+    idle_streams=200,
+    imports=3,
+    starts=2,
+    conversations=3,
+)

@@ -1,0 +1,45 @@
+"""The server's process: `python -m bench.server SUBJECT`. Prints its port, then serves until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from pathlib import Path
+
+import uvicorn
+
+from bench.http_client import LOCALHOST
+from bench.sample import Sample
+from bench.subjects import find_subject
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("subject")
+    parser.add_argument("--loop", default="auto")
+    parser.add_argument("--sample", type=Path)
+    args = parser.parse_args()
+    sample = Sample.load(args.sample) if args.sample else None
+    app = find_subject(args.subject).build_app(sample)
+    config = uvicorn.Config(
+        app,
+        loop=args.loop,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=2,
+    )
+    # asyncio turns Nagle's delay off only for a socket that says it is TCP.
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
+    listener.bind((LOCALHOST, 0))
+    print(listener.getsockname()[1], flush=True)
+    # Nobody reads the pipe any more; whatever the subject prints must not fill it.
+    os.dup2(2, 1)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What a subject must say about itself.
+
+`build_app` runs in the server's process and is the only place that may import what is measured;
+the rest runs in the generator's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+from bench.sample import Sample
+
+Case = Literal["json", "stream", "fresh", "paced", "idle"]
+"""json: one answer. stream: ready-made deltas without a pause. fresh: the agent builds and collects each delta.
+paced: each delta waits for a turn of the event loop. idle: one delta, and then nothing for ever."""
+
+
+class Subject(ABC):
+    name: str
+    python: str = ""
+    """Another interpreter for the server, for a peer that lives in an environment of its own."""
+    loop: str = "auto"
+    """uvicorn's --loop."""
+    health_path: str = "/healthz"
+    event_mark: bytes = b"\n\n"
+    """What is counted as the end of an event."""
+    import_package: str = ""
+    """The statement that the import target is about."""
+    import_app: str = ""
+    """What an app imports to be built: an `import_package` that is lazy says little."""
+
+    @abstractmethod
+    def build_app(self, sample: Sample | None) -> Any:
+        """The ASGI app. The sample is what the subject beside it sends; only the bare app needs it."""
+
+    @abstractmethod
+    def request(self, case: Case) -> tuple[str, bytes]:
+        """Path and JSON body."""
+
+    @abstractmethod
+    def turn_request(self, text: str, session_id: str | None) -> tuple[str, bytes]:
+        """Path and JSON body of one turn; the first one of a conversation has no session id yet."""
+
+    @abstractmethod
+    def session_id_in(self, body: bytes) -> str | None:
+        """The session id to send with the next turn."""

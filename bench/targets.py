@@ -1,0 +1,46 @@
+"""What we promised ourselves, as questions to the rows of one contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.figures import Row
+
+JSON_RATIO = 0.45
+STREAM_RATIO = 0.40
+MEMORY_GROWTH_MIB = 3.0
+MEMORY_GROWTH_PART = 0.03
+TURN_GROWTH = 1.3
+IMPORT_SECONDS = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    met: bool
+    text: str
+
+
+def judge(rows: list[Row], label: str, *, quick: bool) -> Iterator[Verdict]:
+    """Only what was measured is judged; and a store that is still filling up to its bound says nothing about a leak."""
+    by_key = {row.key: row for row in rows if label in row.figures}
+    for key, least in (("json64", JSON_RATIO), ("stream32", STREAM_RATIO)):
+        if row := by_key.get(key):
+            ratio = row.ratio(label)
+            yield Verdict(ratio >= least, f"{row.name}: {ratio:.2f} of bare, at least {least:.2f} wanted")
+    if "memory-2" in by_key and not quick:
+        yield judge_memory(by_key, label)
+    if "turn200" in by_key:
+        growth = by_key["turn200"].figures[label].middle / by_key["turn10"].figures[label].middle
+        yield Verdict(growth <= TURN_GROWTH, f"turn 200: {growth:.2f} x turn 10, at most {TURN_GROWTH} wanted")
+    if row := by_key.get("import_package"):
+        seconds = row.figures[label].middle
+        yield Verdict(seconds < IMPORT_SECONDS, f"{row.name}: {seconds:.2f} s, under {IMPORT_SECONDS} wanted")
+
+
+def judge_memory(by_key: dict[str, Row], label: str) -> Verdict:
+    before, after = (by_key[key].figures[label].middle for key in ("memory-1", "memory-2"))
+    growth = after - before
+    met = growth < MEMORY_GROWTH_MIB or growth < before * MEMORY_GROWTH_PART
+    limits = f"under {MEMORY_GROWTH_MIB:.0f} MiB or {MEMORY_GROWTH_PART:.0%} wanted"
+    return Verdict(met, f"{by_key['memory-2'].name}: {growth:+.1f} MiB since half of them, {limits}")

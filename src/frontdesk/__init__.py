@@ -1,0 +1,273 @@
+"""The front door: every public name, loaded when it is first asked for."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frontdesk.abc.allowlist import (
+        Allowed as Allowed,
+    )
+    from frontdesk.abc.allowlist import (
+        AllowlistDecision as AllowlistDecision,
+    )
+    from frontdesk.abc.allowlist import (
+        AuthorizationContext as AuthorizationContext,
+    )
+    from frontdesk.abc.allowlist import (
+        Denied as Denied,
+    )
+    from frontdesk.abc.allowlist import (
+        IdentityAllowlist as IdentityAllowlist,
+    )
+    from frontdesk.abc.allowlist import (
+        IdentityResolver as IdentityResolver,
+    )
+    from frontdesk.abc.allowlist import (
+        LinkRequired as LinkRequired,
+    )
+    from frontdesk.abc.approvals import ApprovalStorage as ApprovalStorage
+    from frontdesk.abc.auth import HttpAuth as HttpAuth
+    from frontdesk.abc.auth import Principal as Principal
+    from frontdesk.abc.channel import (
+        Channel as Channel,
+    )
+    from frontdesk.abc.channel import (
+        ChannelCommand as ChannelCommand,
+    )
+    from frontdesk.abc.channel import (
+        ChannelCommandContext as ChannelCommandContext,
+    )
+    from frontdesk.abc.channel import (
+        ChannelContext as ChannelContext,
+    )
+    from frontdesk.abc.channel import (
+        ChannelContribution as ChannelContribution,
+    )
+    from frontdesk.abc.channel import (
+        ChannelPush as ChannelPush,
+    )
+    from frontdesk.abc.channel import (
+        ChannelPushCodec as ChannelPushCodec,
+    )
+    from frontdesk.abc.hooks import (
+        ChannelResponseContext as ChannelResponseContext,
+    )
+    from frontdesk.abc.hooks import (
+        ResponseHook as ResponseHook,
+    )
+    from frontdesk.abc.hooks import (
+        RunHook as RunHook,
+    )
+    from frontdesk.abc.hooks import (
+        StreamTransformHook as StreamTransformHook,
+    )
+    from frontdesk.abc.linker import IdentityLinker as IdentityLinker
+    from frontdesk.abc.linker import SupportsLinkStorePath as SupportsLinkStorePath
+    from frontdesk.abc.runner import (
+        DurableTaskRunner as DurableTaskRunner,
+    )
+    from frontdesk.abc.runner import (
+        RetryPolicy as RetryPolicy,
+    )
+    from frontdesk.abc.runner import (
+        TaskHandle as TaskHandle,
+    )
+    from frontdesk.abc.runner import (
+        TaskStatus as TaskStatus,
+    )
+    from frontdesk.abc.store import HostStateStore as HostStateStore
+    from frontdesk.abc.store import StateTransaction as StateTransaction
+    from frontdesk.abc.target import BindsRequestContext as BindsRequestContext
+    from frontdesk.abc.target import TargetInfo as TargetInfo
+    from frontdesk.access.allowlists import AllowAll as AllowAll
+    from frontdesk.data.approval import PendingApproval as PendingApproval
+    from frontdesk.data.codec import register as register
+    from frontdesk.data.conversation import Conversation as Conversation
+    from frontdesk.data.conversation import ConversationItem as ConversationItem
+    from frontdesk.data.delivery import Delivery as Delivery
+    from frontdesk.data.delivery import InboxItem as InboxItem
+    from frontdesk.data.identity import Caller as Caller
+    from frontdesk.data.identity import ChannelIdentity as ChannelIdentity
+    from frontdesk.data.isolation import IsolationKeys as IsolationKeys
+    from frontdesk.data.link import LinkChallenge as LinkChallenge
+    from frontdesk.data.request import (
+        ChannelRequest as ChannelRequest,
+    )
+    from frontdesk.data.request import (
+        ChannelSession as ChannelSession,
+    )
+    from frontdesk.data.request import (
+        ClientTool as ClientTool,
+    )
+    from frontdesk.data.response_target import ResponseTarget as ResponseTarget
+    from frontdesk.data.result import HostedRunResult as HostedRunResult
+    from frontdesk.data.result import HostedStreamResult as HostedStreamResult
+    from frontdesk.data.run import (
+        ContinuationToken as ContinuationToken,
+    )
+    from frontdesk.data.run import (
+        RunEvent as RunEvent,
+    )
+    from frontdesk.data.run import (
+        RunFailure as RunFailure,
+    )
+    from frontdesk.data.run import (
+        RunRecord as RunRecord,
+    )
+    from frontdesk.errors import (
+        ChannelConfigurationError as ChannelConfigurationError,
+    )
+    from frontdesk.errors import (
+        CodecError as CodecError,
+    )
+    from frontdesk.errors import (
+        FrontdeskError as FrontdeskError,
+    )
+    from frontdesk.errors import (
+        RequestError as RequestError,
+    )
+    from frontdesk.errors import (
+        StoreError as StoreError,
+    )
+    from frontdesk.host.host import AgentFrameworkHost as AgentFrameworkHost
+    from frontdesk.kit.auth import ApiKeyAuth as ApiKeyAuth
+    from frontdesk.stores.memory import InMemoryStateStore as InMemoryStateStore
+
+_HOME = {
+    "AgentFrameworkHost": "frontdesk.host.host",
+    "AllowAll": "frontdesk.access.allowlists",
+    "Allowed": "frontdesk.abc.allowlist",
+    "AllowlistDecision": "frontdesk.abc.allowlist",
+    "ApiKeyAuth": "frontdesk.kit.auth",
+    "ApprovalStorage": "frontdesk.abc.approvals",
+    "AuthorizationContext": "frontdesk.abc.allowlist",
+    "BindsRequestContext": "frontdesk.abc.target",
+    "Caller": "frontdesk.data.identity",
+    "Channel": "frontdesk.abc.channel",
+    "ChannelCommand": "frontdesk.abc.channel",
+    "ChannelCommandContext": "frontdesk.abc.channel",
+    "ChannelConfigurationError": "frontdesk.errors",
+    "ChannelContext": "frontdesk.abc.channel",
+    "ChannelContribution": "frontdesk.abc.channel",
+    "ChannelIdentity": "frontdesk.data.identity",
+    "ChannelPush": "frontdesk.abc.channel",
+    "ChannelPushCodec": "frontdesk.abc.channel",
+    "ChannelRequest": "frontdesk.data.request",
+    "ChannelResponseContext": "frontdesk.abc.hooks",
+    "ChannelSession": "frontdesk.data.request",
+    "ClientTool": "frontdesk.data.request",
+    "CodecError": "frontdesk.errors",
+    "ContinuationToken": "frontdesk.data.run",
+    "Conversation": "frontdesk.data.conversation",
+    "ConversationItem": "frontdesk.data.conversation",
+    "Delivery": "frontdesk.data.delivery",
+    "Denied": "frontdesk.abc.allowlist",
+    "DurableTaskRunner": "frontdesk.abc.runner",
+    "FrontdeskError": "frontdesk.errors",
+    "HostStateStore": "frontdesk.abc.store",
+    "HostedRunResult": "frontdesk.data.result",
+    "HostedStreamResult": "frontdesk.data.result",
+    "HttpAuth": "frontdesk.abc.auth",
+    "IdentityAllowlist": "frontdesk.abc.allowlist",
+    "IdentityLinker": "frontdesk.abc.linker",
+    "IdentityResolver": "frontdesk.abc.allowlist",
+    "InMemoryStateStore": "frontdesk.stores.memory",
+    "InboxItem": "frontdesk.data.delivery",
+    "IsolationKeys": "frontdesk.data.isolation",
+    "LinkChallenge": "frontdesk.data.link",
+    "LinkRequired": "frontdesk.abc.allowlist",
+    "PendingApproval": "frontdesk.data.approval",
+    "Principal": "frontdesk.abc.auth",
+    "RequestError": "frontdesk.errors",
+    "ResponseHook": "frontdesk.abc.hooks",
+    "ResponseTarget": "frontdesk.data.response_target",
+    "RetryPolicy": "frontdesk.abc.runner",
+    "RunEvent": "frontdesk.data.run",
+    "RunFailure": "frontdesk.data.run",
+    "RunHook": "frontdesk.abc.hooks",
+    "RunRecord": "frontdesk.data.run",
+    "StateTransaction": "frontdesk.abc.store",
+    "StoreError": "frontdesk.errors",
+    "StreamTransformHook": "frontdesk.abc.hooks",
+    "SupportsLinkStorePath": "frontdesk.abc.linker",
+    "TargetInfo": "frontdesk.abc.target",
+    "TaskHandle": "frontdesk.abc.runner",
+    "TaskStatus": "frontdesk.abc.runner",
+    "register": "frontdesk.data.codec",
+}
+
+__all__ = [
+    "AgentFrameworkHost",
+    "AllowAll",
+    "Allowed",
+    "AllowlistDecision",
+    "ApiKeyAuth",
+    "ApprovalStorage",
+    "AuthorizationContext",
+    "BindsRequestContext",
+    "Caller",
+    "Channel",
+    "ChannelCommand",
+    "ChannelCommandContext",
+    "ChannelConfigurationError",
+    "ChannelContext",
+    "ChannelContribution",
+    "ChannelIdentity",
+    "ChannelPush",
+    "ChannelPushCodec",
+    "ChannelRequest",
+    "ChannelResponseContext",
+    "ChannelSession",
+    "ClientTool",
+    "CodecError",
+    "ContinuationToken",
+    "Conversation",
+    "ConversationItem",
+    "Delivery",
+    "Denied",
+    "DurableTaskRunner",
+    "FrontdeskError",
+    "HostStateStore",
+    "HostedRunResult",
+    "HostedStreamResult",
+    "HttpAuth",
+    "IdentityAllowlist",
+    "IdentityLinker",
+    "IdentityResolver",
+    "InMemoryStateStore",
+    "InboxItem",
+    "IsolationKeys",
+    "LinkChallenge",
+    "LinkRequired",
+    "PendingApproval",
+    "Principal",
+    "RequestError",
+    "ResponseHook",
+    "ResponseTarget",
+    "RetryPolicy",
+    "RunEvent",
+    "RunFailure",
+    "RunHook",
+    "RunRecord",
+    "StateTransaction",
+    "StoreError",
+    "StreamTransformHook",
+    "SupportsLinkStorePath",
+    "TargetInfo",
+    "TaskHandle",
+    "TaskStatus",
+    "register",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'frontdesk' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

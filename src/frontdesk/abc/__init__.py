@@ -1,0 +1,1 @@
+"""Every seam, one short file each."""

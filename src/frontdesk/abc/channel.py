@@ -1,0 +1,206 @@
+"""The contract between a channel and the host."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
+
+from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.target import TargetInfo
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.noun import Noun
+from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import RunEvent, RunRecord
+
+LifespanCallback = Callable[[], Awaitable[None]]
+
+
+class ChannelCommandContext(Protocol):
+    """What a command may do."""
+
+    request: ChannelRequest
+    caller: Caller
+    session: ChannelSession | None
+    raw_event: Any
+
+    async def reply(self, text: str) -> None:
+        """Answers where the command came from."""
+        ...
+
+    async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
+        """Runs the target for the caller."""
+        ...
+
+
+class ChannelCommand(Noun, frozen=True, kw_only=True):
+    """A word that the host understands itself, such as `/new`."""
+
+    name: str
+    description: str
+    handler: Callable[[ChannelCommandContext], Awaitable[None]]
+    expose_in_ui: bool = True
+    metadata: Mapping[str, Any] = {}
+
+
+class ChannelContribution(Noun, frozen=True, kw_only=True):
+    """What a channel adds to the host."""
+
+    routes: Sequence[BaseRoute] = ()
+    middleware: Sequence[Middleware] = ()
+    commands: Sequence[ChannelCommand] = ()
+    on_startup: Sequence[LifespanCallback] = ()
+    on_shutdown: Sequence[LifespanCallback] = ()
+
+
+class ChannelContext(Protocol):
+    """All that a channel may call. Every call is made for a caller, and sees only what is theirs."""
+
+    channel: str
+    target: TargetInfo
+    anonymous_allowed: bool
+    """Whether callers without credentials are let in from other machines too."""
+
+    async def run(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> HostedRunResult[Any]:
+        """Runs the target to its end."""
+        ...
+
+    async def stream(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> HostedStreamResult[Any]:
+        """Starts a run whose updates are read one by one."""
+        ...
+
+    async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
+        """Starts a run in the background."""
+        ...
+
+    async def accept(self, item: InboxItem) -> bool:
+        """Keeps a platform's event, to be run in order; when it returns, the event may be acknowledged."""
+        ...
+
+    async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
+        """A run, its input and its result."""
+        ...
+
+    async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
+        """Asks a run to end; one that has ended stays as it is."""
+        ...
+
+    async def delete_run(self, caller: Caller, run_id: str) -> None:
+        """Removes a run and its events."""
+        ...
+
+    def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        """The events of a background stream, from the past and then live."""
+        ...
+
+    async def save_conversation(
+        self, caller: Caller, conversation_id: str | None, metadata: Mapping[str, Any]
+    ) -> Conversation:
+        """Makes a conversation, or changes the metadata of one."""
+        ...
+
+    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation: ...
+
+    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None: ...
+
+    async def add_conversation_items(
+        self, caller: Caller, conversation_id: str, items: Sequence[ConversationItem]
+    ) -> Sequence[ConversationItem]: ...
+
+    async def list_conversation_items(
+        self,
+        caller: Caller,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 20,
+        descending: bool = False,
+    ) -> Sequence[ConversationItem]: ...
+
+    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem: ...
+
+    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> None: ...
+
+    async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
+        """The questions that wait for the caller."""
+        ...
+
+    async def answer_approval(
+        self, caller: Caller, approval_id: str, *, approved: bool, reason: str | None = None
+    ) -> HostedRunResult[Any]:
+        """Answers a question once, and resumes the run that asked it."""
+        ...
+
+    async def begin_link(self, caller: Caller) -> LinkChallenge:
+        """Asks the caller for a proof that links this identity to another."""
+        ...
+
+    async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
+        """Starts the caller's tracked session anew, and keeps the old one."""
+        ...
+
+    def commands(self) -> Sequence[ChannelCommand]:
+        """The commands of this channel."""
+        ...
+
+    async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
+        """Runs a command for an authorized caller; `False` when there is none of that name."""
+        ...
+
+
+class Channel(ABC):
+    """A door. A subclass sets `name` and `path` and says what it adds."""
+
+    name: str
+    path: str
+    auth: HttpAuth | None = None
+    run_hook: RunHook | None = None
+    response_hook: ResponseHook | None = None
+    stream_transform_hook: StreamTransformHook | None = None
+    session_mode: SessionMode = "auto"
+    conversation_scope: ConversationScope = "per_user_per_conversation"
+    accept_in_group: AcceptInGroup = "mention_only"
+    session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
+    takes_http: ClassVar[bool] = True
+    """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
+
+    @abstractmethod
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        """Called once, when the host is built."""
+
+    def findings(self) -> list[str]:
+        """What is wrong with the channel's own configuration, a line each."""
+        return []
+
+
+@runtime_checkable
+class ChannelPush(Protocol):
+    """A channel that can speak first."""
+
+    async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
+        """Sends a result to a user; returns the platform's receipt."""
+        ...
+
+
+@runtime_checkable
+class ChannelPushCodec(Protocol):
+    """A push channel whose payload needs its own JSON form."""
+
+    def encode_push(self, result: Any) -> Any:
+        """The payload as JSON."""
+        ...
+
+    def decode_push(self, payload: Any) -> Any:
+        """The payload as it was."""
+        ...

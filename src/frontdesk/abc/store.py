@@ -1,0 +1,220 @@
+"""What the host remembers.
+
+Reading is by drawer, each call with the owner whose things may be seen. Writing is by transaction: the calls only
+note what is to be written, and leaving the `async with` block writes all of it or nothing. So nothing but the database
+is ever awaited inside a transaction, and a store is free to let many of them share one commit.
+"""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.link import LinkRecord
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import Lease, SessionName, SessionRecord
+
+
+class Sessions(Protocol):
+    """Sessions, their names and their messages."""
+
+    async def find(self, name: SessionName) -> SessionRecord | None:
+        """The session that a name stands for."""
+        ...
+
+    async def get(self, owner: str, session_id: str) -> SessionRecord | None: ...
+
+    async def reserve(self, name: SessionName, session_id: str) -> str:
+        """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
+        ...
+
+    async def claim(self, session_id: str) -> Lease:
+        """The right to write the session; it ends every earlier one."""
+        ...
+
+    async def history(self, owner: str, session_id: str) -> Sequence[Any]:
+        """The messages of a session, those of the sessions it branched from first."""
+        ...
+
+
+class Identities(Protocol):
+    """Who was issued which isolation key, and where they were last seen."""
+
+    async def find(self, identity: ChannelIdentity) -> IdentityRecord | None: ...
+
+    async def remember(self, record: IdentityRecord) -> IdentityRecord:
+        """Keeps the first record for an identity, and returns the one that was kept."""
+        ...
+
+    async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
+        """All identities that share an isolation key."""
+        ...
+
+    async def last_seen(self, isolation_key: str) -> LastSeen | None: ...
+
+    async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
+
+
+class Runs(Protocol):
+    """Runs and the events of background streams."""
+
+    async def get(self, owner: str, run_id: str) -> RunRecord | None: ...
+
+    async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
+        """Events with a number above `after`, in order."""
+        ...
+
+
+class Approvals(Protocol):
+    """Questions that wait for a human."""
+
+    async def get(self, owner: str, approval_id: str) -> PendingApproval | None: ...
+
+    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
+        """All questions of a session, decided ones too, oldest first."""
+        ...
+
+    async def pending(self, owner: str) -> Sequence[PendingApproval]:
+        """The owner's open questions, oldest first."""
+        ...
+
+
+class Inbox(Protocol):
+    """Events that were accepted and are not finished."""
+
+    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
+        """The oldest unfinished event of a conversation."""
+        ...
+
+    async def waiting(self) -> Sequence[tuple[str, str]]:
+        """Every (channel, conversation) that has an unfinished event."""
+        ...
+
+
+class Outbox(Protocol):
+    """Deliveries and how far they are."""
+
+    async def get(self, delivery_id: str) -> Delivery | None: ...
+
+    async def due(self, now: float, *, limit: int = 100) -> Sequence[Delivery]:
+        """Pending deliveries whose time has come, oldest first."""
+        ...
+
+
+class Conversations(Protocol):
+    """Conversations that callers made, and their items."""
+
+    async def get(self, owner: str, conversation_id: str) -> Conversation | None: ...
+
+    async def items(
+        self, owner: str, conversation_id: str, *, after: int = 0, limit: int = 100, descending: bool = False
+    ) -> Sequence[ConversationItem]:
+        """A page of items; `after` is the number of the last one seen, 0 for the first page."""
+        ...
+
+    async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None: ...
+
+
+class StateTransaction(Protocol):
+    """What is to be written together. Each call takes note; leaving the block writes."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def save_session(self, record: SessionRecord, lease: Lease) -> None:
+        """Writes a session; a lease that has ended fails the transaction with `StaleTurnError`."""
+        ...
+
+    def name_session(self, name: SessionName, session_id: str) -> None:
+        """Points a name at a session, wherever it pointed before."""
+        ...
+
+    def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
+
+    def remember_identity(self, record: IdentityRecord) -> None: ...
+
+    def see(self, seen: LastSeen) -> None: ...
+
+    def add_link(self, link: LinkRecord) -> None: ...
+
+    def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None: ...
+
+    def save_run(self, record: RunRecord) -> None: ...
+
+    def delete_run(self, owner: str, run_id: str) -> None:
+        """Removes a run and its events."""
+        ...
+
+    def add_events(self, events: Sequence[RunEvent]) -> None: ...
+
+    def add_approval(self, approval: PendingApproval) -> None: ...
+
+    def decide_approval(
+        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+    ) -> None:
+        """Consumes a pending question; a decided or foreign one fails the transaction with `StoreError`."""
+        ...
+
+    def accept(self, item: InboxItem) -> None:
+        """Keeps an event; one that is known already changes nothing."""
+        ...
+
+    def finish(self, item: InboxItem) -> None:
+        """Marks an event as done; it stays known, so that a retry of the platform's is not run again."""
+        ...
+
+    def add_delivery(self, delivery: Delivery) -> None: ...
+
+    def mark_delivery(
+        self, delivery_id: str, status: DeliveryStatus, *, receipt: str | None = None, error: str | None = None
+    ) -> None: ...
+
+    def save_conversation(self, conversation: Conversation) -> None: ...
+
+    def delete_conversation(self, owner: str, conversation_id: str) -> None:
+        """Removes a conversation and its items."""
+        ...
+
+    def add_items(self, items: Sequence[ConversationItem]) -> None: ...
+
+    def delete_item(self, conversation_id: str, item_id: str) -> None: ...
+
+
+class HostStateStore(Protocol):
+    """One drawer a subject, and a transaction over all of them."""
+
+    durable: bool
+    """Whether what was committed survives the process."""
+
+    @property
+    def sessions(self) -> Sessions: ...
+
+    @property
+    def identities(self) -> Identities: ...
+
+    @property
+    def runs(self) -> Runs: ...
+
+    @property
+    def approvals(self) -> Approvals: ...
+
+    @property
+    def inbox(self) -> Inbox: ...
+
+    @property
+    def outbox(self) -> Outbox: ...
+
+    @property
+    def conversations(self) -> Conversations: ...
+
+    def transaction(self) -> StateTransaction: ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,88 @@
+"""What the host runs."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from frontdesk.data.isolation import IsolationKeys
+from frontdesk.data.noun import Noun
+from frontdesk.data.request import AdmittedRequest
+
+
+class TargetInfo(Noun, frozen=True, kw_only=True):
+    """What may be told about the target."""
+
+    name: str
+    kind: Literal["agent", "workflow", "function"]
+    description: str = ""
+    options: bool = False
+    """Whether it takes options such as `temperature`."""
+    tools: bool = False
+    """Whether it takes tools for a single run."""
+
+
+class TargetTurn(Protocol):
+    """What a target sees of the turn it runs in."""
+
+    admitted: AdmittedRequest
+    session: Any
+    """The framework's `AgentSession`, or `None` when the request has no session."""
+    messages: list[Any]
+    """The framework messages that came in."""
+    staged: list[Any] | None
+    """What the run adds to the history, once it is known."""
+
+    async def history(self) -> Sequence[Any]:
+        """The session's messages before this turn, oldest first; nobody may change them."""
+        ...
+
+
+class Target(Protocol):
+    """An agent, a workflow or a function, all run the same way."""
+
+    info: TargetInfo
+    native: Any
+    """The operator's own object."""
+
+    async def run(self, turn: TargetTurn) -> Any:
+        """Runs to the end and returns the full output."""
+        ...
+
+    async def stream(self, turn: TargetTurn) -> "TargetStream":
+        """Starts a run whose updates are read one by one."""
+        ...
+
+    @property
+    def findings(self) -> list[str]:
+        """What is wrong with the target, for the host's configuration error."""
+        ...
+
+    @property
+    def warnings(self) -> list[str]:
+        """What works, but not as well as it could."""
+        ...
+
+
+class TargetStream(Protocol):
+    """The updates of a run, and its full output at the end."""
+
+    def __aiter__(self) -> AsyncIterator[Any]: ...
+
+    async def final(self) -> Any:
+        """The full output, once the updates have ended."""
+        ...
+
+    async def close(self) -> None:
+        """Ends the run early."""
+        ...
+
+
+@runtime_checkable
+class BindsRequestContext(Protocol):
+    """A context provider that wants to know the request it works for, for the time of the run."""
+
+    def bind_request_context(
+        self, *, response_id: str, previous_response_id: str | None, isolation: IsolationKeys
+    ) -> AbstractContextManager[Any] | AbstractAsyncContextManager[Any]:
+        """Entered before the run and left when it ends in any way."""
+        ...

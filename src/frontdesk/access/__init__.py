@@ -1,0 +1,1 @@
+"""Who is at the door, and whether they may come in."""

@@ -1,0 +1,107 @@
+"""The gate: the only place that makes an `AdmittedRequest`."""
+
+from frontdesk.abc.allowlist import (
+    Allowed,
+    AllowlistDecision,
+    AuthorizationContext,
+    Decision,
+    Denied,
+    IdentityAllowlist,
+)
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.clock import Clock
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.response_target import Address
+from frontdesk.errors import ForbiddenError, InvalidRequestError
+from frontdesk.ids import Ids
+from frontdesk.kit.calls import settle
+from frontdesk.loggers import access as log
+
+_REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver gave no isolation key")
+_NOT_ALLOWED = Denied(reason_code="not_allowed", log_details="no allowlist lets this identity in")
+
+
+class Gate:
+    """Decides who may come in, and admits their requests."""
+
+    def __init__(self, keys: IdentityKeys, ids: Ids, clock: Clock, allowlist: IdentityAllowlist) -> None:
+        self._keys = keys
+        self._ids = ids
+        self._clock = clock
+        self._allowlist = allowlist
+
+    async def authorize(self, caller: Caller, identity: ChannelIdentity | None = None) -> Decision:
+        """Decides about a caller, or about another identity for which the operator lets the caller speak.
+
+        A decision only: it changes nothing.
+        """
+        who = caller.identity if identity is None else identity
+        own = identity is None
+        context = AuthorizationContext(
+            identity=who,
+            verified_claims=caller.claims if own else {},
+            claim_source=caller.claim_source if own else None,
+        )
+        if await settle(self._allowlist.evaluate(context)) is not AllowlistDecision.ALLOW:
+            return _NOT_ALLOWED
+        return Allowed(
+            isolation_key=await self._keys.look_up(who),
+            verified_claims=context.verified_claims,
+            claim_source=context.claim_source,
+        )
+
+    async def admit(
+        self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
+    ) -> AdmittedRequest:
+        """Admits a request after the hook, deciding again about what the hook changed.
+
+        `wire` is the request as it came in: what it names must belong to the caller. What only the hook has set counts
+        as granted by the operator.
+        """
+        identity = caller.identity
+        if request.identity is not None and request.identity.key != identity.key:
+            identity = request.identity
+            allowed = self.passed(await self.authorize(caller, identity), identity)
+        if request.response_target == wire.response_target:
+            _own_destinations(wire, caller)
+        owner = allowed.isolation_key or await self._keys.issue(identity)
+        if owner is None:
+            raise self.refusal(_REFUSED, identity)
+        if request.session is not None and request.session.isolation_key is not None:
+            owner = request.session.isolation_key
+        return AdmittedRequest(
+            request=request,
+            caller=caller,
+            identity=identity,
+            owner=owner,
+            run_id=request.run_id or self._ids.new("run"),
+            admitted_at=self._clock.now(),
+        )
+
+    def passed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
+        """The decision if it lets the caller in, else an error in words that may be shown."""
+        if isinstance(decision, Allowed):
+            return decision
+        if isinstance(decision, Denied):
+            raise self.refusal(decision, identity)
+        raise ForbiddenError("Link your account first.", code="link_required")
+
+    def refusal(self, denied: Denied, identity: ChannelIdentity) -> ForbiddenError:
+        """Logs why, and says less."""
+        log.info("denied on %s: %s (%s)", identity.channel, denied.reason_code, denied.log_details)
+        return ForbiddenError(denied.user_message, code="denied")
+
+
+def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
+    """The request as the wire may claim it: the identity is the verified one, and nobody else's memory is named."""
+    session = request.session
+    if session is not None and session.isolation_key is not None:
+        raise InvalidRequestError("A request can't name whose session it is.", param="session")
+    return request if request.identity is caller.identity else request.replace(identity=caller.identity)
+
+
+def _own_destinations(request: ChannelRequest, caller: Caller) -> None:
+    for address in request.response_target.addresses:
+        if address != Address.of(caller.identity):
+            raise InvalidRequestError("An answer can only be sent to yourself.", param="response_target")

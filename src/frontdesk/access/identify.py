@@ -1,0 +1,32 @@
+"""Looks up whose request it is. Looking leaves nothing behind; a key is issued only to those who are let in."""
+
+from frontdesk.abc.allowlist import IdentityResolver
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord
+from frontdesk.ids import Ids
+from frontdesk.kit.calls import settle
+
+
+class IdentityKeys:
+    """Isolation keys: from the operator's own resolver, or issued on first contact and remembered."""
+
+    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock, resolver: IdentityResolver | None = None) -> None:
+        self._store = store
+        self._ids = ids
+        self._clock = clock
+        self._resolver = resolver
+
+    async def look_up(self, identity: ChannelIdentity) -> str | None:
+        """The key of an identity that has one."""
+        if self._resolver is not None:
+            return await settle(self._resolver(identity)) or None
+        record = await self._store.identities.find(identity)
+        return None if record is None else record.isolation_key
+
+    async def issue(self, identity: ChannelIdentity) -> str | None:
+        """The key of an identity that was let in; `None` when the operator's resolver refuses it."""
+        if self._resolver is not None:
+            return await settle(self._resolver(identity)) or None
+        record = IdentityRecord(identity=identity, isolation_key=self._ids.new("key"), created_at=self._clock.now())
+        return (await self._store.identities.remember(record)).isolation_key

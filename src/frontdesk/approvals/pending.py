@@ -1,0 +1,54 @@
+"""Finds the questions in a result, and turns an answer into what the framework resumes with. Pure."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from agent_framework import AgentResponse, Content, Message
+
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.request import AdmittedRequest
+
+
+def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
+    """The tool calls of a result that need a human's word."""
+    if not isinstance(result, AgentResponse):
+        return ()
+    found = [one for one in result.user_input_requests if one.type == "function_approval_request"]
+    return [_question(one, admitted, session_id or "") for one in found]
+
+
+def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:
+    return PendingApproval(
+        approval_id=str(request.id),
+        owner=admitted.owner,
+        session_id=session_id,
+        run_id=admitted.run_id,
+        tool=_tool(request),
+        digest=digest(request),
+        request=request,
+        created_at=admitted.admitted_at,
+    )
+
+
+def digest(request: Content) -> str:
+    """What was shown: the name of the tool and its arguments."""
+    call = request.function_call
+    arguments = None if call is None else call.parse_arguments()
+    shown = msgspec.json.encode([_tool(request), arguments], order="sorted", enc_hook=str)
+    return hashlib.sha256(shown).hexdigest()
+
+
+def _tool(request: Content) -> str:
+    call = request.function_call
+    return str(call.name) if call is not None else ""
+
+
+def answer(question: PendingApproval, approved: bool, reason: str | None) -> Message:
+    """The message that resumes the run, made from the stored question and never from what the wire sent."""
+    response = question.request.to_function_approval_response(approved)
+    contents: list[Content] = [response]
+    if reason and not approved:
+        contents.append(Content.from_text(reason))
+    return Message("user", contents)

@@ -1,0 +1,95 @@
+"""Writes answers on the wire."""
+
+from starlette.types import Send
+
+from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
+from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
+from frontdesk.channels.invocations.wire import InvocationOut
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.http import send_json
+from frontdesk.kit.sse import EventStream
+
+RawHeader = tuple[bytes, bytes]
+
+
+def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
+    """The ids by which a caller finds a run and its session again."""
+    run_id = run.run_id.encode()
+    headers = [(INVOCATION_ID, run_id), (b"x-request-id", request_id or run_id)]
+    if run.session_key is not None:
+        headers.append((SESSION_ID, run.session_key.encode()))
+    return headers
+
+
+class Answer:
+    """The way back to one caller."""
+
+    __slots__ = ("_renderer", "_request_id", "_send", "begun")
+
+    def __init__(self, send: Send, renderer: Renderer, request_id: bytes | None) -> None:
+        self._send = send
+        self._renderer = renderer
+        self._request_id = request_id
+        self.begun = False
+
+    async def run(self, run: RunRecord, result: object = None) -> None:
+        """A run, with its result if it has one; 202 while it is queued."""
+        self.begun = True
+        body = encode(self._renderer.invocation(run, result))
+        status = 202 if run.status == "queued" else 200
+        await send_json(self._send, status, body, run_headers(run, self._request_id))
+
+    async def result(self, hosted: "HostedRunResult[object]") -> None:
+        """What a run has come to."""
+        await self.run(hosted.run, hosted.result)
+
+    async def document(self, body: bytes) -> None:
+        """A document that was drawn before."""
+        self.begun = True
+        await send_json(self._send, 200, body)
+
+    async def error(self, error: RequestError) -> None:
+        """What went wrong."""
+        self.begun = True
+        headers: list[RawHeader] = [(b"x-request-id", self._request_id)] if self._request_id else []
+        if error.run_id is not None:
+            headers.append((INVOCATION_ID, error.run_id.encode()))
+        if error.retry_after is not None:
+            headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
+        if error.status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        if error.status in (408, 413):
+            # The rest of the body is still on its way, and nobody will read it.
+            headers.append((b"connection", b"close"))
+        await send_json(self._send, error.status, error_body(error), headers)
+
+    async def stream(self, stream: HostedStreamResult[object], keep_alive: float) -> None:
+        """Every update as it comes, and at the end what it all came to."""
+        events = EventStream(self._send, keep_alive=keep_alive)
+        try:
+            self.begun = True
+            await events.start(run_headers(stream.run, self._request_id))
+            await events.send(started(stream.run))
+            number = 1
+            try:
+                async for update in stream:
+                    event = self._renderer.update(update, number)
+                    if event is not None:
+                        await events.send(event)
+                        number += 1
+                hosted = stream.final()
+                out = self._renderer.invocation(hosted.run, hosted.result)
+            except RequestError as error:
+                out = self._failed(stream.run, error)
+            await events.send(ended(out, number))
+            await events.end()
+        finally:
+            events.stop()
+
+    def _failed(self, run: RunRecord, error: RequestError) -> InvocationOut:
+        out = self._renderer.invocation(run, None)
+        out.status = "failed"
+        out.error = error_out(error, run.run_id)
+        return out

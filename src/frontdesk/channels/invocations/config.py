@@ -1,0 +1,33 @@
+"""What an operator can set."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ToolCalls = Literal["hide", "show"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvocationsConfig:
+    """The settings of the channel; they check themselves."""
+
+    max_body_bytes: int = 4 * 1024 * 1024
+    body_timeout: float = 30.0
+    keep_alive: float = 15.0
+    allowed_origins: tuple[str, ...] = ()
+    tool_calls: ToolCalls = "hide"
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        wrong: list[str] = []
+        if self.max_body_bytes < 1:
+            wrong.append("max_body_bytes must be positive")
+        if self.body_timeout <= 0:
+            wrong.append("body_timeout must be positive")
+        if self.keep_alive <= 0:
+            wrong.append("keep_alive must be positive")
+        if self.tool_calls not in ("hide", "show"):
+            wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
+        for origin in self.allowed_origins:
+            if "://" not in origin or origin.endswith("/"):
+                wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")
+        return wrong

@@ -1,0 +1,84 @@
+"""The OpenAPI document, made from the wire types themselves."""
+
+from typing import Any
+
+import msgspec
+
+from frontdesk.abc.target import TargetInfo
+from frontdesk.channels.invocations.wire import ErrorEnvelope, InvocationBody, InvocationOut
+
+_IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
+_ID: dict[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 256,
+    "pattern": "^[A-Za-z0-9_:-][A-Za-z0-9_.:-]*$",
+}
+
+
+def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str, Any]:
+    """What `GET /invocations/docs/openapi.json` answers."""
+    types = (InvocationBody, InvocationOut, ErrorEnvelope)
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    body, out, error = schemas
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": target.name, "version": "1.0.0", "description": target.description},
+        "paths": {
+            path or "/": {"post": _create(body, out, error)},
+            f"{path}/{{invocation_id}}": {"get": _read("get_invocation", "An invocation.", out, error)},
+            f"{path}/{{invocation_id}}/cancel": {"post": _read("cancel_invocation", "Cancels it.", out, error)},
+        },
+        "components": {"schemas": components},
+    }
+    if authenticated:
+        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"key": []}]
+    return found
+
+
+def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
+    conflicts = {
+        "404": "No such session or approval.",
+        "408": "The body did not arrive in time.",
+        "409": "No session, a busy one, or a known invocation id.",
+        "413": "The body is too large.",
+        "415": "The body must be JSON.",
+        "422": "A hook refused the request.",
+        "429": "Too many at once.",
+        "500": "The agent failed.",
+        "501": "This host is not set up for that.",
+        "503": "The service can't answer at the moment.",
+    }
+    answers = {"application/json": {"schema": out}, "text/event-stream": {"schema": {"type": "string"}}}
+    return {
+        "operationId": "create_invocation",
+        "summary": "Runs the agent.",
+        "parameters": [
+            {"name": "agent_session_id", "in": "query", "schema": _ID},
+            {"name": "x-agent-invocation-id", "in": "header", "schema": _ID},
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {
+            "200": {"description": "The answer, or with `stream` its events.", "content": answers},
+            "202": {"description": "It runs in the background.", "content": {"application/json": {"schema": out}}},
+            **_errors({**_IN, **conflicts}, error),
+        },
+    }
+
+
+def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "parameters": [{"name": "invocation_id", "in": "path", "required": True, "schema": _ID}],
+        "responses": {
+            "200": {"description": "The invocation.", "content": {"application/json": {"schema": out}}},
+            **_errors({**_IN, "404": "No such invocation."}, error),
+        },
+    }
+
+
+def _errors(meanings: dict[str, str], error: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": error}}
+    return {status: {"description": text, "content": content} for status, text in meanings.items()}

@@ -1,0 +1,109 @@
+"""From the wire to a `ChannelRequest`. Pure."""
+
+import base64
+import binascii
+import re
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from agent_framework import Content, Message
+from msgspec import UNSET
+
+from frontdesk.channels.invocations.wire import ApprovalAnswer, DataPart, InvocationBody, TextPart, UriPart
+from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.http import Headers
+from frontdesk.kit.names import plain_id
+
+INVOCATION_ID = b"x-agent-invocation-id"
+SESSION_ID = b"x-agent-session-id"
+
+_decoder = msgspec.json.Decoder(InvocationBody)
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
+_WHERE = re.compile(r" - at `\$\.?(.*)`$")
+
+
+def decode(body: bytes) -> InvocationBody:
+    """The body, or an error that names the field which is wrong."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        where = _WHERE.search(str(error))
+        text = _WHERE.sub("", str(error))
+        raise InvalidRequestError(f"{text}.", param=where.group(1) if where and where.group(1) else None) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+
+
+def to_request(
+    body: InvocationBody, *, channel: str, session_mode: SessionMode, headers: Headers, query: bytes
+) -> ChannelRequest:
+    """The request that a body, its headers and its query string describe."""
+    session_id = _session_id(body, query)
+    run_id = headers.get(INVOCATION_ID)
+    return ChannelRequest(
+        channel=channel,
+        input=_input(body),
+        session=None if session_id is None else ChannelSession(key=session_id),
+        options=_options(body),
+        session_mode=session_mode,
+        stream=body.stream,
+        background=body.background,
+        metadata=body.metadata or {},
+        run_id=None if run_id is None else plain_id(run_id.decode("latin-1"), INVOCATION_ID.decode()),
+    )
+
+
+def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
+    """The answer to a question, if that is what the body is."""
+    if body.approval is UNSET:
+        return None
+    if body.message is not UNSET or body.input is not UNSET or body.options is not None or body.session_id is not None:
+        raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
+    plain_id(body.approval.id, "approval.id")
+    return body.approval
+
+
+def _session_id(body: InvocationBody, query: bytes) -> str | None:
+    named = parse_qs(query.decode("latin-1")).get("agent_session_id", []) if query else []
+    ids = {*named, *([] if body.session_id is None else [body.session_id])}
+    if len(ids) > 1:
+        raise InvalidRequestError("The body and the query string name different sessions.", param="session_id")
+    return plain_id(ids.pop(), "session_id") if ids else None
+
+
+def _options(body: InvocationBody) -> dict[str, Any]:
+    if body.options is None:
+        return {}
+    return {name: value for name, value in msgspec.structs.asdict(body.options).items() if value is not None}
+
+
+def _input(body: InvocationBody) -> Any:
+    if (body.message is UNSET) == (body.input is UNSET):
+        raise InvalidRequestError("The body needs either `message` or `input`.", param="message")
+    if body.message is UNSET:
+        return body.input
+    if isinstance(body.message, str):
+        return body.message
+    if not body.message:
+        raise InvalidRequestError("The message is empty.", param="message")
+    return Message("user", [_content(part, f"message[{place}]") for place, part in enumerate(body.message)])
+
+
+def _content(part: TextPart | DataPart | UriPart, where: str) -> Content:
+    if isinstance(part, TextPart):
+        return Content.from_text(part.text)
+    if not _MEDIA_TYPE.fullmatch(part.media_type):
+        raise InvalidRequestError("This is not a media type.", param=f"{where}.media_type")
+    if isinstance(part, UriPart):
+        if not part.uri.startswith(("https://", "http://")):
+            raise InvalidRequestError("A uri must begin with https:// or http://.", param=f"{where}.uri")
+        return Content.from_uri(part.uri, media_type=part.media_type)
+    try:
+        base64.b64decode(part.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequestError("This is not base64.", param=f"{where}.data") from None
+    properties = None if part.name is None else {"filename": part.name}
+    uri = f"data:{part.media_type};base64,{part.data}"
+    return Content.from_uri(uri, media_type=part.media_type, additional_properties=properties)

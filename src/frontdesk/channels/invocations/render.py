@@ -1,0 +1,157 @@
+"""From a result to the wire. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message, WorkflowEvent, WorkflowRunResult
+
+from frontdesk.channels.invocations.config import ToolCalls
+from frontdesk.channels.invocations.wire import (
+    ApprovalOut,
+    ErrorEnvelope,
+    ErrorOut,
+    InvocationOut,
+    MessageOut,
+    Started,
+    Text,
+    Update,
+)
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.framework import is_event, is_messages, is_response
+from frontdesk.kit.sse import encode_event
+
+_TOOL_CALLS = frozenset({"function_call", "function_result"})
+_UNSEEN = frozenset({"usage", "function_approval_request"})
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can't say, in its best-known form."""
+    if isinstance(value, (AgentResponse, AgentResponseUpdate, Message, Content)):
+        return value.to_dict()
+    model_dump = getattr(value, "model_dump", None)
+    return model_dump(mode="json") if callable(model_dump) else str(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)
+encode = _encoder.encode
+
+
+class Renderer:
+    """Draws results, updates and errors in the words of the protocol."""
+
+    def __init__(self, tool_calls: ToolCalls) -> None:
+        self._hidden = _UNSEEN | _TOOL_CALLS if tool_calls == "hide" else _UNSEEN
+
+    def invocation(self, run: RunRecord, result: Any) -> InvocationOut:
+        """A run and its result."""
+        out = InvocationOut(
+            id=run.run_id,
+            status=run.status,
+            session_id=run.session_key,
+            created_at=run.created_at,
+            finished_at=run.finished_at,
+            metadata=dict(run.metadata),
+        )
+        if run.failure is not None:
+            out.error = ErrorOut(code=run.failure.code, message=run.failure.message, id=run.run_id)
+        if is_response(result):
+            self._agent(out, result)
+        elif isinstance(result, WorkflowRunResult):
+            self._workflow(out, result)
+        return out
+
+    def _agent(self, out: InvocationOut, response: AgentResponse[Any]) -> None:
+        out.messages = self._messages(response.messages)
+        out.text = "".join(message.text for message in response.messages if message.role == "assistant")
+        out.value = response.value
+        out.usage = None if response.usage_details is None else dict(response.usage_details)
+        out.approvals = [_approval(one) for one in response.user_input_requests if one.function_call is not None]
+
+    def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
+        outputs = result.get_outputs()
+        out.outputs = [self._output(one) for one in outputs]
+        out.text = "\n".join(text for text in map(_text_of, outputs) if text)
+
+    def _output(self, output: Any) -> Any:
+        if is_response(output):
+            return {"text": output.text, "messages": self._messages(output.messages)}
+        if isinstance(output, Message):
+            return self._message(output)
+        if is_messages(output):
+            return self._messages(output)
+        return output
+
+    def _messages(self, messages: Sequence[Message]) -> list[MessageOut]:
+        drawn = (self._message(message) for message in messages)
+        return [message for message in drawn if message.contents]
+
+    def _message(self, message: Message) -> MessageOut:
+        return MessageOut(role=message.role, contents=self._contents(message.contents), author=message.author_name)
+
+    def _contents(self, contents: Sequence[Content]) -> list[Any]:
+        return [_content(content) for content in contents if content.type not in self._hidden]
+
+    def update(self, update: Any, number: int) -> bytes | None:
+        """An event for one update; `None` for one that shows nothing."""
+        if isinstance(update, AgentResponseUpdate):
+            drawn = self._update(update)
+        elif is_event(update) and update.type in ("output", "intermediate"):
+            drawn = self._event(update)
+        else:
+            drawn = None
+        return None if drawn is None else encode_event(b"update", encode(drawn), number)
+
+    def _update(self, update: AgentResponseUpdate) -> Update | None:
+        contents = update.contents
+        if len(contents) == 1 and contents[0].type == "text" and not contents[0].annotations:
+            return Update(contents[0].text or "")
+        rest = [one for one in contents if one.type != "text" or one.annotations]
+        drawn = self._contents(rest)
+        text = update.text
+        return Update(text, drawn or None) if text or drawn else None
+
+    def _event(self, event: WorkflowEvent[Any]) -> Update | None:
+        if isinstance(event.data, AgentResponseUpdate):
+            return self._update(event.data)
+        return Update(_text_of(event.data), None, self._output(event.data))
+
+
+def started(run: RunRecord) -> bytes:
+    """The first event of a stream."""
+    return encode_event(b"started", encode(Started(run.run_id, run.session_key)), 0)
+
+
+def ended(out: InvocationOut, number: int) -> bytes:
+    """The last event of a stream, named after how the run ended."""
+    return encode_event(out.status.encode(), encode(out), number)
+
+
+def error_body(error: RequestError, run_id: str | None = None) -> bytes:
+    """An error in the shape that every error of this protocol has."""
+    return encode(ErrorEnvelope(error=error_out(error, run_id)))
+
+
+def error_out(error: RequestError, run_id: str | None = None) -> ErrorOut:
+    """What went wrong, with the id under which the log has the rest."""
+    return ErrorOut(code=error.code, message=error.message, param=error.param, id=run_id or error.run_id)
+
+
+def _content(content: Content) -> Any:
+    if content.type == "text" and not content.annotations:
+        return Text(content.text or "")
+    drawn: Mapping[str, Any] = content.to_dict()
+    return {name: value for name, value in drawn.items() if name != "additional_properties"}
+
+
+def _approval(request: Content) -> ApprovalOut:
+    call = request.function_call
+    arguments = None if call is None else call.parse_arguments()
+    return ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
+
+
+def _text_of(output: Any) -> str:
+    if isinstance(output, str):
+        return output
+    return output.text if isinstance(output, (AgentResponse, AgentResponseUpdate, Message)) else ""

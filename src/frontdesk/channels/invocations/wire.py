@@ -1,0 +1,135 @@
+"""The bodies of the Invocations protocol, as strict as they are documented."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+
+class Body(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Anything that comes in; a field that is not known is an error."""
+
+
+class TextPart(Body, tag="text", tag_field="type", frozen=True, kw_only=True):
+    """Words."""
+
+    text: str
+
+
+class DataPart(Body, tag="data", tag_field="type", frozen=True, kw_only=True):
+    """An image, a sound or a file, in base64."""
+
+    data: str
+    media_type: str
+    name: str | None = None
+
+
+class UriPart(Body, tag="uri", tag_field="type", frozen=True, kw_only=True):
+    """An image, a sound or a file that the agent's model may fetch; the host itself does not."""
+
+    uri: str
+    media_type: str
+
+
+class Options(Body, frozen=True, kw_only=True):
+    """What a caller may ask of the model."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    seed: int | None = None
+    stop: Annotated[list[str], Meta(max_length=4)] | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+
+
+class ApprovalAnswer(Body, frozen=True, kw_only=True):
+    """A human's word on a tool call that waits for it."""
+
+    id: str
+    approved: bool
+    reason: Annotated[str, Meta(max_length=4096)] | None = None
+
+
+class InvocationBody(Body, frozen=True, kw_only=True):
+    """`POST /invocations`: one of `message`, `input` and `approval`."""
+
+    message: str | Annotated[list[TextPart | DataPart | UriPart], Meta(max_length=256)] | UnsetType = UNSET
+    input: Any | UnsetType = UNSET
+    approval: ApprovalAnswer | UnsetType = UNSET
+    session_id: str | None = None
+    stream: bool = False
+    background: bool = False
+    options: Options | None = None
+    metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None
+
+
+class Text(msgspec.Struct, tag="text", tag_field="type"):
+    """Plain text that goes out, by far the most frequent content."""
+
+    text: str
+
+
+class MessageOut(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One message of an answer."""
+
+    role: str
+    contents: list[Any]
+    author: str | None = None
+
+
+class ApprovalOut(msgspec.Struct, kw_only=True):
+    """A tool call that waits for a human."""
+
+    id: str
+    tool: str
+    arguments: Any
+
+
+class ErrorOut(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What went wrong."""
+
+    code: str
+    message: str
+    param: str | None = None
+    id: str | None = None
+
+
+class ErrorEnvelope(msgspec.Struct, kw_only=True):
+    """Every error has this shape."""
+
+    error: ErrorOut
+
+
+class InvocationOut(msgspec.Struct, kw_only=True):
+    """An invocation, running or ended."""
+
+    id: str
+    object: Literal["invocation"] = "invocation"
+    status: str
+    session_id: str | None
+    created_at: float
+    finished_at: float | None = None
+    text: str = ""
+    messages: list[MessageOut] = []
+    outputs: list[Any] | None = None
+    value: Any = None
+    approvals: list[ApprovalOut] = []
+    usage: dict[str, Any] | None = None
+    error: ErrorOut | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Started(msgspec.Struct):
+    """The first event of a stream."""
+
+    id: str
+    session_id: str | None
+
+
+class Update(msgspec.Struct, omit_defaults=True):
+    """A piece of the answer."""
+
+    text: str = ""
+    contents: list[Any] | None = None
+    output: Any = None

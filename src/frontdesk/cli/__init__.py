@@ -1,0 +1,5 @@
+"""The `frontdesk` command."""
+
+
+def main() -> None:
+    """Runs the command line."""

@@ -1,0 +1,1 @@
+"""The nouns: frozen, and with a JSON form."""

@@ -1,0 +1,25 @@
+"""Questions that a human has to answer before a tool runs."""
+
+from typing import Any, Literal
+
+from frontdesk.data.noun import Noun
+
+ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
+
+
+class PendingApproval(Noun, frozen=True, kw_only=True):
+    """One tool call that waits for a human; bound to its session, its owner, the call and its arguments."""
+
+    approval_id: str
+    owner: str
+    session_id: str
+    run_id: str
+    tool: str
+    digest: str
+    """Of the call's name and arguments."""
+    request: Any
+    """The framework's approval request, as it was shown."""
+    created_at: float
+    status: ApprovalStatus = "pending"
+    decided_at: float | None = None
+    reason: str | None = None

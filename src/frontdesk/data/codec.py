@@ -1,0 +1,212 @@
+"""The one JSON codec for everything that is stored or scheduled: `{"v": 1, "data": ...}`.
+
+A value that was encoded is decoded to an equal one of the same type, or is refused with a `CodecError` at encoding; see
+`json_tree` for the form. The types of an application are registered, at import, under a name that stays the same:
+
+    register_dataclass(Order, "order")
+    register_model(Invoice, "invoice")
+    register(Colour, "colour", lambda colour: colour.value, Colour)
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from frontdesk.data import framework_codec
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.isolation import IsolationKeys
+from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, read, write
+from frontdesk.data.link import LinkChallenge, LinkRecord
+from frontdesk.data.noun import Noun
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientTool
+from frontdesk.data.response_target import Address, ResponseTarget
+from frontdesk.data.result import HostedRunResult
+from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.errors import CodecError, UnknownVersionError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+VERSION = 1
+
+NOUNS: tuple[type[Noun], ...] = (
+    Address,
+    AdmittedRequest,
+    Caller,
+    ChannelIdentity,
+    ChannelRequest,
+    ChannelSession,
+    ClientTool,
+    ContinuationToken,
+    Conversation,
+    ConversationItem,
+    Delivery,
+    ForkPoint,
+    HostedRunResult,
+    IdentityRecord,
+    InboxItem,
+    IsolationKeys,
+    LastSeen,
+    Lease,
+    LinkChallenge,
+    LinkRecord,
+    PendingApproval,
+    ResponseTarget,
+    Route,
+    RunEvent,
+    RunFailure,
+    RunRecord,
+    SessionName,
+    SessionRecord,
+    Skipped,
+)
+
+T = TypeVar("T")
+ModelT = TypeVar("ModelT", bound="BaseModel")
+Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+_registered: dict[str, tuple[type, Form]] = {}
+
+
+def encode(value: Any) -> bytes:
+    """The record of a value."""
+    tree = {"v": VERSION, "data": to_json(value)}
+    try:
+        return _encoder.encode(tree)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"the value can't be written as JSON: {type(error).__name__}") from error
+
+
+def decode(data: bytes) -> Any:
+    """The value of a record."""
+    try:
+        record = _decoder.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise CodecError("the record is not JSON") from error
+    if kind_of(record) is not dict or "v" not in record:
+        raise CodecError("the record has no format version")
+    version = record["v"]
+    if kind_of(version) is not int or version != VERSION:
+        raise UnknownVersionError(version)
+    if record.keys() != {"v", "data"}:
+        raise CodecError("the record must have `v` and `data`, and nothing else")
+    return from_json(record["data"])
+
+
+def to_json(value: Any) -> Any:
+    """The JSON tree of a value, without a version; texts are checked by `encode` only."""
+    try:
+        return write(value, 0)
+    except CodecError:
+        raise
+    except Exception as error:  # Registered functions may raise anything.
+        raise CodecError(f"a {type(value).__qualname__} can't be written: {type(error).__name__}") from error
+
+
+def from_json(tree: Any) -> Any:
+    """The value of a JSON tree."""
+    try:
+        return read(tree, 0)
+    except CodecError:
+        raise
+    except Exception as error:  # Registered functions and the framework's constructors may raise anything.
+        raise CodecError(f"the record can't be read: {type(error).__name__}") from error
+
+
+def register(kind: type[T], name: str, to_json: Callable[[T], Any], from_json: Callable[[Any], T]) -> None:
+    """Gives a type a JSON form: `to_json` returns anything that the codec can write, `from_json` gets it back."""
+    entry = (kind, (to_json, from_json))
+    if _registered.get(name) == entry:
+        return
+    # The prefix keeps an application's names apart from the nouns of today and of later versions.
+    tag = f"user:{name}"
+
+    def write_own(value: T, depth: int) -> Tree:
+        return {TAG: tag, "value": write(to_json(value), depth)}
+
+    def read_own(tree: Tree, depth: int) -> T:
+        if tree.keys() != {TAG, "value"}:
+            raise CodecError(f"a {name!r} in the record is malformed")
+        return from_json(read(tree["value"], depth))
+
+    add(kind, tag, write_own, read_own)
+    _registered[name] = entry
+
+
+def register_dataclass(kind: type[Any], name: str) -> None:
+    """Gives a dataclass a JSON form, field by field."""
+    register(kind, name, *_dataclass_form(kind))
+
+
+def register_model(kind: type[ModelT], name: str) -> None:
+    """Gives a Pydantic model the JSON form that Pydantic makes of it, by the names of its fields."""
+    register(kind, name, *_model_form(kind))
+
+
+@cache
+def _dataclass_form(kind: type[Any]) -> Form:
+    names = tuple(field.name for field in dataclasses.fields(kind) if field.init)
+
+    def to_fields(value: Any) -> Tree:
+        return {name: getattr(value, name) for name in names}
+
+    def from_fields(fields: Tree) -> Any:
+        return kind(**fields)
+
+    return to_fields, from_fields
+
+
+@cache
+def _model_form(kind: "type[BaseModel]") -> Form:
+    def to_fields(model: "BaseModel") -> Tree:
+        return model.model_dump(mode="json", by_alias=False, round_trip=True)
+
+    def from_fields(fields: Tree) -> Any:
+        # From text, because a strict model takes a date from text in JSON mode only.
+        return kind.model_validate_json(_encoder.encode(fields), by_alias=False, by_name=True)
+
+    return to_fields, from_fields
+
+
+def _add_noun(kind: type[Noun]) -> None:
+    tag = kind.__name__
+    defaults = {field.name: _default(field) for field in msgspec.structs.fields(kind)}
+    known = {TAG, *defaults}
+
+    def write_noun(noun: Noun, depth: int) -> Tree:
+        tree: Tree = {TAG: tag}
+        for (name, default), value in zip(defaults.items(), msgspec.structs.astuple(noun), strict=True):
+            if value is default or (type(value) is type(default) and value == default):
+                continue
+            tree[name] = value if type(value) in PLAIN else write(value, depth)
+        return tree
+
+    def read_noun(tree: Tree, depth: int) -> Noun:
+        if not known.issuperset(tree):
+            raise CodecError(f"a {tag} in the record has an unknown field: {min(tree.keys() - known)!r}")
+        fields = {name: read(item, depth) for name, item in tree.items() if name != TAG}
+        try:
+            return msgspec.convert(fields, kind, builtin_types=(bytes,))
+        except msgspec.ValidationError as error:
+            raise CodecError(f"a {tag} in the record is malformed: {error}") from error
+
+    add(kind, tag, write_noun, read_noun)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+for _noun in NOUNS:
+    _add_noun(_noun)
+for _name, _form in framework_codec.FORMS.items():
+    add_lazy(framework_codec.PACKAGE, _name, *_form)

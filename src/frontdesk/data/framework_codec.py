@@ -1,0 +1,247 @@
+"""The framework's objects as JSON trees: the constructor's arguments, by name.
+
+The framework's own `to_dict` would lose types (tuples, dates, nested objects that look like plain dicts), and its
+`from_dict` can't read all that `to_dict` writes. Not kept, as in `to_dict`:
+
+- `raw_representation`, anywhere;
+- the text of `Content.exception`, which may hold secrets: the framework's marker takes its place;
+- a part of additional properties, annotations or a tool's result that has no JSON form (providers leave objects there);
+- `AgentResponse.response_format` (`value` is kept, and never left out) and an update's private progress mark;
+- a workflow's events about its own steps.
+
+The framework is imported when the first of its objects is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from inspect import Parameter, signature
+from types import NoneType
+from typing import TYPE_CHECKING, Any, cast
+
+from frontdesk import loggers
+from frontdesk.data.json_tree import (
+    PLAIN,
+    TAG,
+    Kind,
+    NoFormError,
+    Reader,
+    Tree,
+    Writer,
+    kind_of,
+    name_of,
+    read,
+    type_of,
+    write,
+)
+from frontdesk.errors import CodecError
+
+if TYPE_CHECKING:
+    from agent_framework import AgentResponse, AgentSession, Content, WorkflowEvent, WorkflowRunResult
+
+PACKAGE = "agent_framework"
+
+_KEPT_EVENTS = frozenset({"output", "intermediate", "data", "request_info", "status"})
+_LOOSE = frozenset(
+    {"additional_properties", "annotations", "arguments", "result", "output", "outputs", "actions", "usage_details"}
+)
+_NEEDED = object()
+_LEFT_OUT = object()
+
+
+@cache
+def _blank(kind: Kind) -> dict[str, Any]:
+    """What the constructor sets by itself, so that it need not be written."""
+    parameters = signature(kind).parameters
+    needed = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
+    attributes: Tree = kind(**dict.fromkeys(needed, "")).__dict__ | dict.fromkeys(needed, _NEEDED)
+    kept = parameters.keys() - {"raw_representation", "exception"}
+    return {name: value for name, value in attributes.items() if name in kept}
+
+
+@cache
+def _exception_marker() -> str:
+    return type_of("Content")("error", exception="any").to_dict()["exception"]
+
+
+def _write_fields(value: Any, depth: int) -> Tree:
+    kind = kind_of(value)
+    tree: Tree = {TAG: kind.__name__}
+    blank = _blank(kind)
+    attributes: Tree = value.__dict__
+    for name, item in attributes.items():
+        if item is None or name not in blank:
+            continue
+        default = blank[name]
+        if type(item) is type(default) and item == default:
+            continue
+        if type(item) in PLAIN:
+            tree[name] = item
+        elif name in _LOOSE:
+            _write_loose(tree, name, item, depth)
+        else:
+            tree[name] = write(item, depth)
+    return tree
+
+
+def _write_loose(tree: Tree, name: str, item: Any, depth: int) -> None:
+    try:
+        tree[name] = write(item, depth)
+    except NoFormError as error:
+        loggers.store.debug("Leaving out a part of %s.%s: %s", tree[TAG], name, error)
+        kept = _with_form(item)
+        if kept is not _LEFT_OUT:
+            with suppress(NoFormError):
+                tree[name] = write(kept, depth)
+
+
+def _with_form(value: Any) -> Any:
+    """What is left of a value without the parts that have no JSON form."""
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value).items()
+        return {key: kept for key, item in pairs if (kept := _with_form(item)) is not _LEFT_OUT}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return [kept for item in cast(Sequence[Any], value) if (kept := _with_form(item)) is not _LEFT_OUT]
+    if name_of(type(value)) is not None:
+        return value
+    to_dict = getattr(value, "to_dict", None)
+    return _with_form(to_dict()) if to_dict else _LEFT_OUT
+
+
+def _read_fields(tree: Tree, depth: int, apart: str = "") -> Tree:
+    known = _blank(type_of(tree[TAG]))
+    for name in tree:
+        if name not in known and name != TAG and name != apart:
+            raise CodecError(f"a {tree[TAG]} in the record has an unknown field: {name!r}")
+    return {name: read(item, depth) for name, item in tree.items() if name != TAG}
+
+
+def _parts(fields: Tree, name: str, tag: str) -> None:
+    parts, kind = fields.get(name, []), type_of(tag)
+    if type(parts) is not list or any(type(one) is not kind for one in cast(list[Any], parts)):
+        raise CodecError(f"{name!r} in the record must be a list of {tag} objects")
+
+
+def _write_content(content: "Content", depth: int) -> Tree:
+    tree = _write_fields(content, depth)
+    if content.exception is not None:
+        tree["exception"] = _exception_marker()
+    return tree
+
+
+def _read_content(tree: Tree, depth: int) -> Any:
+    fields = _read_fields(tree, depth, "exception")
+    # Whatever is not clearly a yes must not pass for one.
+    if type(fields.get("type")) is not str or type(fields.get("approved")) not in (bool, NoneType):
+        raise CodecError("a Content in the record is malformed")
+    return type_of("Content")(**fields)
+
+
+def _read_message(tree: Tree, depth: int) -> Any:
+    fields = _read_fields(tree, depth)
+    _parts(fields, "contents", "Content")
+    return type_of(tree[TAG])(**fields)
+
+
+def _write_response(response: "AgentResponse[Any]", depth: int) -> Tree:
+    tree = _write_fields(response, depth)
+    try:
+        value = response.value
+    except ValueError:
+        # It is parsed when it is first asked for, and the model's answer was not what it should be: the text says so.
+        value = None
+    if value is not None:
+        try:
+            tree["value"] = write(value, depth)
+        except NoFormError as error:
+            raise _with_hint(error, response) from error
+    return tree
+
+
+def _with_hint(error: NoFormError, response: "AgentResponse[Any]") -> CodecError:
+    value: Any = response.value
+    parse = getattr(value, "model_validate_json", None)
+    try:
+        parsed = bool(parse and parse(response.text) == value)
+    except ValueError:
+        parsed = False
+    hint = "; the response's text holds the JSON that the value was parsed from" if parsed else ""
+    return CodecError(f"the value of an AgentResponse can't be kept: {error}{hint}")
+
+
+def _read_response(tree: Tree, depth: int) -> Any:
+    fields = _read_fields(tree, depth, "value")
+    _parts(fields, "messages", "Message")
+    return type_of("AgentResponse")(**fields)
+
+
+def _write_session(session: "AgentSession", depth: int) -> Tree:
+    # The framework's own form, because it knows the state types that were registered with it.
+    return {**write(session.to_dict(), depth), TAG: "AgentSession"}
+
+
+def _read_session(tree: Tree, depth: int) -> Any:
+    fields = {name: read(item, depth + 1) for name, item in tree.items() if name != TAG}
+    return type_of("AgentSession").from_dict(fields)
+
+
+def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
+    if event.type not in _KEPT_EVENTS:
+        raise CodecError(f"a workflow's {event.type!r} event has no JSON form")
+    fields = {
+        "type": event.type,
+        "origin": event.origin.value,
+        "data": write(event.data, depth),
+        "executor_id": event.executor_id,
+        "state": event.state and event.state.value,
+    }
+    if event.type == "request_info":
+        fields["request_id"] = event.request_id
+        fields["source_executor_id"] = event.source_executor_id
+        # A type that has no name here comes back as `object`.
+        fields["response_type"] = name_of(event.response_type)
+    return {TAG: "WorkflowEvent", **{name: item for name, item in fields.items() if item is not None}}
+
+
+def _read_event(tree: Tree, depth: int) -> Any:
+    from agent_framework import WorkflowEvent, WorkflowEventSource, WorkflowRunState
+
+    fields = {name: item for name, item in tree.items() if name not in (TAG, "data", "response_type")}
+    if fields.get("type") not in _KEPT_EVENTS or any(type(item) is not str for item in fields.values()):
+        raise CodecError("a WorkflowEvent in the record is malformed")
+    fields["data"] = read(tree.get("data"), depth)
+    fields["origin"] = WorkflowEventSource(fields["origin"])
+    if "state" in fields:
+        fields["state"] = WorkflowRunState(fields["state"])
+    if fields["type"] == "request_info":
+        fields["request_type"] = type(fields["data"])
+        fields["response_type"] = type_of(tree["response_type"]) if "response_type" in tree else object
+    return WorkflowEvent(**fields)
+
+
+def _write_workflow(result: "WorkflowRunResult", depth: int) -> Tree:
+    return {
+        TAG: "WorkflowRunResult",
+        "events": write([event for event in result if event.type in _KEPT_EVENTS], depth),
+        "status": write(result.status_timeline(), depth),
+    }
+
+
+def _read_workflow(tree: Tree, depth: int) -> Any:
+    fields = {name: read(tree[name], depth) for name in ("events", "status")}
+    for name in fields:
+        _parts(fields, name, "WorkflowEvent")
+    if len(tree) != 3:
+        raise CodecError("a WorkflowRunResult in the record has an unknown field")
+    return type_of("WorkflowRunResult")(fields["events"], fields["status"])
+
+
+FORMS: dict[str, tuple[Writer, Reader]] = {
+    "Content": (_write_content, _read_content),
+    "Message": (_write_fields, _read_message),
+    "AgentResponse": (_write_response, _read_response),
+    "AgentResponseUpdate": (_write_fields, _read_message),
+    "AgentSession": (_write_session, _read_session),
+    "WorkflowEvent": (_write_event, _read_event),
+    "WorkflowRunResult": (_write_workflow, _read_workflow),
+}

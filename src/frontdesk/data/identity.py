@@ -1,0 +1,49 @@
+"""Who is at the door."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from frontdesk.data.noun import Noun
+
+ANONYMOUS = "anonymous"
+
+
+class ChannelIdentity(Noun, frozen=True, kw_only=True):
+    """A user as one channel knows them; never a chat or a group."""
+
+    channel: str
+    native_id: str
+    attributes: Mapping[str, Any] = {}
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two identities the same: names and other attributes may change."""
+        return (self.channel, self.native_id)
+
+
+class Caller(Noun, frozen=True, kw_only=True):
+    """What a channel's `verify` found out about the wire: the identity, and the claims that were proved."""
+
+    identity: ChannelIdentity
+    anonymous: bool = False
+    claims: Mapping[str, Any] = {}
+    claim_source: str | None = None
+    may_name_sessions: bool = True
+    """Whether the wire may choose the name of a new session (not for anonymous callers on a public address)."""
+
+
+class IdentityRecord(Noun, frozen=True, kw_only=True):
+    """The isolation key that was issued to an identity."""
+
+    identity: ChannelIdentity
+    isolation_key: str
+    created_at: float
+
+
+class LastSeen(Noun, frozen=True, kw_only=True):
+    """Where and when a person was last active."""
+
+    isolation_key: str
+    identity: ChannelIdentity
+    conversation_id: str | None
+    at: float

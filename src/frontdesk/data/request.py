@@ -1,0 +1,71 @@
+"""What comes in: what the wire claims, and what the gate let through."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.noun import Noun
+from frontdesk.data.response_target import ResponseTarget
+
+SessionMode = Literal["auto", "required", "disabled"]
+ConversationScope = Literal["per_user", "per_user_per_conversation", "per_conversation"]
+AcceptInGroup = Literal["mention_only", "command_only", "mention_or_command", "all"]
+Operation = Literal["message", "command", "approval"]
+
+
+class ChannelSession(Noun, frozen=True, kw_only=True):
+    """The session that a request names: by the caller's own key, or by the conversation it belongs to."""
+
+    key: str | None = None
+    conversation_id: str | None = None
+    isolation_key: str | None = None
+    """Whose session it is. Only a hook may set it: the wire never chooses whose memory it reads."""
+
+
+class ClientTool(Noun, frozen=True, kw_only=True):
+    """A function that the client offers and runs itself."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = {}
+    strict: bool | None = None
+
+
+class ChannelRequest(Noun, frozen=True, kw_only=True):
+    """What the wire claims. It gets nothing done until the gate has admitted it."""
+
+    channel: str
+    operation: Operation = "message"
+    input: Any = None
+    """A text, a framework `Message`, a list of them, or (for a workflow) whatever its start executor takes."""
+    session: ChannelSession | None = None
+    options: Mapping[str, Any] = {}
+    session_mode: SessionMode = "auto"
+    identity: ChannelIdentity | None = None
+    conversation_id: str | None = None
+    group: bool = False
+    """Whether other people take part in the conversation."""
+    stream: bool = False
+    background: bool = False
+    response_target: ResponseTarget = ResponseTarget()
+    metadata: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
+    client_state: Any = None
+    client_tools: tuple[ClientTool, ...] = ()
+    forwarded_props: Mapping[str, Any] = {}
+    run_id: str | None = None
+    """The id that the wire chose for this run; the host makes one when there is none."""
+    previous_run_id: str | None = None
+    """The run that this one continues; it must belong to the caller."""
+
+
+class AdmittedRequest(Noun, frozen=True, kw_only=True):
+    """A request that may run. Only `access/gate.py` makes one; sessions, targets and delivery accept nothing else."""
+
+    request: ChannelRequest
+    caller: Caller
+    identity: ChannelIdentity
+    owner: str
+    """The isolation key: whose sessions, runs and approvals this request may see."""
+    run_id: str
+    admitted_at: float

@@ -1,0 +1,63 @@
+"""What comes out of a target, unchanged."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from frontdesk.data.noun import Noun
+from frontdesk.data.run import RunRecord
+
+T = TypeVar("T")
+
+
+class HostedRunResult(Noun, Generic[T], frozen=True, kw_only=True):
+    """The target's full output, unchanged (`AgentResponse` or `WorkflowRunResult`), with the record of its run."""
+
+    result: T
+    run: RunRecord
+
+    @property
+    def session_key(self) -> str | None:
+        """What the caller knows the session by."""
+        return self.run.session_key
+
+
+class HostedStreamResult(Generic[T]):
+    """The stream of a run: iterate it for the updates, then ask for the result.
+
+    The run goes on only while somebody iterates, in the task that asked for it. Whoever gets one has to iterate it to
+    the end or to close it; closing early cancels the run and records it as such. Use it as an async context manager.
+    """
+
+    __slots__ = ("_close", "_outcome", "_updates", "run")
+
+    def __init__(
+        self,
+        run: RunRecord,
+        updates: AsyncIterator[Any],
+        outcome: list[HostedRunResult[T]],
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.run = run
+        self._updates = updates
+        self._outcome = outcome
+        self._close = close
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._updates
+
+    def final(self) -> HostedRunResult[T]:
+        """The result, once the iteration has ended."""
+        return self._outcome[0]
+
+    async def aclose(self) -> None:
+        """Ends the run if it has not ended."""
+        await self._close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()

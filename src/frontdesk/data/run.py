@@ -1,0 +1,62 @@
+"""Runs: one turn of a target, from admission to its end."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from frontdesk.data.noun import Noun
+
+RunStatus = Literal["queued", "running", "completed", "failed", "cancelled", "incomplete"]
+FINAL: frozenset[RunStatus] = frozenset({"completed", "failed", "cancelled", "incomplete"})
+
+
+class RunFailure(Noun, frozen=True, kw_only=True):
+    """Why a run did not complete, in words that may be shown."""
+
+    code: str
+    message: str
+
+
+class RunRecord(Noun, frozen=True, kw_only=True):
+    """A run at rest."""
+
+    run_id: str
+    owner: str
+    channel: str
+    status: RunStatus
+    created_at: float
+    finished_at: float | None = None
+    session_id: str | None = None
+    session_key: str | None = None
+    previous_run_id: str | None = None
+    background: bool = False
+    stream: bool = False
+    input: Any = None
+    """The messages that came in, for a channel that lists them."""
+    result: Any = None
+    """The target's output: an `AgentResponse` or the outputs of a workflow."""
+    failure: RunFailure | None = None
+    messages: int = 0
+    """How long the session's history was after this run: the point at which a branch leaves."""
+    state: Mapping[str, Any] | None = None
+    """The session's state after this run, for branches."""
+    metadata: Mapping[str, Any] = {}
+    details: Mapping[str, Any] = {}
+    """What the channel needs to show the run again, in its own words."""
+
+
+class RunEvent(Noun, frozen=True, kw_only=True):
+    """One update of a background stream, in its stored form; numbered from 1 without gaps."""
+
+    owner: str
+    run_id: str
+    number: int
+    data: bytes
+
+
+class ContinuationToken(Noun, frozen=True, kw_only=True):
+    """How a caller comes back for a run. The run id inside is unguessable, and is looked up with its owner."""
+
+    run_id: str
+
+    def __str__(self) -> str:
+        return self.run_id

@@ -1,0 +1,48 @@
+"""Sessions as they are stored."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from frontdesk.data.noun import Noun
+
+
+class SessionName(Noun, frozen=True, kw_only=True):
+    """How a session is found: typed, so that no name from the wire can equal one that the host made."""
+
+    owner: str
+    kind: Literal["named", "tracked"]
+    """`named` by a caller, or `tracked` by the host as the person's current one."""
+    value: str = ""
+    channel: str = ""
+    conversation_id: str = ""
+
+
+class ForkPoint(Noun, frozen=True, kw_only=True):
+    """Where a branch left its parent: it shares the parent's first `messages` messages."""
+
+    session_id: str
+    messages: int
+
+
+class SessionRecord(Noun, frozen=True, kw_only=True):
+    """A session at rest."""
+
+    session_id: str
+    owner: str
+    key: str
+    """What the caller knows it by."""
+    created_at: float
+    updated_at: float
+    turns: int = 0
+    messages: int = 0
+    """How many messages its history has, those shared with its parent included."""
+    state: Mapping[str, Any] = {}
+    """The framework's `AgentSession.to_dict()`, without history."""
+    parent: ForkPoint | None = None
+
+
+class Lease(Noun, frozen=True, kw_only=True):
+    """The right to write one session, until a newer lease is given out."""
+
+    session_id: str
+    fence: int

@@ -1,0 +1,1 @@
+"""A host to try, with no key and no network."""

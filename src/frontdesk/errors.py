@@ -1,0 +1,208 @@
+"""Everything Frontdesk raises on purpose.
+
+    FrontdeskError
+    ├── ChannelConfigurationError      found when the host is built; all findings at once
+    ├── CodecError                     a value has no JSON form, or a record can't be read
+    │   └── UnknownVersionError        written by a newer Frontdesk; the record is kept
+    ├── StoreError                     the state store refused a write
+    │   └── StaleTurnError             the turn was fenced off: a newer one holds the session
+    └── RequestError                   shown to the caller, in the channel's own shape
+        ├── InvalidRequestError    400
+        ├── UnauthenticatedError   401
+        ├── ForbiddenError         403
+        ├── NotFoundError          404
+        ├── MethodNotAllowedError  405
+        ├── BodyTimeoutError       408
+        ├── ConflictError          409
+        │   ├── SessionRequiredError
+        │   ├── SessionBusyError
+        │   └── RunExistsError
+        ├── BodyTooLargeError      413
+        ├── UnsupportedMediaError  415
+        ├── HookError              422
+        ├── TooManyRequestsError   429
+        ├── TargetError            500
+        ├── UnsupportedError       501
+        └── UnavailableError       503
+
+A `RequestError` carries what a channel needs to answer: `status`, `code`, `param`, `retry_after`. Its text is safe to
+show; what is not safe to show stays in `__cause__` and reaches only the log.
+"""
+
+from collections.abc import Sequence
+
+
+class FrontdeskError(Exception):
+    """The root of the tree."""
+
+
+class ChannelConfigurationError(FrontdeskError):
+    """The host can't be built as configured; `findings` has one line for each thing that is wrong."""
+
+    def __init__(self, findings: Sequence[str] | str) -> None:
+        self.findings: tuple[str, ...] = (findings,) if isinstance(findings, str) else tuple(findings)
+        super().__init__("\n".join(f"- {finding}" for finding in self.findings))
+
+
+class CodecError(FrontdeskError):
+    """A value has no JSON form, or a stored record can't be read back."""
+
+
+class UnknownVersionError(CodecError):
+    """The record was written in a format that this version does not know."""
+
+    def __init__(self, version: object) -> None:
+        self.version = version
+        super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")
+
+
+class StoreError(FrontdeskError):
+    """The state store refused a write; nothing of its transaction was kept."""
+
+
+class StaleTurnError(StoreError):
+    """The turn no longer holds its session, so its result was not written."""
+
+
+class RequestError(FrontdeskError):
+    """A request that can't be served; the text is meant for the caller."""
+
+    status = 500
+    code = "error"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message or type(self).__doc__ or "")
+        if code is not None:
+            self.code = code
+        self.param = param
+        self.retry_after = retry_after
+        self.run_id: str | None = None
+        """The run that failed, under which the log has the reason."""
+
+    @property
+    def message(self) -> str:
+        """The text for the caller."""
+        return str(self.args[0])
+
+
+class InvalidRequestError(RequestError):
+    """The request can't be understood."""
+
+    status = 400
+    code = "invalid_request"
+
+
+class UnauthenticatedError(RequestError):
+    """Valid credentials are needed."""
+
+    status = 401
+    code = "unauthenticated"
+
+
+class ForbiddenError(RequestError):
+    """This caller may not do that."""
+
+    status = 403
+    code = "forbidden"
+
+
+class NotFoundError(RequestError):
+    """There is no such thing."""
+
+    status = 404
+    code = "not_found"
+
+
+class MethodNotAllowedError(RequestError):
+    """This method is not served here."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class BodyTimeoutError(RequestError):
+    """The body did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class ConflictError(RequestError):
+    """The request does not fit the present state."""
+
+    status = 409
+    code = "conflict"
+
+
+class SessionRequiredError(ConflictError):
+    """This channel needs a session, and the request names none."""
+
+    code = "session_required"
+
+
+class SessionBusyError(ConflictError):
+    """Another turn of this session is still running."""
+
+    code = "session_busy"
+
+
+class RunExistsError(ConflictError):
+    """A run with this id exists already."""
+
+    code = "run_exists"
+
+
+class BodyTooLargeError(RequestError):
+    """The body is larger than this channel accepts."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class UnsupportedMediaError(RequestError):
+    """The body must be JSON."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
+class HookError(RequestError):
+    """A hook of this host refused the request."""
+
+    status = 422
+    code = "hook_failed"
+
+
+class TooManyRequestsError(RequestError):
+    """Too many requests at once."""
+
+    status = 429
+    code = "too_many_requests"
+
+
+class TargetError(RequestError):
+    """The agent failed while it answered."""
+
+    status = 500
+    code = "target_failed"
+
+
+class UnsupportedError(RequestError):
+    """This host is not set up for that."""
+
+    status = 501
+    code = "unsupported"
+
+
+class UnavailableError(RequestError):
+    """The service can't answer at the moment."""
+
+    status = 503
+    code = "unavailable"

@@ -1,0 +1,1 @@
+"""Where an agent's message history comes from and goes to."""

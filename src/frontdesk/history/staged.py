@@ -1,0 +1,54 @@
+"""The history of a hosted agent: loaded from the host's store, staged while the run lasts, committed by `record`."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, RawAgent
+
+from frontdesk.abc.target import TargetTurn
+from frontdesk.kit.current import current_turn
+
+HistoryKeeper = Literal["provider", "own", "host"]
+"""Who keeps an agent's history: our provider inside it, a provider of the operator's own, or the host around it."""
+
+
+class HostedHistory(InMemoryHistoryProvider):
+    """Inside a hosted turn the host's history; elsewhere what the framework would have used anyway."""
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[Message]:
+        turn = _turn_of(session_id)
+        if turn is None:
+            return await super().get_messages(session_id, state=state, **kwargs)
+        return list(await turn.history())
+
+    async def save_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        turn = _turn_of(session_id)
+        if turn is None:
+            await super().save_messages(session_id, messages, state=state, **kwargs)
+        else:
+            turn.staged = [*(turn.staged or ()), *messages]
+
+
+def _turn_of(session_id: str | None) -> TargetTurn | None:
+    turn = current_turn.get()
+    return turn if turn is not None and turn.session is not None and turn.session.session_id == session_id else None
+
+
+def install_history(agent: Any) -> HistoryKeeper:
+    """Gives an agent the host's history, unless it brings its own; says who keeps it."""
+    if not isinstance(agent, RawAgent):
+        return "host"
+    providers: list[Any] = agent.context_providers
+    # The framework's in-memory provider keeps the whole history inside the session's snapshot and drops a turn that
+    # equals an earlier one, so it counts as none.
+    providers[:] = [one for one in providers if type(one) is not InMemoryHistoryProvider]
+    if any(isinstance(one, HostedHistory) for one in providers):
+        return "provider"
+    if any(isinstance(one, HistoryProvider) and one.load_messages for one in providers):
+        return "own"
+    providers.append(HostedHistory())
+    return "provider"

@@ -1,0 +1,89 @@
+"""The Starlette app: every channel's routes, and the host's own."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from frontdesk.abc.channel import Channel, ChannelContribution
+from frontdesk.kit.http import send_json
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+
+
+def build_app(
+    contributions: Sequence[tuple[Channel, ChannelContribution]],
+    *,
+    middleware: Sequence[Middleware],
+    lifespan: Lifespan,
+    is_ready: Callable[[], bool],
+) -> Starlette:
+    """The app for any ASGI server."""
+    routes: list[BaseRoute] = []
+    for channel, contribution in contributions:
+        routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
+    routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
+    routes.append(Route("/readyz", endpoint=_Health(is_ready)))
+    app = Starlette(routes=routes, middleware=list(middleware), lifespan=lifespan)
+    app.router.redirect_slashes = False
+    app.router.default = _not_found
+    return app
+
+
+def _placed(path: str, route: BaseRoute, middleware: Sequence[Middleware]) -> BaseRoute:
+    """A channel's route under the channel's path; flat, because each level of mounting costs every request."""
+    if isinstance(route, Route):
+        methods = None if route.methods is None else list(route.methods)
+        app = _Raw(_wrapped(route.app, middleware))
+        return Route(_joined(path, route.path), endpoint=app, methods=methods, name=route.name)
+    if isinstance(route, WebSocketRoute):
+        app = _Raw(_wrapped(route.app, middleware))
+        return WebSocketRoute(_joined(path, route.path), endpoint=app, name=route.name)
+    return Mount(path, routes=[route], middleware=list(middleware))
+
+
+def _joined(path: str, route: str) -> str:
+    return path if path and route == "/" else path + route
+
+
+def _wrapped(app: ASGIApp, middleware: Sequence[Middleware]) -> ASGIApp:
+    for cls, arguments, keywords in reversed(list(middleware)):
+        app = cls(app, *arguments, **keywords)
+    return app
+
+
+class _Raw:
+    """An ASGI app that Starlette takes as an endpoint as it is."""
+
+    __slots__ = ("_app",)
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+class _Health:
+    """Says whether all is well."""
+
+    def __init__(self, check: Callable[[], bool]) -> None:
+        self._check = check
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        well = self._check()
+        body: dict[str, Any] = {"status": "ok" if well else "unavailable"}
+        await send_json(send, 200 if well else 503, msgspec.json.encode(body))
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000, "reason": ""})
+        return
+    error = {"code": "not_found", "message": "Nothing is served at this path."}
+    await send_json(send, 404, msgspec.json.encode({"error": error}))

@@ -1,0 +1,66 @@
+"""What can be known to be wrong before anything runs: all of it, in one error."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.host.config import HostConfig, RuntimeMode, is_public
+
+HOST_PATHS = ("/healthz", "/readyz")
+
+
+def channel_findings(channels: Sequence[Any]) -> list[str]:
+    """What is wrong with the channels, each by itself and all together."""
+    wrong = [f"channels: {one!r} is not a Channel" for one in channels if not isinstance(one, Channel)]
+    found = [one for one in channels if isinstance(one, Channel)]
+    if not channels:
+        wrong.append("channels: a host needs at least one channel")
+    for name, count in Counter(one.name for one in found).items():
+        if count > 1:
+            wrong.append(f"channels: {count} channels are called {name!r}; give each its own name=")
+    for path, count in Counter(one.path for one in found).items():
+        if count > 1:
+            wrong.append(f"channels: {count} channels have the path {path!r}")
+    for one in found:
+        wrong.extend(f"channel {one.name!r}: {finding}" for finding in [*_path_findings(one), *one.findings()])
+    return wrong
+
+
+def _path_findings(channel: Channel) -> list[str]:
+    wrong: list[str] = []
+    if not channel.name:
+        wrong.append("name must not be empty")
+    if channel.path and (not channel.path.startswith("/") or channel.path.endswith("/")):
+        wrong.append(f"path {channel.path!r} must begin with a slash and not end with one, or be empty")
+    if channel.path in HOST_PATHS:
+        wrong.append(f"path {channel.path!r} is the host's own")
+    if channel.session_mode not in ("auto", "required", "disabled"):
+        wrong.append(f"session_mode {channel.session_mode!r} is not 'auto', 'required' or 'disabled'")
+    for hook in ("run_hook", "response_hook", "stream_transform_hook"):
+        if getattr(channel, hook) is not None and not callable(getattr(channel, hook)):
+            wrong.append(f"{hook} is not a function")
+    return wrong
+
+
+def runtime_findings(mode: RuntimeMode, how: str, runner: DurableTaskRunner | None, config: HostConfig) -> list[str]:
+    """A process that may be gone after each request can't keep work for later."""
+    if mode == "long_running" or (runner is not None and runner.durable) or config.allow_in_process_runner:
+        return []
+    return [
+        f"runtime_mode is 'ephemeral' ({how}) and there is no durable runner: background work would be lost; "
+        "pass runner=, or allow_in_process_runner=True to accept that"
+    ]
+
+
+def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig) -> list[str]:
+    """Nobody opens a door to the world by accident."""
+    if not is_public(address) or config.allow_anonymous:
+        return []
+    return [
+        f"channel {one.name!r}: {address} can be reached by other machines, and the channel has no auth=; "
+        "add it, bind to 127.0.0.1, or set allow_anonymous=True on the host"
+        for one in channels
+        if one.takes_http and one.auth is None
+    ]

@@ -1,0 +1,60 @@
+"""The host's settings. The only file that reads the environment."""
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+RuntimeMode = Literal["long_running", "ephemeral"]
+
+_EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostConfig:
+    """The host's settings; they check themselves."""
+
+    runtime_mode: RuntimeMode | None = None
+    allow_in_process_runner: bool = False
+    allow_anonymous: bool = False
+    session_wait_seconds: float = 30.0
+    cancel_grace_seconds: float = 5.0
+    shutdown_grace_seconds: float = 10.0
+    max_background_runs: int = 100
+    max_background_runs_per_caller: int = 20
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        wrong: list[str] = []
+        if self.runtime_mode not in ("long_running", "ephemeral", None):
+            wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
+        for name in ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds"):
+            if getattr(self, name) < 0:
+                wrong.append(f"{name} must not be negative")
+        for name in ("max_background_runs", "max_background_runs_per_caller"):
+            if getattr(self, name) < 1:
+                wrong.append(f"{name} must be at least 1")
+        return wrong
+
+
+def detect_runtime_mode(
+    chosen: RuntimeMode | None, environment: Mapping[str, str] = os.environ
+) -> tuple[RuntimeMode, str]:
+    """How long this process lives, and how that was found out."""
+    if chosen is not None:
+        return chosen, "as configured"
+    for name in _EPHEMERAL:
+        if environment.get(name):
+            return "ephemeral", f"{name} is set"
+    return "long_running", "no sign of anything else"
+
+
+def is_public(address: str) -> bool:
+    """Whether other machines can reach a server that binds to an address."""
+    if address == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return True

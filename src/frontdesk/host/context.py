@@ -1,0 +1,210 @@
+"""What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from frontdesk.abc.allowlist import Allowed
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
+from frontdesk.abc.target import TargetInfo
+from frontdesk.approvals.pending import answer
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.errors import ConflictError, NotFoundError, StoreError, UnsupportedError
+from frontdesk.host.parts import Parts
+from frontdesk.sessions.scope import tracked_name
+
+
+class HostContext:
+    """The `ChannelContext` of one channel."""
+
+    def __init__(self, channel: str, target: TargetInfo, parts: Parts, *, anonymous_allowed: bool) -> None:
+        self.channel = channel
+        self.target = target
+        self.anonymous_allowed = anonymous_allowed
+        self._parts = parts
+        self._store = parts.store
+        self._commands: dict[str, ChannelCommand] = {}
+
+    def add_commands(self, commands: Sequence[ChannelCommand]) -> None:
+        """The commands that the channel has contributed."""
+        self._commands.update({command.name: command for command in commands})
+
+    async def run(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> HostedRunResult[Any]:
+        return await self._parts.pipeline.run(request, caller, protocol_request)
+
+    async def stream(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> HostedStreamResult[Any]:
+        return await self._parts.pipeline.stream(request, caller, protocol_request)
+
+    async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
+        hosted = await self._parts.pipeline.run(request.replace(background=True), caller, protocol_request)
+        return hosted.run
+
+    async def accept(self, item: InboxItem) -> bool:
+        async with self._store.transaction() as transaction:
+            transaction.accept(item)
+        self._parts.inbox.wake((item.channel, item.conversation_id))
+        return True
+
+    async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
+        owner = await self._owner(caller)
+        active = self._parts.active.get(owner, run_id)
+        record = active.record if active is not None else await self._store.runs.get(owner, run_id)
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        return record
+
+    async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
+        owner = await self._owner(caller)
+        active = self._parts.active.get(owner, run_id)
+        if active is not None:
+            await self._parts.active.cancel(active)
+        elif await self._store.runs.get(owner, run_id) is not None:
+            await self._parts.background.cancel(owner, run_id)
+        return await self.get_run(caller, run_id)
+
+    async def delete_run(self, caller: Caller, run_id: str) -> None:
+        record = await self.cancel_run(caller, run_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_run(record.owner, run_id)
+
+    async def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        owner = await self._owner(caller)
+        async for event in self._parts.background.events(owner, run_id, after):
+            yield event
+
+    async def save_conversation(
+        self, caller: Caller, conversation_id: str | None, metadata: Mapping[str, Any]
+    ) -> Conversation:
+        if conversation_id is None:
+            admitted = await self._parts.pipeline.admit(ChannelRequest(channel=self.channel), caller)
+            conversation = Conversation(
+                conversation_id=self._parts.ids.new("conv"),
+                owner=admitted.owner,
+                created_at=self._parts.clock.now(),
+                metadata=metadata,
+            )
+        else:
+            conversation = (await self.get_conversation(caller, conversation_id)).replace(metadata=metadata)
+        async with self._store.transaction() as transaction:
+            transaction.save_conversation(conversation)
+        return conversation
+
+    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+        found = await self._store.conversations.get(await self._owner(caller), conversation_id)
+        if found is None:
+            raise NotFoundError("There is no such conversation.")
+        return found
+
+    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None:
+        found = await self.get_conversation(caller, conversation_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_conversation(found.owner, conversation_id)
+
+    async def add_conversation_items(
+        self, caller: Caller, conversation_id: str, items: Sequence[ConversationItem]
+    ) -> Sequence[ConversationItem]:
+        await self.get_conversation(caller, conversation_id)
+        own = [item.replace(conversation_id=conversation_id) for item in items]
+        async with self._store.transaction() as transaction:
+            transaction.add_items(own)
+        return own
+
+    async def list_conversation_items(
+        self,
+        caller: Caller,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 20,
+        descending: bool = False,
+    ) -> Sequence[ConversationItem]:
+        found = await self.get_conversation(caller, conversation_id)
+        number = 0 if after is None else (await self.get_conversation_item(caller, conversation_id, after)).number
+        return await self._store.conversations.items(
+            found.owner, conversation_id, after=number, limit=limit, descending=descending
+        )
+
+    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
+        found = await self._store.conversations.item(await self._owner(caller), conversation_id, item_id)
+        if found is None:
+            raise NotFoundError("There is no such item.")
+        return found
+
+    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> None:
+        await self.get_conversation_item(caller, conversation_id, item_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_item(conversation_id, item_id)
+
+    async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
+        return await self._store.approvals.pending(await self._owner(caller))
+
+    async def answer_approval(
+        self, caller: Caller, approval_id: str, *, approved: bool, reason: str | None = None
+    ) -> HostedRunResult[Any]:
+        owner = await self._owner(caller)
+        question = await self._store.approvals.get(owner, approval_id)
+        if question is None:
+            raise NotFoundError("There is no such approval.")
+        status = "approved" if approved else "rejected"
+        try:
+            async with self._store.transaction() as transaction:
+                transaction.decide_approval(owner, approval_id, status, at=self._parts.clock.now(), reason=reason)
+        except StoreError:
+            raise ConflictError("This approval was answered before.", code="approval_answered") from None
+        request = ChannelRequest(
+            channel=self.channel,
+            operation="approval",
+            input=answer(question, approved, reason),
+            previous_run_id=question.run_id,
+        )
+        return await self._parts.pipeline.run(request, caller)
+
+    async def begin_link(self, caller: Caller) -> LinkChallenge:
+        await self._allowed(caller)
+        linker = self._parts.linker
+        if linker is None:
+            raise UnsupportedError("This host has nothing to link accounts with.")
+        return await linker.begin(caller.identity)
+
+    async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
+        owner = await self._owner(caller)
+        channel = self._parts.channels[self.channel]
+        name = tracked_name(
+            channel.conversation_scope,
+            owner=owner,
+            channel=self.channel,
+            conversation_id=conversation_id,
+            group=conversation_id is not None,
+        )
+        return await self._parts.turns.rotate(name)
+
+    def commands(self) -> Sequence[ChannelCommand]:
+        return tuple(self._commands.values())
+
+    async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
+        await self._allowed(context.caller)
+        command = self._commands.get(name)
+        if command is None:
+            return False
+        await command.handler(context)
+        return True
+
+    async def _allowed(self, caller: Caller) -> Allowed:
+        return self._parts.gate.passed(await self._parts.gate.authorize(caller), caller.identity)
+
+    async def _owner(self, caller: Caller) -> str:
+        """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""
+        allowed = await self._allowed(caller)
+        if allowed.isolation_key is None:
+            raise NotFoundError
+        return allowed.isolation_key

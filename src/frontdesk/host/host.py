@@ -1,0 +1,212 @@
+"""`AgentFrameworkHost`: one agent behind every door."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from frontdesk.abc.allowlist import Decision, IdentityResolver
+from frontdesk.abc.channel import Channel, ChannelContribution
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.target import Target, TargetInfo
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import ContinuationToken, RunRecord
+from frontdesk.data.session import SessionName
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.history.staged import install_history
+from frontdesk.host.app import build_app
+from frontdesk.host.checks import bind_findings, channel_findings, runtime_findings
+from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode
+from frontdesk.host.context import HostContext
+from frontdesk.host.lifespan import Step, run_all
+from frontdesk.host.parts import Parts
+from frontdesk.ids import Ids, RandomIds
+from frontdesk.kit.threads import TrackingExecutor
+from frontdesk.loggers import host as log
+from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.targets.detect import adapt
+
+Callback = Callable[[], Awaitable[None]]
+
+
+class AgentFrameworkHost:
+    """Serves one agent, workflow or function on every channel."""
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        channels: Sequence[Channel],
+        store: HostStateStore | None = None,
+        runner: DurableTaskRunner | None = None,
+        linker: IdentityLinker | None = None,
+        identity_resolver: IdentityResolver | None = None,
+        middleware: Sequence[Middleware] = (),
+        on_startup: Sequence[Callback] = (),
+        on_shutdown: Sequence[Callback] = (),
+        runtime_mode: RuntimeMode | None = None,
+        allow_in_process_runner: bool = False,
+        allow_anonymous: bool = False,
+        session_wait_seconds: float = HostConfig.session_wait_seconds,
+        cancel_grace_seconds: float = HostConfig.cancel_grace_seconds,
+        shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
+        max_background_runs: int = HostConfig.max_background_runs,
+        max_background_runs_per_caller: int = HostConfig.max_background_runs_per_caller,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self._config = HostConfig(
+            runtime_mode=runtime_mode,
+            allow_in_process_runner=allow_in_process_runner,
+            allow_anonymous=allow_anonymous,
+            session_wait_seconds=session_wait_seconds,
+            cancel_grace_seconds=cancel_grace_seconds,
+            shutdown_grace_seconds=shutdown_grace_seconds,
+            max_background_runs=max_background_runs,
+            max_background_runs_per_caller=max_background_runs_per_caller,
+        )
+        self._runner = runner
+        self._callbacks = (tuple(on_startup), tuple(on_shutdown))
+        self.runtime_mode: RuntimeMode
+        self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
+        self._target = self._checked(target, channels)
+        self._parts = Parts(
+            target=self._target,
+            channels={channel.name: channel for channel in channels},
+            store=InMemoryStateStore() if store is None else store,
+            config=self._config,
+            clock=clock or SystemClock(),
+            ids=ids or RandomIds(),
+            resolver=identity_resolver,
+            linker=linker,
+        )
+        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
+        self._ready = False
+        self.app: Starlette = build_app(
+            self._contributions, middleware=middleware, lifespan=self._lifespan, is_ready=lambda: self._ready
+        )
+
+    def _checked(self, target: Any, channels: Sequence[Channel]) -> Target:
+        findings = self._config.findings() + channel_findings(channels)
+        findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
+        adapted: Target | None = None
+        try:
+            adapted = adapt(target, install_history)
+            findings += adapted.findings
+        except ChannelConfigurationError as error:
+            findings += error.findings
+        if findings or adapted is None:
+            raise ChannelConfigurationError(findings)
+        return adapted
+
+    def _contribution(self, channel: Channel) -> ChannelContribution:
+        context = HostContext(
+            channel.name, self._target.info, self._parts, anonymous_allowed=self._config.allow_anonymous
+        )
+        contribution = channel.contribute(context)
+        context.add_commands(contribution.commands)
+        return contribution
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The doors."""
+        return tuple(channel for channel, _ in self._contributions)
+
+    @property
+    def target(self) -> TargetInfo:
+        """What may be told about the target."""
+        return self._target.info
+
+    @property
+    def warnings(self) -> list[str]:
+        """What works, but not as well as it could."""
+        found = list(self._target.warnings)
+        if self.runtime_mode == "ephemeral" and (self._runner is None or not self._runner.durable):
+            found.append("background work is lost when this process ends (allow_in_process_runner=True)")
+        return found
+
+    async def authorize(self, caller: Caller) -> Decision:
+        """Decides about a caller; changes nothing."""
+        return await self._parts.gate.authorize(caller)
+
+    async def reset_session(self, isolation_key: str) -> str:
+        """Starts a person's tracked session anew, and keeps the old one with its history; returns the new id."""
+        return await self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked"))
+
+    async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
+        """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
+        hosted = await self._parts.pipeline.run(request.replace(background=True), Caller(identity=identity))
+        return ContinuationToken(run_id=hosted.run.run_id)
+
+    async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
+        """How far a background run is."""
+        context = HostContext(identity.channel, self._target.info, self._parts, anonymous_allowed=False)
+        return await context.get_run(Caller(identity=identity), token.run_id)
+
+    async def cancel(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
+        """Cancels a background run."""
+        context = HostContext(identity.channel, self._target.info, self._parts, anonymous_allowed=False)
+        return await context.cancel_run(Caller(identity=identity), token.run_id)
+
+    def serve(self, host: str = "127.0.0.1", port: int = 8000, **uvicorn_options: Any) -> None:
+        """Starts the server, and returns when it has stopped."""
+        import uvicorn
+
+        self.check_bind(host)
+        uvicorn.run(self.app, host=host, port=port, **uvicorn_options)
+
+    def check_bind(self, address: str) -> None:
+        """Refuses an address at which strangers could come in without credentials."""
+        findings = bind_findings(address, self.channels, self._config)
+        if findings:
+            raise ChannelConfigurationError(findings)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+        executor = TrackingExecutor(thread_name_prefix="frontdesk")
+        asyncio.get_running_loop().set_default_executor(executor)
+        log.info("runtime mode %s (%s)", self.runtime_mode, self._mode_reason)
+        for warning in self.warnings:
+            log.warning(warning)
+        try:
+            await run_all("start-up", self._starting())
+            self._ready = True
+            yield
+        finally:
+            self._ready = False
+            await run_all("shut-down", self._stopping())
+
+    def _starting(self) -> list[Step]:
+        steps: list[Step] = [("store", self._parts.store.open)]
+        if self._runner is not None:
+            steps.append(("runner", self._runner.start))
+        for channel, contribution in self._contributions:
+            steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
+        steps += [(_name(callback), callback) for callback in self._callbacks[0]]
+        steps.append(("inbox", self._parts.inbox.start))
+        return steps
+
+    def _stopping(self) -> list[Step]:
+        grace = self._config.shutdown_grace_seconds
+        runner = self._runner
+        steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
+        for channel, contribution in reversed(self._contributions):
+            steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
+        steps.append(("inbox", lambda: self._parts.inbox.drain(grace)))
+        steps.append(("background", self._parts.background.drain))
+        steps.append(("runs", self._parts.active.cancel_all))
+        if runner is not None:
+            steps.append(("runner", lambda: runner.drain(grace)))
+        steps.append(("store", self._parts.store.close))
+        return steps
+
+
+def _name(callback: Callback) -> str:
+    return getattr(callback, "__qualname__", repr(callback))

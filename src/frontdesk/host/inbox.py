@@ -1,0 +1,60 @@
+"""Works through the events that platforms sent: in order within a conversation, each once."""
+
+import asyncio
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.delivery import InboxItem
+from frontdesk.errors import FrontdeskError
+from frontdesk.loggers import runs as log
+from frontdesk.pipeline import Pipeline
+
+Conversation = tuple[str, str]
+
+
+class InboxWorker:
+    """One task for each conversation that has something to do."""
+
+    def __init__(self, store: HostStateStore, pipeline: Pipeline) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._tasks: dict[Conversation, asyncio.Task[None]] = {}
+        self._woken: set[Conversation] = set()
+
+    def wake(self, conversation: Conversation) -> None:
+        """There is something to do."""
+        self._woken.add(conversation)
+        if conversation not in self._tasks:
+            self._tasks[conversation] = asyncio.get_running_loop().create_task(self._work(conversation))
+
+    async def start(self) -> None:
+        """Takes up what an earlier process left."""
+        for conversation in await self._store.inbox.waiting():
+            self.wake(conversation)
+
+    async def _work(self, conversation: Conversation) -> None:
+        try:
+            # What is accepted while we look sets the mark again, so that nothing waits for ever between two looks.
+            while conversation in self._woken:
+                self._woken.discard(conversation)
+                while (item := await self._store.inbox.next(*conversation)) is not None:
+                    await self._answer(item)
+        finally:
+            del self._tasks[conversation]
+
+    async def _answer(self, item: InboxItem) -> None:
+        try:
+            admitted = await self._pipeline.admit(item.request, item.caller)
+            await self._pipeline.run_admitted(admitted, patient=True)
+        except FrontdeskError as error:
+            log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error)
+        async with self._store.transaction() as transaction:
+            transaction.finish(item)
+
+    async def drain(self, grace: float) -> None:
+        """Lets the present turns end for a while, then cancels them; what is not finished stays in the inbox."""
+        tasks = list(self._tasks.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

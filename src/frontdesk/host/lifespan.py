@@ -1,0 +1,20 @@
+"""Start-up and shut-down: every callback runs, every failure is logged with its name, the first is raised."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from frontdesk.loggers import host as log
+
+Step = tuple[str, Callable[[], Awaitable[None]]]
+
+
+async def run_all(stage: str, steps: Sequence[Step]) -> None:
+    """Runs every step, whatever happens to the others."""
+    first: Exception | None = None
+    for name, step in steps:
+        try:
+            await step()
+        except Exception as error:
+            log.error("%s of %s failed", stage, name, exc_info=error)
+            first = first or error
+    if first is not None:
+        raise first

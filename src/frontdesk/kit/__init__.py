@@ -1,0 +1,1 @@
+"""Tools that channels and the host share."""

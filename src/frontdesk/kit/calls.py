@@ -1,0 +1,14 @@
+"""Calls functions that may be sync or async."""
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+async def settle(value: T | Awaitable[T]) -> T:
+    """The value itself, awaited if it has to be."""
+    if isawaitable(value):
+        return await cast(Awaitable[T], value)
+    return value

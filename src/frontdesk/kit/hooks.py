@@ -1,0 +1,54 @@
+"""Calls the operator's hooks, and turns their failures into errors that a channel can show."""
+
+import copy
+from typing import Any
+
+from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import HookError, RequestError
+from frontdesk.kit.calls import settle
+from frontdesk.loggers import runs as log
+
+
+async def call_run_hook(
+    hook: RunHook, request: ChannelRequest, *, target: Any, protocol_request: Any
+) -> ChannelRequest:
+    """The request as the hook wants it."""
+    try:
+        changed: Any = await settle(hook(request, target=target, protocol_request=protocol_request))
+    except RequestError:
+        raise
+    except Exception as error:
+        raise _failed("run_hook", request.channel, error) from error
+    if not isinstance(changed, ChannelRequest):
+        raise _failed("run_hook", request.channel, TypeError(f"it returned {type(changed).__name__}"))
+    return changed
+
+
+async def call_response_hook(
+    hook: ResponseHook, result: HostedRunResult[Any], context: ChannelResponseContext
+) -> HostedRunResult[Any]:
+    """The result as the hook wants it for one destination; the recorded one stays as it is."""
+    try:
+        own = result.replace(result=copy.deepcopy(result.result))
+        return await settle(hook(own, context=context))
+    except RequestError:
+        raise
+    except Exception as error:
+        raise _failed("response_hook", context.channel_name, error) from error
+
+
+async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str) -> Any:
+    """The update as the hook wants it; `None` drops it."""
+    try:
+        return await settle(hook(copy.deepcopy(update)))
+    except RequestError:
+        raise
+    except Exception as error:
+        raise _failed("stream_transform_hook", channel, error) from error
+
+
+def _failed(name: str, channel: str, error: Exception) -> HookError:
+    log.error("%s of channel %s failed", name, channel, exc_info=error)
+    return HookError(param=name)

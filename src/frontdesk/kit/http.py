@@ -1,0 +1,106 @@
+"""HTTP without ceremony: requests read and responses written straight on ASGI, because every layer costs."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from frontdesk.errors import BodyTimeoutError, BodyTooLargeError, InvalidRequestError
+
+Headers = Mapping[bytes, bytes]
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by their lower-case names; of a repeated one the last."""
+    return dict(scope["headers"])
+
+
+async def read_body(receive: Receive, headers: Headers, *, limit: int, within: float) -> bytes:
+    """The whole body, if it is small enough and arrives in time."""
+    length = headers.get(b"content-length")
+    if length is not None and (not length.isdigit() or int(length) > limit):
+        raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
+    try:
+        async with asyncio.timeout(within):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                return _within(message.get("body", b""), limit)
+            return await _read_rest(receive, message, limit)
+    except TimeoutError:
+        raise BodyTimeoutError from None
+
+
+async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        part = message.get("body", b"")
+        size += len(part)
+        parts.append(_within(part, limit - size + len(part)))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _within(body: bytes, limit: int) -> bytes:
+    if len(body) > limit:
+        raise BodyTooLargeError
+    return body
+
+
+class ClientGoneError(InvalidRequestError):
+    """The client left before its request was complete."""
+
+
+async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = ()) -> None:
+    """A whole response."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+class DisconnectWatch:
+    """Cancels the present task when its client goes away.
+
+    Watching costs a task, and most requests are over before a client could lose patience, so it begins after a delay.
+    """
+
+    __slots__ = ("_handle", "_loop", "_receive", "_task", "_watcher", "gone")
+
+    def __init__(self, receive: Receive, *, delay: float = 0.05) -> None:
+        self._receive = receive
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self._handle = self._loop.call_later(delay, self._begin)
+        self._watcher: asyncio.Task[None] | None = None
+        self.gone = False
+
+    def _begin(self) -> None:
+        self._watcher = self._loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def forgive(self) -> bool:
+        """Whether the task was cancelled by this watch; then the cancellation is taken back."""
+        if self.gone and self._task is not None:
+            self._task.uncancel()
+        return self.gone
+
+    def stop(self) -> None:
+        """The request is over."""
+        self._handle.cancel()
+        if self._watcher is not None and not self.gone:
+            self._watcher.cancel()
+        # The task and the watch would keep each other alive until the garbage collector comes.
+        self._task = None

@@ -1,0 +1,23 @@
+"""Ids and names that come from outside."""
+
+import re
+
+from frontdesk.errors import InvalidRequestError
+
+LONGEST_ID = 256
+_ID = re.compile(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*")
+
+
+def is_plain_id(value: str) -> bool:
+    """Whether an id from outside is safe in a header, a log line and a path."""
+    return len(value) <= LONGEST_ID and _ID.fullmatch(value) is not None
+
+
+def plain_id(value: str, param: str) -> str:
+    """The id, if it is one."""
+    if not is_plain_id(value):
+        raise InvalidRequestError(
+            f"{param} must be 1 to {LONGEST_ID} letters, digits or any of . _ : -, and not begin with a dot.",
+            param=param,
+        )
+    return value

@@ -1,0 +1,60 @@
+"""Knows which threads still work for which run.
+
+Cancelling a task returns at once while a synchronous tool goes on in its thread. The event loop's default executor is
+the one place that every such thread passes, so a run can be asked there whether its threads have ended.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_current: ContextVar["ThreadWork | None"] = ContextVar("frontdesk_thread_work", default=None)
+
+
+class ThreadWork:
+    """The threads of one run."""
+
+    __slots__ = ("_futures",)
+
+    def __init__(self) -> None:
+        self._futures: set[Future[Any]] = set()
+
+    def begin(self) -> None:
+        """What is handed to a thread from here on, in this task and those it starts, belongs to this run."""
+        _current.set(self)
+
+    def end(self) -> None:
+        """Nothing more belongs to this run."""
+        _current.set(None)
+
+    def add(self, future: Future[Any]) -> None:
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is still at work."""
+        return bool(self._futures)
+
+    async def wait(self, grace: float) -> bool:
+        """Waits until all threads have ended; `False` if some have not by then."""
+        waiting = [asyncio.wrap_future(future) for future in list(self._futures) if not future.done()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=grace)
+        return not self.busy
+
+
+class TrackingExecutor(ThreadPoolExecutor):
+    """A thread pool that notes for whom it works."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        future = super().submit(fn, *args, **kwargs)
+        work = _current.get()
+        if work is not None:
+            work.add(future)
+        return future

@@ -1,0 +1,9 @@
+"""The loggers, one a subject. What they get never holds message text, tokens or claims."""
+
+import logging
+
+host = logging.getLogger("frontdesk.host")
+access = logging.getLogger("frontdesk.access")
+runs = logging.getLogger("frontdesk.runs")
+store = logging.getLogger("frontdesk.store")
+http = logging.getLogger("frontdesk.http")

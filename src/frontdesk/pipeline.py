@@ -1,0 +1,237 @@
+"""The whole way of a request, top to bottom.
+
+    identify -> authorize -> hook -> admit -> open session -> run target -> record -> deliver
+
+A stranger reaches no operator code and leaves nothing behind, so the caller is identified and authorized before the
+hook runs. What the hook changed is decided about again at `admit`. One session runs one turn at a time. What a turn
+leaves behind is written in one transaction, before anybody gets the answer.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import Any
+
+from agent_framework import AgentResponse, WorkflowRunResult
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.target import Target, TargetStream
+from frontdesk.access.gate import Gate, as_claimed
+from frontdesk.approvals.pending import questions
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.delivery.routing import route
+from frontdesk.errors import RequestError, TargetError
+from frontdesk.kit.current import current_turn
+from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
+from frontdesk.loggers import runs as log
+from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.record import Recorder
+from frontdesk.sessions.turns import Turns
+
+Result = HostedRunResult[Any]
+Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
+
+_CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
+
+
+class Pipeline:
+    """Takes a request from the door to its answer."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        channels: Mapping[str, Channel],
+        gate: Gate,
+        turns: Turns,
+        active: ActiveRuns,
+        recorder: Recorder,
+        defer: Defer,
+    ) -> None:
+        self._target = target
+        self._channels = channels
+        self._gate = gate
+        self._turns = turns
+        self._active = active
+        self._recorder = recorder
+        self._defer = defer
+
+    async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
+        """One question, one answer; `queued`, without a result, if it goes to the background."""
+        admitted = await self.admit(request, caller, protocol_request)
+        if _later(admitted):
+            return HostedRunResult(result=None, run=await self._defer(admitted))
+        return await self.run_admitted(admitted)
+
+    async def run_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> Result:
+        """The part of the way that lies behind the gate."""
+        run = await self._open(admitted, patient)
+        try:
+            try:
+                result = await self._target.run(run.turn)
+            except BaseException as error:
+                return await self._broken(run, error)
+            return await self._deliver(await self._record(run, result), admitted)
+        finally:
+            self._close(run)
+
+    async def stream(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any = None
+    ) -> HostedStreamResult[Any]:
+        """One question, an answer in pieces; `queued`, without updates, if it goes to the background."""
+        admitted = await self.admit(request, caller, protocol_request)
+        if _later(admitted):
+            return _ended(HostedRunResult(result=None, run=await self._defer(admitted)))
+        return await self.stream_admitted(admitted)
+
+    async def stream_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> HostedStreamResult[Any]:
+        """The part of the way that lies behind the gate."""
+        run = await self._open(admitted, patient)
+        try:
+            stream = await self._target.stream(run.turn)
+        except BaseException as error:
+            try:
+                return _ended(await self._broken(run, error))
+            finally:
+                self._close(run)
+        outcome: list[Result] = []
+        updates = self._updates(run, stream, outcome)
+        return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates))
+
+    async def _updates(self, run: ActiveRun, stream: TargetStream, outcome: list[Result]) -> AsyncGenerator[Any, None]:
+        admitted = run.turn.admitted
+        hook = self._channels[admitted.request.channel].stream_transform_hook
+        shown: list[Any] = []
+        try:
+            try:
+                async for update in stream:
+                    if hook is not None:
+                        update = await call_stream_hook(hook, update, admitted.request.channel)
+                        if update is None:
+                            continue
+                        shown.append(update)
+                    yield update
+                result = await stream.final()
+            except BaseException as error:
+                outcome.append(await self._broken(run, error))
+                return
+            finally:
+                await stream.close()
+            recorded = await self._record(run, result)
+            if hook is not None and recorded.result is not None:
+                recorded = recorded.replace(result=_joined(shown, recorded.result))
+            outcome.append(await self._deliver(recorded, admitted))
+        finally:
+            self._close(run)
+
+    async def _abandon(self, run: ActiveRun, stream: TargetStream, updates: AsyncGenerator[Any, None]) -> None:
+        await updates.aclose()
+        if self._active.get(run.record.owner, run.record.run_id) is run:
+            # Nobody ever asked for the first update, so the generator had nothing to clean up.
+            await stream.close()
+            try:
+                await self._broken(run, asyncio.CancelledError())
+            except asyncio.CancelledError:
+                pass
+            finally:
+                self._close(run)
+
+    async def admit(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> AdmittedRequest:
+        """From the door through the gate."""
+        wire = as_claimed(request, caller)
+        allowed = self._gate.passed(await self._gate.authorize(caller), caller.identity)
+        hook = self._channels[wire.channel].run_hook
+        if hook is None:
+            return await self._gate.admit(wire, caller, wire, allowed)
+        hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
+        return await self._gate.admit(hooked, caller, wire, allowed)
+
+    async def _open(self, admitted: AdmittedRequest, patient: bool) -> ActiveRun:
+        channel = self._channels[admitted.request.channel]
+        scope = channel.conversation_scope if channel.session_family == "host_tracked" else None
+        await self._recorder.refuse_known(admitted)
+        turn = await self._turns.open(admitted, tracked=scope, patient=patient)
+        try:
+            run = self._active.begin(turn, self._recorder.begin(turn))
+        except BaseException:
+            self._turns.close(turn)
+            raise
+        current_turn.set(turn)
+        turn.work.begin()
+        return run
+
+    def _close(self, run: ActiveRun) -> None:
+        run.turn.work.end()
+        current_turn.set(None)
+        self._active.end(run)
+        self._turns.close(run.turn)
+
+    async def _record(self, run: ActiveRun, result: Any) -> Result:
+        if run.cancel_requested:
+            # It ended although it was cancelled; what it did after that must not count.
+            return await self._broken(run, asyncio.CancelledError())
+        run.cancellable = False
+        turn, admitted = run.turn, run.turn.admitted
+        way = route(admitted.request.response_target, origin=admitted.identity)
+        asked = questions(result, admitted, run.record.session_id)
+        record = await self._recorder.completed(turn, run.record, result, way, asked)
+        return HostedRunResult(result=result if record.status == "completed" else None, run=record)
+
+    async def _broken(self, run: ActiveRun, error: BaseException) -> Result:
+        """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
+        run.cancellable = False
+        cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        if cancelled:
+            failure = _CANCELLED
+        elif isinstance(error, RequestError):
+            failure = RunFailure(code=error.code, message=error.message)
+        else:
+            log.error("run %s failed", run.record.run_id, exc_info=error)
+            failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
+        status = "cancelled" if cancelled else "failed"
+        record = await asyncio.shield(self._recorder.ended(run.turn, run.record, status, failure))
+        if cancelled and run.cancel_requested:
+            await run.forgive()
+            return HostedRunResult(result=None, run=record)
+        if isinstance(error, Exception):
+            shown = error if isinstance(error, RequestError) else TargetError()
+            shown.run_id = record.run_id
+            raise shown from (None if shown is error else error)
+        raise error
+
+    async def _deliver(self, hosted: Result, admitted: AdmittedRequest) -> Result:
+        request = admitted.request
+        hook = self._channels[request.channel].response_hook
+        if hook is None or hosted.result is None:
+            return hosted
+        context = ChannelResponseContext(
+            request=request, channel_name=request.channel, destination_identity=admitted.identity, originating=True
+        )
+        return await call_response_hook(hook, hosted, context)
+
+
+def _later(admitted: AdmittedRequest) -> bool:
+    return admitted.request.background or admitted.request.response_target.kind == "none"
+
+
+def _ended(result: Result) -> HostedStreamResult[Any]:
+    async def nothing() -> AsyncGenerator[Any, None]:
+        return
+        yield
+
+    async def close() -> None:
+        return
+
+    return HostedStreamResult(result.run, nothing(), [result], close)
+
+
+def _joined(shown: list[Any], result: Any) -> Any:
+    """The result as the hook has shown it, so that the end of a stream tells nothing that its updates did not."""
+    if isinstance(result, AgentResponse):
+        return AgentResponse.from_updates(shown)
+    if isinstance(result, WorkflowRunResult):
+        return WorkflowRunResult(shown, result.status_timeline())
+    return result

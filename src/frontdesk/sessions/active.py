@@ -1,0 +1,79 @@
+"""The runs of this process that have not ended."""
+
+import asyncio
+from contextlib import suppress
+
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RunExistsError
+from frontdesk.sessions.turns import Turn, Turns
+
+
+class ActiveRun:
+    """A run in progress. It runs in the task that asked for it, so cancelling it cancels that task's present wait."""
+
+    __slots__ = ("cancel_requested", "cancellable", "ended", "record", "task", "turn")
+
+    def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
+        self.turn = turn
+        self.record = record
+        self.task = task
+        self.cancel_requested = False
+        self.cancellable = True
+        self.ended: asyncio.Event | None = None
+
+    async def forgive(self) -> None:
+        """Takes back the cancellation of the task, once the run has ended by it."""
+        with suppress(asyncio.CancelledError):
+            # A run that cancelled itself has it still ahead.
+            await asyncio.sleep(0)
+        self.task.uncancel()
+
+
+class ActiveRuns:
+    """Finds a run in progress by its owner and its id."""
+
+    def __init__(self, turns: Turns, *, cancel_grace: float) -> None:
+        self._runs: dict[tuple[str, str], ActiveRun] = {}
+        self._turns = turns
+        self._cancel_grace = cancel_grace
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def begin(self, turn: Turn, record: RunRecord) -> ActiveRun:
+        """Enters a run, for the time in which the present task works on it."""
+        key = (record.owner, record.run_id)
+        if key in self._runs:
+            raise RunExistsError
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a run needs a task to run in")
+        run = self._runs[key] = ActiveRun(turn, record, task)
+        return run
+
+    def end(self, run: ActiveRun) -> None:
+        """Removes a run that has ended."""
+        self._runs.pop((run.record.owner, run.record.run_id), None)
+        if run.ended is not None:
+            run.ended.set()
+
+    def get(self, owner: str, run_id: str) -> ActiveRun | None:
+        """The run, if it is in progress and the owner's."""
+        return self._runs.get((owner, run_id))
+
+    async def cancel(self, run: ActiveRun) -> None:
+        """Cancels a run and waits for its end; if it does not end, its session is taken away after `cancel_grace`."""
+        if run.ended is None:
+            run.ended = asyncio.Event()
+        if run.cancellable and not run.cancel_requested:
+            run.cancel_requested = True
+            run.task.cancel()
+        try:
+            async with asyncio.timeout(self._cancel_grace):
+                await run.ended.wait()
+        except TimeoutError:
+            await self._turns.expel(run.turn)
+
+    async def cancel_all(self) -> None:
+        """Cancels whatever still runs, for the end of the host."""
+        await asyncio.gather(*(self.cancel(run) for run in list(self._runs.values())))

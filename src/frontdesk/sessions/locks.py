@@ -1,0 +1,59 @@
+"""One turn of a session at a time, within this process. A lock that nobody holds or waits for takes no memory."""
+
+import asyncio
+from collections import deque
+
+from frontdesk.errors import SessionBusyError
+
+
+class SessionLocks:
+    """A fair lock for each session id."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def held(self, session_id: str) -> bool:
+        """Whether a turn of the session is open."""
+        return session_id in self._waiting
+
+    def try_take(self, session_id: str) -> bool:
+        """Takes the lock if it is free."""
+        if session_id in self._waiting:
+            return False
+        self._waiting[session_id] = deque()
+        return True
+
+    async def take(self, session_id: str, wait: float | None) -> None:
+        """Waits for the lock, in order of arrival; for ever if there is no limit."""
+        if self.try_take(session_id):
+            return
+        turn = asyncio.get_running_loop().create_future()
+        queue = self._waiting[session_id]
+        queue.append(turn)
+        try:
+            async with asyncio.timeout(wait):
+                await turn
+        except BaseException as error:
+            self._give_up(session_id, turn)
+            if isinstance(error, TimeoutError):
+                raise SessionBusyError(retry_after=1.0) from None
+            raise
+
+    def _give_up(self, session_id: str, turn: "asyncio.Future[None]") -> None:
+        if turn.done() and not turn.cancelled():
+            # The lock was handed over in the moment in which we stopped waiting.
+            self.release(session_id)
+        else:
+            self._waiting[session_id].remove(turn)
+
+    def release(self, session_id: str) -> None:
+        """Hands the lock to the next in line."""
+        queue = self._waiting[session_id]
+        while queue:
+            turn = queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._waiting[session_id]

@@ -1,0 +1,143 @@
+"""Writes the end of a run: result, history, session and questions in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_framework import Message
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.clock import Clock
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.delivery import Route
+from frontdesk.data.identity import LastSeen
+from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.run import RunFailure, RunRecord, RunStatus
+from frontdesk.data.session import SessionRecord
+from frontdesk.errors import RunExistsError, StaleTurnError
+from frontdesk.ids import Ids
+from frontdesk.kit.messages import as_messages, stamped
+from frontdesk.loggers import runs as log
+from frontdesk.sessions.turns import Turn
+
+_LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
+
+
+class Recorder:
+    """Begins the record of a run and writes its end."""
+
+    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock) -> None:
+        self._store = store
+        self._ids = ids
+        self._clock = clock
+
+    def begin(self, turn: Turn) -> RunRecord:
+        """The record of a run that starts; nothing is written yet."""
+        admitted, request = turn.admitted, turn.admitted.request
+        hosting = _question_hosting(admitted)
+        turn.messages = [
+            stamped(message, hosting, self._ids.new("msg")) for message in as_messages(request.input) or ()
+        ]
+        session = turn.record
+        return RunRecord(
+            run_id=admitted.run_id,
+            owner=admitted.owner,
+            channel=request.channel,
+            status="running",
+            created_at=admitted.admitted_at,
+            session_id=None if session is None else session.session_id,
+            session_key=None if session is None else session.key,
+            previous_run_id=request.previous_run_id,
+            background=request.background,
+            stream=request.stream,
+            input=turn.messages,
+            metadata=request.metadata,
+            details=request.attributes,
+        )
+
+    async def refuse_known(self, admitted: AdmittedRequest) -> None:
+        """A run id that the wire chose must be new to its owner."""
+        request = admitted.request
+        if request.run_id is None or request.background:
+            return
+        if await self._store.runs.get(admitted.owner, request.run_id) is not None:
+            raise RunExistsError
+
+    async def completed(
+        self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval]
+    ) -> RunRecord:
+        """Writes a run that came to its end."""
+        hosting = _answer_hosting(turn.admitted, route)
+        staged = turn.messages if turn.staged is None else turn.staged
+        said = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
+        try:
+            return await self._write(turn, run.replace(status="completed", result=result), said, questions)
+        except StaleTurnError:
+            log.warning("the result of run %s came too late: its session was taken away", run.run_id)
+            return await self.ended(turn, run, "cancelled", _LATE)
+
+    async def ended(self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure) -> RunRecord:
+        """Writes a run that failed or was cancelled: the question stays, and says how it ended."""
+        hosting = {**_question_hosting(turn.admitted), "status": status}
+        asked = [stamped(message, hosting) for message in turn.messages]
+        run = run.replace(status=status, failure=failure)
+        try:
+            return await self._write(turn, run, asked, ())
+        except StaleTurnError:
+            turn.lease = None
+            return await self._write(turn, run, asked, ())
+
+    async def _write(
+        self, turn: Turn, run: RunRecord, messages: Sequence[Message], questions: Sequence[PendingApproval]
+    ) -> RunRecord:
+        now = self._clock.now()
+        session = turn.record
+        async with self._store.transaction() as transaction:
+            if session is not None and turn.lease is not None:
+                session = _after(turn, session, len(messages), now)
+                transaction.save_session(session, turn.lease)
+                transaction.append_history(session.session_id, messages)
+                run = run.replace(messages=session.messages, state=session.state)
+            run = run.replace(finished_at=now)
+            transaction.save_run(run)
+            for question in questions:
+                transaction.add_approval(question)
+            self._see(transaction, turn.admitted, now)
+        return run
+
+    def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:
+        conversation_id = admitted.request.conversation_id
+        transaction.see(
+            LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
+        )
+
+
+def _after(turn: Turn, session: SessionRecord, added: int, now: float) -> SessionRecord:
+    live = turn.session
+    empty = live is None or (not live.state and live.service_session_id is None)
+    return session.replace(
+        updated_at=now,
+        turns=session.turns + 1,
+        messages=session.messages + added,
+        state={} if live is None or empty else live.to_dict(),
+    )
+
+
+def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
+    target = admitted.request.response_target
+    return {
+        "channel": admitted.request.channel,
+        "identity": {"channel": admitted.identity.channel, "native_id": admitted.identity.native_id},
+        "response_target": {"kind": target.kind, "names": list(target.names), "echo_input": target.echo_input},
+    }
+
+
+def _answer_hosting(admitted: AdmittedRequest, route: Route) -> Mapping[str, Any]:
+    return {
+        "originating_channel": admitted.request.channel,
+        "includes_originating": route.originating,
+        "intended_targets": [{"channel": one.channel, "native_id": one.native_id} for one in route.destinations],
+        "skipped_targets": [
+            {"channel": one.address.channel, "native_id": one.address.native_id, "reason": one.reason}
+            for one in route.skipped
+        ],
+    }

@@ -1,0 +1,194 @@
+"""Opens the session of a request for one turn, and closes it again."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from agent_framework import AgentSession
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.request import AdmittedRequest, ConversationScope
+from frontdesk.data.run import RunRecord
+from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.errors import NotFoundError, SessionRequiredError
+from frontdesk.ids import Ids
+from frontdesk.kit.threads import ThreadWork
+from frontdesk.loggers import runs as log
+from frontdesk.sessions.locks import SessionLocks
+from frontdesk.sessions.scope import tracked_name
+
+_NO_HISTORY: tuple[Any, ...] = ()
+
+
+class Turn:
+    """One turn: the request, its session while it is open, and what the turn adds to it."""
+
+    __slots__ = ("_store", "admitted", "closed", "lease", "messages", "record", "session", "staged", "work")
+
+    def __init__(
+        self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
+    ) -> None:
+        self._store = store
+        self.admitted = admitted
+        self.record = record
+        self.lease = lease
+        self.session: AgentSession | None = None if record is None else _restore(record)
+        self.messages: list[Any] = []
+        self.staged: list[Any] | None = None
+        self.work = ThreadWork()
+        self.closed = False
+
+    async def history(self) -> Sequence[Any]:
+        """The session's messages before this turn, oldest first; nobody may change them."""
+        if self.record is None or self.record.messages == 0:
+            return _NO_HISTORY
+        return await self._store.sessions.history(self.record.owner, self.record.session_id)
+
+
+class Turns:
+    """Opens and closes turns: in one session, one at a time and in order of arrival."""
+
+    def __init__(self, store: HostStateStore, ids: Ids, *, session_wait: float, cancel_grace: float) -> None:
+        self._store = store
+        self._ids = ids
+        self._locks = SessionLocks()
+        self._session_wait = session_wait
+        self._cancel_grace = cancel_grace
+        self._lingering: set[asyncio.Task[None]] = set()
+
+    async def open(
+        self, admitted: AdmittedRequest, *, tracked: ConversationScope | None = None, patient: bool = False
+    ) -> Turn:
+        """Opens the session that the request belongs to; a patient one waits for it as long as it takes.
+
+        `tracked` is the scope of a channel whose sessions the host keeps track of.
+        """
+        request = admitted.request
+        if request.session_mode == "disabled":
+            return Turn(self._store, admitted, None, None)
+        if request.previous_run_id is not None:
+            return await self._continue(admitted, request.previous_run_id)
+        name = _name(admitted, tracked)
+        if name is None:
+            if request.session_mode == "required":
+                raise SessionRequiredError
+            return await self._begin(admitted)
+        return await self._resume(admitted, name, None if patient else self._session_wait)
+
+    async def _begin(self, admitted: AdmittedRequest) -> Turn:
+        session_id = self._ids.new("ses")
+        name = SessionName(owner=admitted.owner, kind="named", value=session_id)
+        await self._store.sessions.reserve(name, session_id)
+        return await self._take(admitted, self._fresh(admitted, session_id, session_id))
+
+    async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
+        record = await self._store.sessions.find(name)
+        if record is not None:
+            session_id = record.session_id
+        elif name.kind == "named" and not admitted.caller.may_name_sessions:
+            raise NotFoundError("There is no such session.", param="session_id")
+        else:
+            session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
+        await self._locks.take(session_id, wait)
+        try:
+            record = await self._store.sessions.get(name.owner, session_id)
+            if record is None:
+                key = name.value or name.conversation_id or session_id
+                record = self._fresh(admitted, session_id, key).replace(owner=name.owner)
+            return Turn(self._store, admitted, record, await self._store.sessions.claim(session_id))
+        except BaseException:
+            self._locks.release(session_id)
+            raise
+
+    async def _continue(self, admitted: AdmittedRequest, previous_run_id: str) -> Turn:
+        run = await self._store.runs.get(admitted.owner, previous_run_id)
+        record = None if run is None or run.session_id is None else await self._of_run(run)
+        if run is None or record is None:
+            raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+        if self._locks.try_take(record.session_id):
+            if record.messages == run.messages:
+                lease = await self._store.sessions.claim(record.session_id)
+                return Turn(self._store, admitted, record, lease)
+            self._locks.release(record.session_id)
+        return await self._take(admitted, self._branch(admitted, run, record))
+
+    async def _of_run(self, run: RunRecord) -> SessionRecord | None:
+        return None if run.session_id is None else await self._store.sessions.get(run.owner, run.session_id)
+
+    async def _take(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
+        self._locks.try_take(record.session_id)
+        return Turn(self._store, admitted, record, await self._store.sessions.claim(record.session_id))
+
+    def _fresh(self, admitted: AdmittedRequest, session_id: str, key: str) -> SessionRecord:
+        now = admitted.admitted_at
+        return SessionRecord(session_id=session_id, owner=admitted.owner, key=key, created_at=now, updated_at=now)
+
+    def _branch(self, admitted: AdmittedRequest, run: RunRecord, parent: SessionRecord) -> SessionRecord:
+        session_id = self._ids.new("ses")
+        return self._fresh(admitted, session_id, session_id).replace(
+            state=run.state or {},
+            messages=run.messages,
+            parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
+        )
+
+    async def rotate(self, name: SessionName) -> str:
+        """Points a name at a new session; the old one and its history stay."""
+        session_id = self._ids.new("ses")
+        async with self._store.transaction() as transaction:
+            transaction.name_session(name, session_id)
+        return session_id
+
+    def close(self, turn: Turn) -> None:
+        """Ends a turn. While threads of its run are still at work, the session stays taken, up to `cancel_grace`."""
+        if turn.record is None or turn.closed:
+            return
+        turn.closed = True
+        session_id = turn.record.session_id
+        if not turn.work.busy:
+            self._locks.release(session_id)
+            return
+        self.spawn(self._linger(turn, session_id))
+
+    async def expel(self, turn: Turn) -> None:
+        """Takes the session away from a turn that does not end; what it still tries to write is refused."""
+        if turn.record is None or turn.closed:
+            return
+        turn.closed = True
+        await self._store.sessions.claim(turn.record.session_id)
+        self._locks.release(turn.record.session_id)
+        log.warning("run %s did not end when it was cancelled; its session was given free", turn.admitted.run_id)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs something beside the requests."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._lingering.add(task)
+        task.add_done_callback(self._lingering.discard)
+
+    async def _linger(self, turn: Turn, session_id: str) -> None:
+        if not await turn.work.wait(self._cancel_grace):
+            log.warning("run %s still works %s s after its end", turn.admitted.run_id, self._cancel_grace)
+        self._locks.release(session_id)
+
+
+def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
+    request, session = admitted.request, admitted.request.session
+    if session is not None and session.key is not None:
+        return SessionName(owner=admitted.owner, kind="named", value=session.key)
+    if session is not None and session.conversation_id is not None:
+        return SessionName(owner=admitted.owner, kind="named", conversation_id=session.conversation_id)
+    if tracked is not None or (session is not None and session.isolation_key is not None):
+        return tracked_name(
+            tracked or "per_user",
+            owner=admitted.owner,
+            channel=request.channel,
+            conversation_id=request.conversation_id,
+            group=request.group,
+        )
+    return None
+
+
+def _restore(record: SessionRecord) -> AgentSession:
+    if not record.state:
+        return AgentSession(session_id=record.session_id)
+    # The framework's session id is ours: a branch takes over its parent's state, not its name.
+    return AgentSession.from_dict({**record.state, "session_id": record.session_id})

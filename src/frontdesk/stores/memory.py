@@ -1,0 +1,140 @@
+"""The state store that forgets: everything in this process, bounded, for tests and trials.
+
+What is kept are the very objects that came in, so nobody may change a message after it was stored.
+"""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.link import LinkRecord
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.stores.memory_drawers import (
+    MemoryApprovals,
+    MemoryConversations,
+    MemoryIdentities,
+    MemoryInbox,
+    MemoryOutbox,
+    MemoryRuns,
+    MemorySessions,
+)
+
+
+class InMemoryStateStore:
+    """The whole store, in memory."""
+
+    durable = False
+
+    def __init__(self, *, limit: int = 10_000) -> None:
+        """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
+        self.sessions = MemorySessions(limit)
+        self.identities = MemoryIdentities(10 * limit)
+        self.runs = MemoryRuns(limit)
+        self.approvals = MemoryApprovals(limit)
+        self.inbox = MemoryInbox(10 * limit)
+        self.outbox = MemoryOutbox(limit)
+        self.conversations = MemoryConversations(limit)
+
+    def transaction(self) -> "MemoryTransaction":
+        return MemoryTransaction(self)
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class MemoryTransaction:
+    """Notes what is to be written; checks everything before it writes anything."""
+
+    __slots__ = ("_checks", "_store", "_writes")
+
+    def __init__(self, store: InMemoryStateStore) -> None:
+        self._store = store
+        self._checks: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._writes: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            return
+        for check, arguments in self._checks:
+            check(*arguments)
+        for write, arguments in self._writes:
+            write(*arguments)
+
+    def save_session(self, record: SessionRecord, lease: Lease) -> None:
+        self._checks.append((self._store.sessions.check, (lease,)))
+        self._writes.append((self._store.sessions.save, (record,)))
+
+    def name_session(self, name: SessionName, session_id: str) -> None:
+        self._writes.append((self._store.sessions.names.put, (name, session_id)))
+
+    def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
+        self._writes.append((self._store.sessions.append, (session_id, messages)))
+
+    def remember_identity(self, record: IdentityRecord) -> None:
+        self._writes.append((self._store.identities.save, (record,)))
+
+    def see(self, seen: LastSeen) -> None:
+        self._writes.append((self._store.identities.see, (seen,)))
+
+    def add_link(self, link: LinkRecord) -> None:
+        self._writes.append((self._store.identities.link, (link,)))
+
+    def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
+        self._writes.append((self._store.identities.unlink, (isolation_key, identity)))
+
+    def save_run(self, record: RunRecord) -> None:
+        self._writes.append((self._store.runs.save, (record,)))
+
+    def delete_run(self, owner: str, run_id: str) -> None:
+        self._writes.append((self._store.runs.delete, (owner, run_id)))
+
+    def add_events(self, events: Sequence[RunEvent]) -> None:
+        self._writes.append((self._store.runs.add_events, (events,)))
+
+    def add_approval(self, approval: PendingApproval) -> None:
+        self._writes.append((self._store.approvals.add, (approval,)))
+
+    def decide_approval(
+        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+    ) -> None:
+        self._checks.append((self._store.approvals.check, (owner, approval_id)))
+        self._writes.append((self._store.approvals.decide, (approval_id, status, at, reason)))
+
+    def accept(self, item: InboxItem) -> None:
+        self._writes.append((self._store.inbox.accept, (item,)))
+
+    def finish(self, item: InboxItem) -> None:
+        self._writes.append((self._store.inbox.finish, (item,)))
+
+    def add_delivery(self, delivery: Delivery) -> None:
+        self._writes.append((self._store.outbox.add, (delivery,)))
+
+    def mark_delivery(
+        self, delivery_id: str, status: DeliveryStatus, *, receipt: str | None = None, error: str | None = None
+    ) -> None:
+        self._writes.append((self._store.outbox.mark, (delivery_id, status, receipt, error)))
+
+    def save_conversation(self, conversation: Conversation) -> None:
+        self._writes.append((self._store.conversations.save, (conversation,)))
+
+    def delete_conversation(self, owner: str, conversation_id: str) -> None:
+        self._writes.append((self._store.conversations.delete, (owner, conversation_id)))
+
+    def add_items(self, items: Sequence[ConversationItem]) -> None:
+        self._writes.append((self._store.conversations.add_items, (items,)))
+
+    def delete_item(self, conversation_id: str, item_id: str) -> None:
+        self._writes.append((self._store.conversations.delete_item, (conversation_id, item_id)))

@@ -1,0 +1,1 @@
+"""What the host runs: agents, workflows and plain functions, all the same way."""

@@ -1,0 +1,120 @@
+"""Runs anything of the shape `SupportsAgentRun`."""
+
+import inspect
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Literal
+
+from agent_framework import AgentResponse, FunctionTool
+
+from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
+from frontdesk.data.isolation import IsolationKeys
+from frontdesk.data.request import ClientTool
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.messages import need_messages
+from frontdesk.targets.streams import as_stream
+
+
+class AgentTarget:
+    """An agent. What its `run` accepts is looked at once; what it can't take is refused by name."""
+
+    def __init__(self, agent: Any, history: Literal["provider", "own", "host"] = "host") -> None:
+        self.native = agent
+        self.findings: list[str] = []
+        self.warnings: list[str] = []
+        self._history = history
+        parameters = inspect.signature(agent.run).parameters
+        any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+        self._takes_session = "session" in parameters or any_keyword
+        self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
+        self._binding = [one for one in _providers(agent) if isinstance(one, BindsRequestContext)]
+        self.info = TargetInfo(
+            name=agent.name or agent.id,
+            kind="agent",
+            description=agent.description or "",
+            options="options" in parameters,
+            tools="tools" in parameters,
+        )
+
+    async def run(self, turn: TargetTurn) -> Any:
+        arguments = await self._arguments(turn)
+        if not self._binding:
+            return self._done(turn, await self.native.run(**arguments))
+        async with AsyncExitStack() as scope:
+            await self._bind(turn, scope)
+            return self._done(turn, await self.native.run(**arguments))
+
+    async def stream(self, turn: TargetTurn) -> TargetStream:
+        arguments = await self._arguments(turn)
+        scope = AsyncExitStack() if self._binding else None
+        try:
+            if scope is not None:
+                await self._bind(turn, scope)
+            stream: Any = self.native.run(stream=True, **arguments)
+            if not hasattr(stream, "__aiter__"):
+                # The framework's own documented custom agent returns a coroutine here.
+                stream = await stream
+        except BaseException:
+            if scope is not None:
+                await scope.aclose()
+            raise
+        return as_stream(stream, lambda result: self._done(turn, result), scope)
+
+    async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
+        need_messages(turn.messages)
+        messages = turn.messages
+        if self._history == "host" and (history := await turn.history()):
+            messages = [*history, *messages]
+        arguments: dict[str, Any] = {"messages": messages}
+        if self._takes_session and turn.session is not None:
+            arguments["session"] = turn.session
+        request = turn.admitted.request
+        if request.options or self._defaults:
+            arguments["options"] = self._options(request.options)
+        if request.client_tools:
+            arguments["tools"] = self._tools(request.client_tools)
+        return arguments
+
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if options and not self.info.options:
+            name = next(iter(options))
+            raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+        return {**self._defaults, **options}
+
+    def _tools(self, tools: tuple[ClientTool, ...]) -> list[FunctionTool]:
+        if not self.info.tools:
+            raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
+        return [
+            FunctionTool(name=one.name, description=one.description, func=None, input_model=dict(one.parameters))
+            for one in tools
+        ]
+
+    def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
+        if self._history == "host":
+            turn.staged = [*turn.messages, *result.messages]
+        return result
+
+    async def _bind(self, turn: TargetTurn, scope: AsyncExitStack) -> None:
+        admitted = turn.admitted
+        chat = None if turn.session is None else turn.session.session_id
+        for provider in self._binding:
+            manager = provider.bind_request_context(
+                response_id=admitted.run_id,
+                previous_response_id=admitted.request.previous_run_id,
+                isolation=IsolationKeys(user_key=admitted.owner, chat_key=chat),
+            )
+            if isinstance(manager, AbstractAsyncContextManager):
+                await scope.enter_async_context(manager)
+            else:
+                scope.enter_context(manager)
+
+
+def _providers(agent: Any) -> list[Any]:
+    return list(getattr(agent, "context_providers", None) or ())
+
+
+def _stay_local(agent: Any) -> dict[str, Any]:
+    """A service that stores history itself would get it twice: once stored there, once sent by us."""
+    client = getattr(agent, "client", None)
+    defaults: Mapping[str, Any] = getattr(agent, "default_options", None) or {}
+    return {"store": False} if getattr(client, "STORES_BY_DEFAULT", False) and defaults.get("store") is None else {}

@@ -1,0 +1,1 @@
+"""What others need to test their own channels, stores and agents."""
