@@ -21,6 +21,7 @@
         ├── UnsupportedMediaError  415
         ├── HookError              422
         ├── TooManyRequestsError   429
+        ├── InternalError          500
         ├── TargetError            500
         ├── UnsupportedError       501
         └── UnavailableError       503
@@ -126,6 +127,10 @@ class MethodNotAllowedError(RequestError):
     status = 405
     code = "method_not_allowed"
 
+    def __init__(self, *, allow: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.allow = allow
+
 
 class BodyTimeoutError(RequestError):
     """The body did not arrive in time."""
@@ -185,6 +190,13 @@ class TooManyRequestsError(RequestError):
 
     status = 429
     code = "too_many_requests"
+
+
+class InternalError(RequestError):
+    """Something went wrong on our side."""
+
+    status = 500
+    code = "internal_error"
 
 
 class TargetError(RequestError):

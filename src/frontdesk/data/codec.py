@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from frontdesk.data import framework_codec
+from frontdesk.data import framework_codec, workflow_codec
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
@@ -179,12 +179,25 @@ def _model_form(kind: "type[BaseModel]") -> Form:
 
 def _add_noun(kind: type[Noun]) -> None:
     tag = kind.__name__
-    defaults = {field.name: _default(field) for field in msgspec.structs.fields(kind)}
+    infos = msgspec.structs.fields(kind)
+    defaults = {info.name: _default(info) for info in infos}
     known = {TAG, *defaults}
+    # Without this a text would pass for bytes, as base64; with it every check takes longer.
+    builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
+
+    def check(fields: Tree) -> Noun:
+        try:
+            return msgspec.convert(fields, kind, builtin_types=builtin_types)
+        except msgspec.ValidationError as error:
+            raise CodecError(f"a {tag} is malformed: {error}") from error
 
     def write_noun(noun: Noun, depth: int) -> Tree:
+        fields = msgspec.structs.asdict(noun)
+        # A noun does not check itself, and a record that can't be read again is as good as lost.
+        check(fields)
         tree: Tree = {TAG: tag}
-        for (name, default), value in zip(defaults.items(), msgspec.structs.astuple(noun), strict=True):
+        for name, value in fields.items():
+            default = defaults[name]
             if value is default or (type(value) is type(default) and value == default):
                 continue
             tree[name] = value if type(value) in PLAIN else write(value, depth)
@@ -193,20 +206,16 @@ def _add_noun(kind: type[Noun]) -> None:
     def read_noun(tree: Tree, depth: int) -> Noun:
         if not known.issuperset(tree):
             raise CodecError(f"a {tag} in the record has an unknown field: {min(tree.keys() - known)!r}")
-        fields = {name: read(item, depth) for name, item in tree.items() if name != TAG}
-        try:
-            return msgspec.convert(fields, kind, builtin_types=(bytes,))
-        except msgspec.ValidationError as error:
-            raise CodecError(f"a {tag} in the record is malformed: {error}") from error
+        return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
 
     add(kind, tag, write_noun, read_noun)
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+def _default(info: msgspec.structs.FieldInfo) -> Any:
+    return info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
 
 
 for _noun in NOUNS:
     _add_noun(_noun)
-for _name, _form in framework_codec.FORMS.items():
-    add_lazy(framework_codec.PACKAGE, _name, *_form)
+for _name, _form in (framework_codec.FORMS | workflow_codec.FORMS).items():
+    add_lazy("agent_framework", _name, *_form)

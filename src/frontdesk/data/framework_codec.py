@@ -6,8 +6,7 @@ The framework's own `to_dict` would lose types (tuples, dates, nested objects th
 - `raw_representation`, anywhere;
 - the text of `Content.exception`, which may hold secrets: the framework's marker takes its place;
 - a part of additional properties, annotations or a tool's result that has no JSON form (providers leave objects there);
-- `AgentResponse.response_format` (`value` is kept, and never left out) and an update's private progress mark;
-- a workflow's events about its own steps.
+- `AgentResponse.response_format` (`value` is kept, and never left out) and an update's private progress mark.
 
 The framework is imported when the first of its objects is read.
 """
@@ -28,6 +27,7 @@ from frontdesk.data.json_tree import (
     Reader,
     Tree,
     Writer,
+    check_items,
     kind_of,
     name_of,
     read,
@@ -37,11 +37,8 @@ from frontdesk.data.json_tree import (
 from frontdesk.errors import CodecError
 
 if TYPE_CHECKING:
-    from agent_framework import AgentResponse, AgentSession, Content, WorkflowEvent, WorkflowRunResult
+    from agent_framework import AgentResponse, AgentResponseUpdate, AgentSession, Content, Message
 
-PACKAGE = "agent_framework"
-
-_KEPT_EVENTS = frozenset({"output", "intermediate", "data", "request_info", "status"})
 _LOOSE = frozenset(
     {"additional_properties", "annotations", "arguments", "result", "output", "outputs", "actions", "usage_details"}
 )
@@ -77,6 +74,9 @@ def _write_fields(value: Any, depth: int) -> Tree:
             continue
         if type(item) in PLAIN:
             tree[name] = item
+        elif isinstance(item, str):
+            # Providers pass members of their own text enumerations.
+            tree[name] = str.__str__(item)
         elif name in _LOOSE:
             _write_loose(tree, name, item, depth)
         else:
@@ -97,10 +97,12 @@ def _write_loose(tree: Tree, name: str, item: Any, depth: int) -> None:
 
 def _with_form(value: Any) -> Any:
     """What is left of a value without the parts that have no JSON form."""
+    if isinstance(value, str):
+        return str.__str__(value)
     if isinstance(value, Mapping):
         pairs = cast(Mapping[Any, Any], value).items()
         return {key: kept for key, item in pairs if (kept := _with_form(item)) is not _LEFT_OUT}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [kept for item in cast(Sequence[Any], value) if (kept := _with_form(item)) is not _LEFT_OUT]
     if name_of(type(value)) is not None:
         return value
@@ -116,14 +118,15 @@ def _read_fields(tree: Tree, depth: int, apart: str = "") -> Tree:
     return {name: read(item, depth) for name, item in tree.items() if name != TAG}
 
 
-def _parts(fields: Tree, name: str, tag: str) -> None:
-    parts, kind = fields.get(name, []), type_of(tag)
-    if type(parts) is not list or any(type(one) is not kind for one in cast(list[Any], parts)):
-        raise CodecError(f"{name!r} in the record must be a list of {tag} objects")
+def _check_content(fields: Tree) -> None:
+    # Whatever is not clearly a yes must not pass for one.
+    if type(fields.get("type")) is not str or type(fields.get("approved")) not in (bool, NoneType):
+        raise CodecError("a Content is malformed: its type must be a text, and `approved` true or false")
 
 
 def _write_content(content: "Content", depth: int) -> Tree:
     tree = _write_fields(content, depth)
+    _check_content(tree)
     if content.exception is not None:
         tree["exception"] = _exception_marker()
     return tree
@@ -131,19 +134,23 @@ def _write_content(content: "Content", depth: int) -> Tree:
 
 def _read_content(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth, "exception")
-    # Whatever is not clearly a yes must not pass for one.
-    if type(fields.get("type")) is not str or type(fields.get("approved")) not in (bool, NoneType):
-        raise CodecError("a Content in the record is malformed")
+    _check_content(fields)
     return type_of("Content")(**fields)
+
+
+def _write_message(message: "Message | AgentResponseUpdate", depth: int) -> Tree:
+    check_items(message.contents, "Content")
+    return _write_fields(message, depth)
 
 
 def _read_message(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth)
-    _parts(fields, "contents", "Content")
+    check_items(fields.get("contents", []), "Content")
     return type_of(tree[TAG])(**fields)
 
 
 def _write_response(response: "AgentResponse[Any]", depth: int) -> Tree:
+    check_items(response.messages, "Message")
     tree = _write_fields(response, depth)
     try:
         value = response.value
@@ -171,7 +178,7 @@ def _with_hint(error: NoFormError, response: "AgentResponse[Any]") -> CodecError
 
 def _read_response(tree: Tree, depth: int) -> Any:
     fields = _read_fields(tree, depth, "value")
-    _parts(fields, "messages", "Message")
+    check_items(fields.get("messages", []), "Message")
     return type_of("AgentResponse")(**fields)
 
 
@@ -185,63 +192,10 @@ def _read_session(tree: Tree, depth: int) -> Any:
     return type_of("AgentSession").from_dict(fields)
 
 
-def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
-    if event.type not in _KEPT_EVENTS:
-        raise CodecError(f"a workflow's {event.type!r} event has no JSON form")
-    fields = {
-        "type": event.type,
-        "origin": event.origin.value,
-        "data": write(event.data, depth),
-        "executor_id": event.executor_id,
-        "state": event.state and event.state.value,
-    }
-    if event.type == "request_info":
-        fields["request_id"] = event.request_id
-        fields["source_executor_id"] = event.source_executor_id
-        # A type that has no name here comes back as `object`.
-        fields["response_type"] = name_of(event.response_type)
-    return {TAG: "WorkflowEvent", **{name: item for name, item in fields.items() if item is not None}}
-
-
-def _read_event(tree: Tree, depth: int) -> Any:
-    from agent_framework import WorkflowEvent, WorkflowEventSource, WorkflowRunState
-
-    fields = {name: item for name, item in tree.items() if name not in (TAG, "data", "response_type")}
-    if fields.get("type") not in _KEPT_EVENTS or any(type(item) is not str for item in fields.values()):
-        raise CodecError("a WorkflowEvent in the record is malformed")
-    fields["data"] = read(tree.get("data"), depth)
-    fields["origin"] = WorkflowEventSource(fields["origin"])
-    if "state" in fields:
-        fields["state"] = WorkflowRunState(fields["state"])
-    if fields["type"] == "request_info":
-        fields["request_type"] = type(fields["data"])
-        fields["response_type"] = type_of(tree["response_type"]) if "response_type" in tree else object
-    return WorkflowEvent(**fields)
-
-
-def _write_workflow(result: "WorkflowRunResult", depth: int) -> Tree:
-    return {
-        TAG: "WorkflowRunResult",
-        "events": write([event for event in result if event.type in _KEPT_EVENTS], depth),
-        "status": write(result.status_timeline(), depth),
-    }
-
-
-def _read_workflow(tree: Tree, depth: int) -> Any:
-    fields = {name: read(tree[name], depth) for name in ("events", "status")}
-    for name in fields:
-        _parts(fields, name, "WorkflowEvent")
-    if len(tree) != 3:
-        raise CodecError("a WorkflowRunResult in the record has an unknown field")
-    return type_of("WorkflowRunResult")(fields["events"], fields["status"])
-
-
 FORMS: dict[str, tuple[Writer, Reader]] = {
     "Content": (_write_content, _read_content),
-    "Message": (_write_fields, _read_message),
+    "Message": (_write_message, _read_message),
     "AgentResponse": (_write_response, _read_response),
-    "AgentResponseUpdate": (_write_fields, _read_message),
+    "AgentResponseUpdate": (_write_message, _read_message),
     "AgentSession": (_write_session, _read_session),
-    "WorkflowEvent": (_write_event, _read_event),
-    "WorkflowRunResult": (_write_workflow, _read_workflow),
 }

@@ -95,6 +95,16 @@ def part(tree: Tree, name: str, kind: Kind) -> Any:
     return value
 
 
+def check_items(items: Any, tag: str) -> None:
+    """Refuses what is not a list of objects of one type."""
+    kind = type_of(tag)
+    if kind_of(items) is not list:
+        raise CodecError(f"{kind_of(items).__qualname__} is not a list of {tag} objects")
+    for item in items:
+        if kind_of(item) is not kind:
+            raise CodecError(f"{kind_of(item).__qualname__} is not a {tag}")
+
+
 def add(kind: Kind, tag: str, writer: Writer, reader: Reader) -> None:
     """Makes a type known."""
     known = name_of(kind)

@@ -28,4 +28,5 @@ def is_generator(value: Any) -> TypeGuard[AsyncGenerator[Any, Any]]:
 
 def is_messages(value: Any) -> TypeGuard[list[Message]]:
     """A list of messages, and not an empty one."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Message) for one in cast("list[Any]", value))
+    many = cast("list[Any]", value) if isinstance(value, list) else []
+    return bool(many) and all(isinstance(one, Message) for one in many)

@@ -6,7 +6,13 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from frontdesk.errors import BodyTimeoutError, BodyTooLargeError, InvalidRequestError
+from frontdesk.errors import (
+    BodyTimeoutError,
+    BodyTooLargeError,
+    InvalidRequestError,
+    MethodNotAllowedError,
+    RequestError,
+)
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -24,14 +30,34 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int, within: f
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
+    deadline = _Deadline(within)
     try:
-        async with asyncio.timeout(within):
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body", False):
-                return _within(message.get("body", b""), limit)
-            return await _read_rest(receive, message, limit)
-    except TimeoutError:
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            return _within(message.get("body", b""), limit)
+        return await _read_rest(receive, message, limit)
+    except asyncio.CancelledError:
+        if not deadline.passed:
+            raise
+        deadline.task.uncancel()
         raise BodyTimeoutError from None
+    finally:
+        deadline.handle.cancel()
+
+
+class _Deadline:
+    """`asyncio.timeout` at a third of its cost, for the one place where every request passes."""
+
+    __slots__ = ("handle", "passed", "task")
+
+    def __init__(self, seconds: float) -> None:
+        self.task: asyncio.Task[Any] = asyncio.current_task()  # pyright: ignore[reportAttributeAccessIssue]
+        self.passed = False
+        self.handle = asyncio.get_running_loop().call_later(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self.passed = True
+        self.task.cancel()
 
 
 async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
@@ -63,6 +89,21 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
+    """What HTTP itself says about an error."""
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
+    if isinstance(error, MethodNotAllowedError):
+        headers.append((b"allow", ", ".join(error.allow).encode()))
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if error.status in (408, 413):
+        # The rest of the body is still on its way, and nobody will read it.
+        headers.append((b"connection", b"close"))
+    return headers
 
 
 class DisconnectWatch:

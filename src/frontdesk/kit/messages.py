@@ -1,17 +1,19 @@
 """Framework messages: made from input, and stamped with where they came from."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from agent_framework import Content, Message
 
 from frontdesk.errors import InvalidRequestError
 
+T = TypeVar("T")
+
 
 def as_messages(value: Any) -> list[Message] | None:
     """The input as messages; `None` if it is something else, such as a workflow's typed input."""
     if isinstance(value, str):
-        return [Message("user", [value])]
+        return [_said(value)]
     if isinstance(value, Message):
         return [value]
     if isinstance(value, Content):
@@ -30,10 +32,20 @@ def need_messages(messages: Sequence[Message]) -> None:
 
 def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None = None) -> Message:
     """A copy that says where it came from; the contents are shared with the original."""
-    copy = object.__new__(type(message))
-    fields = dict(message.__dict__)
-    fields["additional_properties"] = {**message.additional_properties, "hosting": hosting}
-    if message_id is not None and message.message_id is None:
-        fields["message_id"] = message_id
-    copy.__dict__.update(fields)
+    properties = {**message.additional_properties, "hosting": hosting}
+    return _with(message, additional_properties=properties, message_id=message.message_id or message_id)
+
+
+_TEXT = Content.from_text("")
+_MESSAGE = Message("user", [_TEXT])
+
+
+def _said(text: str) -> Message:
+    # Most messages are a plain text, and the framework's constructors cost ten times as much as a copy of their work.
+    return _with(_MESSAGE, contents=[_with(_TEXT, text=text, additional_properties={})], additional_properties={})
+
+
+def _with(value: T, **changes: Any) -> T:
+    copy = object.__new__(type(value))
+    copy.__dict__.update(value.__dict__, **changes)
     return copy

@@ -22,7 +22,7 @@ class ThreadWork:
     __slots__ = ("_futures",)
 
     def __init__(self) -> None:
-        self._futures: set[Future[Any]] = set()
+        self._futures: set[Future[Any]] | None = None
 
     def begin(self) -> None:
         """What is handed to a thread from here on, in this task and those it starts, belongs to this run."""
@@ -33,6 +33,8 @@ class ThreadWork:
         _current.set(None)
 
     def add(self, future: Future[Any]) -> None:
+        if self._futures is None:
+            self._futures = set()
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
 
@@ -43,7 +45,7 @@ class ThreadWork:
 
     async def wait(self, grace: float) -> bool:
         """Waits until all threads have ended; `False` if some have not by then."""
-        waiting = [asyncio.wrap_future(future) for future in list(self._futures) if not future.done()]
+        waiting = [asyncio.wrap_future(future) for future in list(self._futures or ()) if not future.done()]
         if waiting:
             await asyncio.wait(waiting, timeout=grace)
         return not self.busy

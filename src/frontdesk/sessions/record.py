@@ -1,6 +1,7 @@
 """Writes the end of a run: result, history, session and questions in one transaction."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agent_framework import Message
@@ -11,6 +12,7 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import LastSeen
 from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import RunExistsError, StaleTurnError
@@ -66,11 +68,11 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval]
     ) -> RunRecord:
         """Writes a run that came to its end."""
-        hosting = _answer_hosting(turn.admitted, route)
+        hosting = _answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         said = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
-            return await self._write(turn, run.replace(status="completed", result=result), said, questions)
+            return await self._write(turn, run, said, questions, status="completed", result=result)
         except StaleTurnError:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
@@ -79,15 +81,19 @@ class Recorder:
         """Writes a run that failed or was cancelled: the question stays, and says how it ended."""
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
-        run = run.replace(status=status, failure=failure)
         try:
-            return await self._write(turn, run, asked, ())
+            return await self._write(turn, run, asked, (), status=status, failure=failure)
         except StaleTurnError:
             turn.lease = None
-            return await self._write(turn, run, asked, ())
+            return await self._write(turn, run, asked, (), status=status, failure=failure)
 
     async def _write(
-        self, turn: Turn, run: RunRecord, messages: Sequence[Message], questions: Sequence[PendingApproval]
+        self,
+        turn: Turn,
+        run: RunRecord,
+        messages: Sequence[Message],
+        questions: Sequence[PendingApproval],
+        **changes: Any,
     ) -> RunRecord:
         now = self._clock.now()
         session = turn.record
@@ -96,8 +102,8 @@ class Recorder:
                 session = _after(turn, session, len(messages), now)
                 transaction.save_session(session, turn.lease)
                 transaction.append_history(session.session_id, messages)
-                run = run.replace(messages=session.messages, state=session.state)
-            run = run.replace(finished_at=now)
+                changes = {**changes, "messages": session.messages, "state": session.state}
+            run = run.replace(finished_at=now, **changes)
             transaction.save_run(run)
             for question in questions:
                 transaction.add_approval(question)
@@ -123,17 +129,23 @@ def _after(turn: Turn, session: SessionRecord, added: int, now: float) -> Sessio
 
 
 def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
-    target = admitted.request.response_target
+    return _asked(admitted.request.channel, *admitted.identity.key, admitted.request.response_target)
+
+
+# The two are the same for most messages of a person, so that many messages share one of them.
+@lru_cache(maxsize=1024)
+def _asked(channel: str, identity_channel: str, native_id: str, target: ResponseTarget) -> Mapping[str, Any]:
     return {
-        "channel": admitted.request.channel,
-        "identity": {"channel": admitted.identity.channel, "native_id": admitted.identity.native_id},
+        "channel": channel,
+        "identity": {"channel": identity_channel, "native_id": native_id},
         "response_target": {"kind": target.kind, "names": list(target.names), "echo_input": target.echo_input},
     }
 
 
-def _answer_hosting(admitted: AdmittedRequest, route: Route) -> Mapping[str, Any]:
+@lru_cache(maxsize=1024)
+def _answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
     return {
-        "originating_channel": admitted.request.channel,
+        "originating_channel": channel,
         "includes_originating": route.originating,
         "intended_targets": [{"channel": one.channel, "native_id": one.native_id} for one in route.destinations],
         "skipped_targets": [

@@ -90,12 +90,9 @@ def can_be_copied(builder: Any) -> bool:
 def _copy_of(builder: Any) -> Any:
     # Agents keep no state between runs, and their clients hold connections: copies share them.
     executors: dict[str, Any] = getattr(builder, "_executors", {})
-    agents = [part for one in executors.values() for part in cast("list[Any]", vars(one).values()) if _is_agent(part)]
+    parts: list[Any] = [part for one in executors.values() for part in one.__dict__.values()]
+    agents = [part for part in parts if isinstance(part, SupportsAgentRun)]
     return copy.deepcopy(builder, {id(agent): agent for agent in agents})
-
-
-def _is_agent(value: Any) -> bool:
-    return isinstance(value, SupportsAgentRun)
 
 
 def from_workflow(workflow: Workflow) -> WorkflowTarget:

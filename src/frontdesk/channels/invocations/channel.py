@@ -1,11 +1,9 @@
 """The channel itself: routes, and the way of a request through this room."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from frontdesk.abc.auth import HttpAuth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
@@ -16,14 +14,11 @@ from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.parse import approval_of, decode, to_request
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.channels.invocations.verify import verifier
-from frontdesk.data.identity import Caller
 from frontdesk.data.request import SessionMode
-from frontdesk.errors import MethodNotAllowedError, RequestError, UnsupportedMediaError
-from frontdesk.kit.auth import HttpVerifier
-from frontdesk.kit.http import ClientGoneError, DisconnectWatch, Headers, headers_of, read_body
-from frontdesk.kit.names import is_plain_id, plain_id
-
-Handler = Callable[["Call"], Awaitable[None]]
+from frontdesk.errors import RequestError
+from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http import send_json
+from frontdesk.kit.names import plain_id
 
 
 class InvocationsChannel(Channel):
@@ -64,37 +59,7 @@ class InvocationsChannel(Channel):
         return self._config.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        room = _Room(self, self._config, context)
-        return ChannelContribution(
-            routes=[
-                Route("/", endpoint=_Endpoint(room, POST=room.create)),
-                Route("/docs/openapi.json", endpoint=_Endpoint(room, GET=room.describe)),
-                Route("/{run_id}", endpoint=_Endpoint(room, GET=room.get)),
-                Route("/{run_id}/cancel", endpoint=_Endpoint(room, POST=room.cancel)),
-            ]
-        )
-
-
-class Call:
-    """One HTTP request on its way through the room."""
-
-    __slots__ = ("answer", "caller", "headers", "receive", "scope", "watch")
-
-    caller: Caller
-
-    def __init__(self, scope: Scope, receive: Receive, headers: Headers, answer: Answer) -> None:
-        self.scope = scope
-        self.receive = receive
-        self.headers = headers
-        self.answer = answer
-        self.watch: DisconnectWatch | None = None
-
-    async def body(self, config: InvocationsConfig) -> bytes:
-        """The body; from then on the client is watched, since what else it could send is only that it leaves."""
-        _need_json(self.headers)
-        raw = await read_body(self.receive, self.headers, limit=config.max_body_bytes, within=config.body_timeout)
-        self.watch = DisconnectWatch(self.receive)
-        return raw
+        return ChannelContribution(routes=_Room(self, self._config, context).routes())
 
 
 class _Room:
@@ -102,20 +67,31 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
-        self.renderer = Renderer(config.tool_calls)
-        self.verifier: HttpVerifier = verifier(
-            channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed
-        )
+        self._renderer = Renderer(config.tool_calls)
+        self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
         self._document = encode(document(channel.path, context.target, authenticated=channel.auth is not None))
 
-    async def create(self, call: Call) -> None:
-        body = decode(await call.body(self._config))
-        answer = approval_of(body)
-        if answer is not None:
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", endpoint=self._endpoint(POST=self.create)),
+            Route("/docs/openapi.json", endpoint=self._endpoint(GET=self.describe)),
+            Route("/{run_id}", endpoint=self._endpoint(GET=self.get)),
+            Route("/{run_id}/cancel", endpoint=self._endpoint(POST=self.cancel)),
+        ]
+
+    def _endpoint(self, **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(self._verifier, self.refuse, **methods)
+
+    async def create(self, call: HttpCall) -> None:
+        config = self._config
+        body = decode(await call.json_body(limit=config.max_body_bytes, within=config.body_timeout))
+        answer = Answer(call, self._renderer)
+        approval = approval_of(body)
+        if approval is not None:
             hosted = await self._context.answer_approval(
-                call.caller, answer.id, approved=answer.approved, reason=answer.reason
+                call.caller, approval.id, approved=approval.approved, reason=approval.reason
             )
-            return await call.answer.result(hosted)
+            return await answer.run(hosted.run, hosted.result)
         request = to_request(
             body,
             channel=self._channel.name,
@@ -126,65 +102,26 @@ class _Room:
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
         if not request.stream or request.background:
             hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
-            return await call.answer.result(hosted)
+            return await answer.run(hosted.run, hosted.result)
         async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
             if stream.run.status == "queued":
-                return await call.answer.run(stream.run)
-            await call.answer.stream(stream, self._config.keep_alive)
+                return await answer.run(stream.run)
+            await answer.stream(stream, config.keep_alive)
 
-    async def get(self, call: Call) -> None:
+    async def get(self, call: HttpCall) -> None:
         run = await self._context.get_run(call.caller, _run_id(call))
-        await call.answer.run(run, run.result)
+        await Answer(call, self._renderer).run(run, run.result)
 
-    async def cancel(self, call: Call) -> None:
+    async def cancel(self, call: HttpCall) -> None:
         run = await self._context.cancel_run(call.caller, _run_id(call))
-        await call.answer.run(run, run.result)
+        await Answer(call, self._renderer).run(run, run.result)
 
-    async def describe(self, call: Call) -> None:
-        await call.answer.document(self._document)
+    async def describe(self, call: HttpCall) -> None:
+        await send_json(call.send, 200, self._document)
 
-
-class _Endpoint:
-    """One path: finds the caller, then the method; every error leaves in the channel's own shape."""
-
-    def __init__(self, room: _Room, **methods: Handler) -> None:
-        self._room = room
-        self._methods = methods
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = headers_of(scope)
-        answer = Answer(send, self._room.renderer, _request_id(headers))
-        call = Call(scope, receive, headers, answer)
-        try:
-            handler = self._methods.get(scope["method"])
-            if handler is None:
-                raise MethodNotAllowedError
-            call.caller = await self._room.verifier.verify(scope, headers)
-            await handler(call)
-        except ClientGoneError:
-            return
-        except RequestError as error:
-            if answer.begun:
-                raise
-            await answer.error(error)
-        except asyncio.CancelledError:
-            if call.watch is None or not call.watch.forgive():
-                raise
-        finally:
-            if call.watch is not None:
-                call.watch.stop()
+    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+        await Answer(call, self._renderer).error(error)
 
 
-def _request_id(headers: Headers) -> bytes | None:
-    given = headers.get(b"x-request-id")
-    return given if given is not None and is_plain_id(given.decode("latin-1")) else None
-
-
-def _run_id(call: Call) -> str:
+def _run_id(call: HttpCall) -> str:
     return plain_id(call.scope["path_params"]["run_id"], "invocation id")
-
-
-def _need_json(headers: Headers) -> None:
-    kind = headers.get(b"content-type", b"application/json").partition(b";")[0].strip().lower()
-    if kind != b"application/json" and not kind.endswith(b"+json"):
-        raise UnsupportedMediaError

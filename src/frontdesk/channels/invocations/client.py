@@ -1,14 +1,13 @@
 """Writes answers on the wire."""
 
-from starlette.types import Send
-
 from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
 from frontdesk.channels.invocations.wire import InvocationOut
-from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.http import send_json
+from frontdesk.kit.endpoint import HttpCall
+from frontdesk.kit.http import error_headers, send_json
 from frontdesk.kit.sse import EventStream
 
 RawHeader = tuple[bytes, bytes]
@@ -26,51 +25,34 @@ def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
 class Answer:
     """The way back to one caller."""
 
-    __slots__ = ("_renderer", "_request_id", "_send", "begun")
+    __slots__ = ("_call", "_renderer")
 
-    def __init__(self, send: Send, renderer: Renderer, request_id: bytes | None) -> None:
-        self._send = send
+    def __init__(self, call: HttpCall, renderer: Renderer) -> None:
+        self._call = call
         self._renderer = renderer
-        self._request_id = request_id
-        self.begun = False
 
     async def run(self, run: RunRecord, result: object = None) -> None:
         """A run, with its result if it has one; 202 while it is queued."""
-        self.begun = True
         body = encode(self._renderer.invocation(run, result))
+        self._call.begun = True
         status = 202 if run.status == "queued" else 200
-        await send_json(self._send, status, body, run_headers(run, self._request_id))
-
-    async def result(self, hosted: "HostedRunResult[object]") -> None:
-        """What a run has come to."""
-        await self.run(hosted.run, hosted.result)
-
-    async def document(self, body: bytes) -> None:
-        """A document that was drawn before."""
-        self.begun = True
-        await send_json(self._send, 200, body)
+        await send_json(self._call.send, status, body, run_headers(run, self._call.request_id))
 
     async def error(self, error: RequestError) -> None:
         """What went wrong."""
-        self.begun = True
-        headers: list[RawHeader] = [(b"x-request-id", self._request_id)] if self._request_id else []
+        headers = error_headers(error)
+        if self._call.request_id is not None:
+            headers.append((b"x-request-id", self._call.request_id))
         if error.run_id is not None:
             headers.append((INVOCATION_ID, error.run_id.encode()))
-        if error.retry_after is not None:
-            headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
-        if error.status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
-        if error.status in (408, 413):
-            # The rest of the body is still on its way, and nobody will read it.
-            headers.append((b"connection", b"close"))
-        await send_json(self._send, error.status, error_body(error), headers)
+        await send_json(self._call.send, error.status, error_body(error), headers)
 
     async def stream(self, stream: HostedStreamResult[object], keep_alive: float) -> None:
         """Every update as it comes, and at the end what it all came to."""
-        events = EventStream(self._send, keep_alive=keep_alive)
+        events = EventStream(self._call.send, keep_alive=keep_alive)
         try:
-            self.begun = True
-            await events.start(run_headers(stream.run, self._request_id))
+            self._call.begun = True
+            await events.start(run_headers(stream.run, self._call.request_id))
             await events.send(started(stream.run))
             number = 1
             try:

@@ -1,0 +1,91 @@
+"""One path of an HTTP channel: finds the caller, then the method, and lets every error leave in the channel's shape."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from starlette.types import Receive, Scope, Send
+
+from frontdesk.data.identity import Caller
+from frontdesk.errors import InternalError, MethodNotAllowedError, RequestError, UnsupportedMediaError
+from frontdesk.kit.auth import HttpVerifier
+from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, read_body
+from frontdesk.kit.names import is_plain_id
+from frontdesk.loggers import http as log
+
+
+class HttpCall:
+    """One HTTP request on its way through a channel."""
+
+    __slots__ = ("begun", "caller", "headers", "receive", "scope", "send", "watch")
+
+    caller: Caller
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.headers = headers_of(scope)
+        self.begun = False
+        """Whether an answer is on its way, so that an error can't be one any more."""
+        self.watch: DisconnectWatch | None = None
+
+    async def json_body(self, *, limit: int, within: float) -> bytes:
+        """The body; from then on the client is watched, since all that it can still do is leave."""
+        kind = self.headers.get(b"content-type", b"application/json")
+        if kind != b"application/json":
+            kind = kind.partition(b";")[0].strip().lower()
+            if kind != b"application/json" and not kind.endswith(b"+json"):
+                raise UnsupportedMediaError
+        raw = await read_body(self.receive, self.headers, limit=limit, within=within)
+        self.watch = DisconnectWatch(self.receive)
+        return raw
+
+    @property
+    def request_id(self) -> bytes | None:
+        """The caller's own id for the request, if it is safe to repeat."""
+        given = self.headers.get(b"x-request-id")
+        return given if given is not None and is_plain_id(given.decode("latin-1")) else None
+
+
+Handler = Callable[[HttpCall], Awaitable[None]]
+Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
+
+
+class HttpEndpoint:
+    """An ASGI app for one path."""
+
+    __slots__ = ("_methods", "_refuse", "_verifier")
+
+    def __init__(self, verifier: HttpVerifier, refuse: Refuse, **methods: Handler) -> None:
+        self._verifier = verifier
+        self._refuse = refuse
+        self._methods = methods
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = HttpCall(scope, receive, send)
+        try:
+            handler = self._methods.get(scope["method"])
+            if handler is None:
+                raise MethodNotAllowedError(allow=tuple(self._methods))
+            call.caller = await self._verifier.verify(scope, call.headers)
+            await handler(call)
+        except ClientGoneError:
+            return
+        except RequestError as error:
+            await self._failed(call, error)
+        except asyncio.CancelledError:
+            if call.watch is None or not call.watch.forgive():
+                raise
+        except Exception as error:
+            # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.
+            log.error("a request to %s failed", scope["path"], exc_info=error)
+            await self._failed(call, InternalError())
+        finally:
+            if call.watch is not None:
+                call.watch.stop()
+
+    async def _failed(self, call: HttpCall, error: RequestError) -> None:
+        if call.begun:
+            log.error("an answer of %s broke off", call.scope["path"], exc_info=error)
+            return
+        await self._refuse(call, error)
