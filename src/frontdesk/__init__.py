@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.target import BindsRequestContext as BindsRequestContext
     from frontdesk.abc.target import TargetInfo as TargetInfo
     from frontdesk.access.allowlists import AllowAll as AllowAll
+    from frontdesk.data.approval import ApprovalAnswer as ApprovalAnswer
     from frontdesk.data.approval import PendingApproval as PendingApproval
     from frontdesk.data.codec import register as register
     from frontdesk.data.conversation import Conversation as Conversation
@@ -139,6 +140,7 @@ _HOME = {
     "Allowed": "frontdesk.abc.allowlist",
     "AllowlistDecision": "frontdesk.abc.allowlist",
     "ApiKeyAuth": "frontdesk.kit.auth",
+    "ApprovalAnswer": "frontdesk.data.approval",
     "ApprovalStorage": "frontdesk.abc.approvals",
     "AuthorizationContext": "frontdesk.abc.allowlist",
     "BindsRequestContext": "frontdesk.abc.target",
@@ -202,6 +204,7 @@ __all__ = [
     "Allowed",
     "AllowlistDecision",
     "ApiKeyAuth",
+    "ApprovalAnswer",
     "ApprovalStorage",
     "AuthorizationContext",
     "BindsRequestContext",

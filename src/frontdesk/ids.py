@@ -6,10 +6,12 @@ the operating system. Random bytes are drawn in blocks, because a system call fo
 
 import os
 import time
+from collections.abc import Callable
 from typing import Protocol
+from weakref import WeakMethod
 
 _BLOCK = 4096
-_RANDOM_BYTES = 10
+_RANDOM_DIGITS = 20
 
 
 class Ids(Protocol):
@@ -23,17 +25,29 @@ class Ids(Protocol):
 class RandomIds:
     """Time-ordered random ids."""
 
-    __slots__ = ("_block", "_pid", "_used")
+    __slots__ = ("__weakref__", "_digits", "_used")
 
     def __init__(self) -> None:
-        self._block = b""
+        self._digits = ""
         self._used = 0
-        self._pid = 0
+        forget = WeakMethod(self._forget)
+        # After a fork both processes would hold the same block, and make the same ids from it.
+        os.register_at_fork(after_in_child=lambda: _call(forget))
+
+    def _forget(self) -> None:
+        self._digits = ""
+        self._used = 0
 
     def new(self, prefix: str) -> str:
         start = self._used
-        if start + _RANDOM_BYTES > len(self._block) or self._pid != os.getpid():
-            # After a fork both processes hold the same block, and would make the same ids from it.
-            self._block, self._pid, start = os.urandom(_BLOCK), os.getpid(), 0
-        self._used = start + _RANDOM_BYTES
-        return f"{prefix}_{time.time_ns() // 1_000_000:012x}{self._block[start : self._used].hex()}"
+        if start >= len(self._digits):
+            self._digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
+            start = 0
+        self._used = end = start + _RANDOM_DIGITS
+        return f"{prefix}_{time.time_ns() // 1_000_000:012x}{self._digits[start:end]}"
+
+
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    found = method()
+    if found is not None:
+        found()

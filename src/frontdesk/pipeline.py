@@ -17,13 +17,14 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
+from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.pending import questions
 from frontdesk.data.identity import Caller
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.routing import route
-from frontdesk.errors import RequestError, TargetError
+from frontdesk.errors import InvalidRequestError, RequestError, RunExistsError, SessionRequiredError, TargetError
 from frontdesk.kit.current import current_turn
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
@@ -34,6 +35,7 @@ from frontdesk.sessions.turns import Turns
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
 
+_NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
 _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 
 
@@ -49,6 +51,7 @@ class Pipeline:
         turns: Turns,
         active: ActiveRuns,
         recorder: Recorder,
+        answers: Answers,
         defer: Defer,
     ) -> None:
         self._target = target
@@ -57,13 +60,14 @@ class Pipeline:
         self._turns = turns
         self._active = active
         self._recorder = recorder
+        self._answers = answers
         self._defer = defer
 
     async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
         admitted = await self.admit(request, caller, protocol_request)
         if _later(admitted):
-            return HostedRunResult(result=None, run=await self._defer(admitted))
+            return await self._put_off(admitted)
         return await self.run_admitted(admitted)
 
     async def run_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> Result:
@@ -72,6 +76,9 @@ class Pipeline:
         try:
             try:
                 result = await self._target.run(run.turn)
+            except InvalidRequestError:
+                # What the target can't take leaves nothing behind.
+                raise
             except BaseException as error:
                 return await self._broken(run, error)
             return await self._deliver(await self._record(run, result), admitted)
@@ -84,7 +91,7 @@ class Pipeline:
         """One question, an answer in pieces; `queued`, without updates, if it goes to the background."""
         admitted = await self.admit(request, caller, protocol_request)
         if _later(admitted):
-            return _ended(HostedRunResult(result=None, run=await self._defer(admitted)))
+            return _ended(await self._put_off(admitted))
         return await self.stream_admitted(admitted)
 
     async def stream_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> HostedStreamResult[Any]:
@@ -92,6 +99,9 @@ class Pipeline:
         run = await self._open(admitted, patient)
         try:
             stream = await self._target.stream(run.turn)
+        except InvalidRequestError:
+            self._close(run)
+            raise
         except BaseException as error:
             try:
                 return _ended(await self._broken(run, error))
@@ -149,13 +159,24 @@ class Pipeline:
         hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
         return await self._gate.admit(hooked, caller, wire, allowed)
 
-    async def _open(self, admitted: AdmittedRequest, patient: bool) -> ActiveRun:
+    async def _put_off(self, admitted: AdmittedRequest) -> Result:
+        """Hands a run to the background, unless it can be known now that it can't run."""
+        if self._active.get(admitted.owner, admitted.run_id) is not None:
+            raise RunExistsError
+        self._turns.check(admitted, self._scope(admitted))
+        return HostedRunResult(result=None, run=await self._defer(admitted))
+
+    def _scope(self, admitted: AdmittedRequest) -> ConversationScope | None:
         channel = self._channels[admitted.request.channel]
-        scope = channel.conversation_scope if channel.session_family == "host_tracked" else None
+        return channel.conversation_scope if channel.session_family == "host_tracked" else None
+
+    async def _open(self, admitted: AdmittedRequest, patient: bool) -> ActiveRun:
         await self._recorder.refuse_known(admitted)
-        turn = await self._turns.open(admitted, tracked=scope, patient=patient)
+        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient)
         try:
-            run = self._active.begin(turn, self._recorder.begin(turn))
+            answers = admitted.request.approvals
+            resumed = await self._answers.take(admitted.owner, turn.record, answers) if answers else ()
+            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
         except BaseException:
             self._turns.close(turn)
             raise
@@ -172,11 +193,14 @@ class Pipeline:
     async def _record(self, run: ActiveRun, result: Any) -> Result:
         if run.cancel_requested:
             # It ended although it was cancelled; what it did after that must not count.
+            log.warning("run %s ended after it was cancelled, and its result was dropped", run.record.run_id)
             return await self._broken(run, asyncio.CancelledError())
         run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
         way = route(admitted.request.response_target, origin=admitted.identity)
         asked = questions(result, admitted, run.record.session_id)
+        if asked and run.record.session_id is None:
+            return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
         record = await self._recorder.completed(turn, run.record, result, way, asked)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 

@@ -1,23 +1,22 @@
-"""Where pending approvals are kept."""
+"""Where questions wait for a human."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.approval import PendingApproval
 
 
 class ApprovalStorage(Protocol):
-    """Keeps the questions; a decision counts once."""
+    """The questions of every owner; they are written and decided in the store's transactions."""
 
-    async def pending(self, owner: str, approval_id: str) -> PendingApproval | None:
-        """A question that still waits, if it is the owner's."""
+    async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
+        """A question, decided or not, if it is the owner's."""
         ...
 
-    async def list_pending(self, owner: str, session_id: str | None = None) -> list[PendingApproval]:
+    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
+        """All questions of a session, decided ones too, oldest first."""
+        ...
+
+    async def pending(self, owner: str) -> Sequence[PendingApproval]:
         """The owner's open questions, oldest first."""
-        ...
-
-    async def decide(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
-    ) -> PendingApproval | None:
-        """Consumes a question; `None` if it was decided before or is not the owner's."""
         ...

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from frontdesk.abc.auth import HttpAuth
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.target import TargetInfo
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -136,10 +136,8 @@ class ChannelContext(Protocol):
         """The questions that wait for the caller."""
         ...
 
-    async def answer_approval(
-        self, caller: Caller, approval_id: str, *, approved: bool, reason: str | None = None
-    ) -> HostedRunResult[Any]:
-        """Answers a question once, and resumes the run that asked it."""
+    async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
+        """The request that answers questions of the caller's and resumes what asked them; to be run or streamed."""
         ...
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from frontdesk.abc.approvals import ApprovalStorage
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
@@ -29,6 +30,10 @@ class Sessions(Protocol):
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
+        ...
+
+    async def begin(self, name: SessionName, session_id: str) -> Lease:
+        """Names and claims a session that is new, id and all."""
         ...
 
     async def claim(self, session_id: str) -> Lease:
@@ -65,20 +70,6 @@ class Runs(Protocol):
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
         """Events with a number above `after`, in order."""
-        ...
-
-
-class Approvals(Protocol):
-    """Questions that wait for a human."""
-
-    async def get(self, owner: str, approval_id: str) -> PendingApproval | None: ...
-
-    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
-        """All questions of a session, decided ones too, oldest first."""
-        ...
-
-    async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        """The owner's open questions, oldest first."""
         ...
 
 
@@ -202,7 +193,7 @@ class HostStateStore(Protocol):
     def runs(self) -> Runs: ...
 
     @property
-    def approvals(self) -> Approvals: ...
+    def approvals(self) -> ApprovalStorage: ...
 
     @property
     def inbox(self) -> Inbox: ...

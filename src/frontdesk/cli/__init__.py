@@ -1,5 +1,5 @@
 """The `frontdesk` command."""
 
+from frontdesk.cli.command import main
 
-def main() -> None:
-    """Runs the command line."""
+__all__ = ["main"]

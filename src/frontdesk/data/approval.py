@@ -7,6 +7,14 @@ from frontdesk.data.noun import Noun
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 
 
+class ApprovalAnswer(Noun, frozen=True, kw_only=True):
+    """A human's word on one question."""
+
+    approval_id: str
+    approved: bool
+    reason: str | None = None
+
+
 class PendingApproval(Noun, frozen=True, kw_only=True):
     """One tool call that waits for a human; bound to its session, its owner, the call and its arguments."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun
 from frontdesk.data.response_target import ResponseTarget
@@ -18,6 +19,8 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
 
     key: str | None = None
     conversation_id: str | None = None
+    session_id: str | None = None
+    """The host's own id of a session that exists."""
     isolation_key: str | None = None
     """Whose session it is. Only a hook may set it: the wire never chooses whose memory it reads."""
 
@@ -50,6 +53,8 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     response_target: ResponseTarget = ResponseTarget()
     metadata: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
+    approvals: tuple[ApprovalAnswer, ...] = ()
+    """Answers to questions that the session has asked."""
     client_state: Any = None
     client_tools: tuple[ClientTool, ...] = ()
     forwarded_props: Mapping[str, Any] = {}

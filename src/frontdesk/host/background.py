@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
 from frontdesk.data.codec import encode
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import FINAL, RunEvent, RunFailure, RunRecord
-from frontdesk.errors import NotFoundError, RequestError, TooManyRequestsError
+from frontdesk.errors import NotFoundError, RequestError, RunExistsError, TooManyRequestsError
 from frontdesk.host.config import HostConfig
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -19,8 +20,9 @@ _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before 
 class Background:
     """Takes admitted requests and runs them one after another per session, within limits."""
 
-    def __init__(self, store: HostStateStore, config: HostConfig) -> None:
+    def __init__(self, store: HostStateStore, config: HostConfig, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._config = config
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._by_owner: Counter[str] = Counter()
@@ -52,6 +54,8 @@ class Background:
             details=request.attributes,
         )
         key = (admitted.owner, admitted.run_id)
+        if key in self._news or (request.run_id is not None and await self._store.runs.get(*key) is not None):
+            raise RunExistsError
         self._news[key] = asyncio.Event()
         self._by_owner[admitted.owner] += 1
         async with self._store.transaction() as transaction:
@@ -103,7 +107,7 @@ class Background:
         known = await self._store.runs.get(record.owner, record.run_id)
         if known is None or known.status not in FINAL:
             async with self._store.transaction() as transaction:
-                transaction.save_run(record.replace(status=status, failure=failure))
+                transaction.save_run(record.replace(status=status, failure=failure, finished_at=self._clock.now()))
 
     async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
         """The events of a run, from the past and then live."""

@@ -58,3 +58,9 @@ def is_public(address: str) -> bool:
         return not ipaddress.ip_address(address).is_loopback
     except ValueError:
         return True
+
+
+def openai_settings(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
+    """The key for the demo's real model, if there is one, and the name of that model, if it is chosen."""
+    model = environment.get("OPENAI_CHAT_MODEL") or environment.get("OPENAI_MODEL")
+    return environment.get("OPENAI_API_KEY") or None, model or None

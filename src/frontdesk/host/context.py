@@ -6,16 +6,15 @@ from typing import Any
 from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
 from frontdesk.abc.target import TargetInfo
-from frontdesk.approvals.pending import answer
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.link import LinkChallenge
-from frontdesk.data.request import ChannelRequest
+from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.errors import ConflictError, NotFoundError, StoreError, UnsupportedError
+from frontdesk.errors import NotFoundError, UnsupportedError
 from frontdesk.host.parts import Parts
 from frontdesk.sessions.scope import tracked_name
 
@@ -148,26 +147,18 @@ class HostContext:
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
 
-    async def answer_approval(
-        self, caller: Caller, approval_id: str, *, approved: bool, reason: str | None = None
-    ) -> HostedRunResult[Any]:
+    async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         owner = await self._owner(caller)
-        question = await self._store.approvals.get(owner, approval_id)
-        if question is None:
+        questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]
+        sessions = {None if one is None else one.session_id for one in questions}
+        if len(sessions) != 1 or None in sessions:
             raise NotFoundError("There is no such approval.")
-        status = "approved" if approved else "rejected"
-        try:
-            async with self._store.transaction() as transaction:
-                transaction.decide_approval(owner, approval_id, status, at=self._parts.clock.now(), reason=reason)
-        except StoreError:
-            raise ConflictError("This approval was answered before.", code="approval_answered") from None
-        request = ChannelRequest(
+        return ChannelRequest(
             channel=self.channel,
             operation="approval",
-            input=answer(question, approved, reason),
-            previous_run_id=question.run_id,
+            session=ChannelSession(session_id=sessions.pop()),
+            approvals=tuple(answers),
         )
-        return await self._parts.pipeline.run(request, caller)
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:
         await self._allowed(caller)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from frontdesk.abc.allowlist import IdentityResolver
-from frontdesk.abc.channel import Channel
+from frontdesk.abc.channel import Channel, ChannelPush
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target
 from frontdesk.access.allowlists import AllowAll
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
+from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
 from frontdesk.host.background import Background
 from frontdesk.host.config import HostConfig
@@ -46,14 +47,17 @@ class Parts:
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
         self.active = ActiveRuns(self.turns, cancel_grace=config.cancel_grace_seconds)
-        self.background = Background(store, config)
+        self.background = Background(store, config, clock)
         self.pipeline = Pipeline(
             target=target,
             channels=channels,
             gate=self.gate,
             turns=self.turns,
             active=self.active,
-            recorder=Recorder(store, ids, clock),
+            recorder=Recorder(
+                store, ids, clock, [one.name for one in channels.values() if isinstance(one, ChannelPush)]
+            ),
+            answers=Answers(store, clock),
             defer=self.background.submit,
         )
         self.background.use(self.pipeline)

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import ipaddress
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from starlette.types import Scope
@@ -135,13 +136,14 @@ def _same_origin(origin: bytes, headers: Headers) -> None:
 
 def _is_local(scope: Scope, headers: Headers) -> bool:
     client: Any = scope.get("client")
-    return bool(client) and _is_loopback(client[0]) and _is_loopback(_host_name(headers.get(b"host", b"")))
+    return bool(client) and _is_loopback(client[0]) and _names_loopback(headers.get(b"host", b""))
 
 
-def _host_name(host: bytes) -> str:
+@lru_cache(maxsize=64)
+def _names_loopback(host: bytes) -> bool:
     # Checked too, because a name that an attacker controls can point to the loopback address.
     name = host.decode("latin-1")
-    return name[1 : name.find("]")] if name.startswith("[") else name.rpartition(":")[0] or name
+    return _is_loopback(name[1 : name.find("]")] if name.startswith("[") else name.rpartition(":")[0] or name)
 
 
 def _is_loopback(address: str) -> bool:

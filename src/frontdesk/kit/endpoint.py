@@ -8,8 +8,9 @@ from starlette.types import Receive, Scope, Send
 from frontdesk.data.identity import Caller
 from frontdesk.errors import InternalError, MethodNotAllowedError, RequestError, UnsupportedMediaError
 from frontdesk.kit.auth import HttpVerifier
-from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, read_body
+from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, present_task, read_body
 from frontdesk.kit.names import is_plain_id
+from frontdesk.kit.reminders import Reminders
 from frontdesk.loggers import http as log
 
 
@@ -29,15 +30,16 @@ class HttpCall:
         """Whether an answer is on its way, so that an error can't be one any more."""
         self.watch: DisconnectWatch | None = None
 
-    async def json_body(self, *, limit: int, within: float) -> bytes:
+    async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
         """The body; from then on the client is watched, since all that it can still do is leave."""
         kind = self.headers.get(b"content-type", b"application/json")
         if kind != b"application/json":
             kind = kind.partition(b";")[0].strip().lower()
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
-        raw = await read_body(self.receive, self.headers, limit=limit, within=within)
-        self.watch = DisconnectWatch(self.receive)
+        task = present_task()
+        raw = await read_body(self.receive, self.headers, task, limit=limit, deadline=deadline)
+        self.watch = DisconnectWatch(self.receive, task)
         return raw
 
     @property

@@ -13,6 +13,7 @@ from frontdesk.errors import (
     MethodNotAllowedError,
     RequestError,
 )
+from frontdesk.kit.reminders import Reminders
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -25,39 +26,49 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-async def read_body(receive: Receive, headers: Headers, *, limit: int, within: float) -> bytes:
+async def read_body(
+    receive: Receive, headers: Headers, task: "asyncio.Task[Any]", *, limit: int, deadline: Reminders
+) -> bytes:
     """The whole body, if it is small enough and arrives in time."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
-    deadline = _Deadline(within)
+    late = _Late(task)
+    reminder = deadline.set(late.cancel)
     try:
         message = await receive()
         if message["type"] == "http.request" and not message.get("more_body", False):
             return _within(message.get("body", b""), limit)
         return await _read_rest(receive, message, limit)
     except asyncio.CancelledError:
-        if not deadline.passed:
+        if not late.happened:
             raise
-        deadline.task.uncancel()
+        late.task.uncancel()
         raise BodyTimeoutError from None
     finally:
-        deadline.handle.cancel()
+        reminder.cancel()
 
 
-class _Deadline:
-    """`asyncio.timeout` at a third of its cost, for the one place where every request passes."""
+class _Late:
+    """Ends the wait of the present task."""
 
-    __slots__ = ("handle", "passed", "task")
+    __slots__ = ("happened", "task")
 
-    def __init__(self, seconds: float) -> None:
-        self.task: asyncio.Task[Any] = asyncio.current_task()  # pyright: ignore[reportAttributeAccessIssue]
-        self.passed = False
-        self.handle = asyncio.get_running_loop().call_later(seconds, self._pass)
+    def __init__(self, task: "asyncio.Task[Any]") -> None:
+        self.task = task
+        self.happened = False
 
-    def _pass(self) -> None:
-        self.passed = True
+    def cancel(self) -> None:
+        self.happened = True
         self.task.cancel()
+
+
+def present_task() -> "asyncio.Task[Any]":
+    """The task that runs this; ASGI servers always have one."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("this needs a task to run in")
+    return task
 
 
 async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
@@ -106,24 +117,26 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     return headers
 
 
+_patience = Reminders(0.05)
+
+
 class DisconnectWatch:
-    """Cancels the present task when its client goes away.
+    """Cancels a task when its client goes away.
 
     Watching costs a task, and most requests are over before a client could lose patience, so it begins after a delay.
     """
 
-    __slots__ = ("_handle", "_loop", "_receive", "_task", "_watcher", "gone")
+    __slots__ = ("_receive", "_reminder", "_task", "_watcher", "gone")
 
-    def __init__(self, receive: Receive, *, delay: float = 0.05) -> None:
+    def __init__(self, receive: Receive, task: "asyncio.Task[Any]") -> None:
         self._receive = receive
-        self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        self._handle = self._loop.call_later(delay, self._begin)
+        self._task: asyncio.Task[Any] | None = task
+        self._reminder = _patience.set(self._begin)
         self._watcher: asyncio.Task[None] | None = None
         self.gone = False
 
     def _begin(self) -> None:
-        self._watcher = self._loop.create_task(self._watch())
+        self._watcher = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -140,7 +153,7 @@ class DisconnectWatch:
 
     def stop(self) -> None:
         """The request is over."""
-        self._handle.cancel()
+        self._reminder.cancel()
         if self._watcher is not None and not self.gone:
             self._watcher.cancel()
         # The task and the watch would keep each other alive until the garbage collector comes.

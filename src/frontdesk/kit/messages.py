@@ -19,8 +19,10 @@ def as_messages(value: Any) -> list[Message] | None:
     if isinstance(value, Content):
         return [Message("user", [value])]
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        many = [as_messages(one) for one in cast(Sequence[Any], value)]
-        return [one for some in many if some is not None for one in some] if many and None not in many else None
+        many = cast(Sequence[Any], value)
+        # One level only: an input may be nested deeper than the stack is.
+        if many and all(isinstance(one, (str, Message, Content)) for one in many):
+            return [message for one in many for message in as_messages(one) or ()]
     return None
 
 
@@ -47,5 +49,8 @@ def _said(text: str) -> Message:
 
 def _with(value: T, **changes: Any) -> T:
     copy = object.__new__(type(value))
-    copy.__dict__.update(value.__dict__, **changes)
+    # A dictionary copied whole is a block of memory; one filled key by key costs four times as much.
+    fields = value.__dict__.copy()
+    fields.update(changes)
+    copy.__dict__ = fields
     return copy

@@ -1,6 +1,6 @@
 """Writes the end of a run: result, history, session and questions in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,18 +27,19 @@ _LATE = RunFailure(code="cancelled", message="The run ended after its session ha
 class Recorder:
     """Begins the record of a run and writes its end."""
 
-    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock) -> None:
+    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock, pushing: Collection[str] = ()) -> None:
+        """`pushing` are the channels that can speak first: being seen there says where a person can be reached."""
         self._store = store
+        self._pushing = frozenset(pushing)
         self._ids = ids
         self._clock = clock
 
-    def begin(self, turn: Turn) -> RunRecord:
-        """The record of a run that starts; nothing is written yet."""
+    def begin(self, turn: Turn, resumed: Sequence[Message] = ()) -> RunRecord:
+        """The record of a run that starts, perhaps with the answers that resume it; nothing is written yet."""
         admitted, request = turn.admitted, turn.admitted.request
         hosting = _question_hosting(admitted)
-        turn.messages = [
-            stamped(message, hosting, self._ids.new("msg")) for message in as_messages(request.input) or ()
-        ]
+        said = as_messages(request.input) or ()
+        turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in (*resumed, *said)]
         session = turn.record
         return RunRecord(
             run_id=admitted.run_id,
@@ -59,7 +60,7 @@ class Recorder:
     async def refuse_known(self, admitted: AdmittedRequest) -> None:
         """A run id that the wire chose must be new to its owner."""
         request = admitted.request
-        if request.run_id is None or request.background:
+        if request.run_id is None or request.background or request.response_target.kind == "none":
             return
         if await self._store.runs.get(admitted.owner, request.run_id) is not None:
             raise RunExistsError
@@ -107,7 +108,8 @@ class Recorder:
             transaction.save_run(run)
             for question in questions:
                 transaction.add_approval(question)
-            self._see(transaction, turn.admitted, now)
+            if turn.admitted.request.channel in self._pushing:
+                self._see(transaction, turn.admitted, now)
         return run
 
     def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:

@@ -15,7 +15,7 @@ from frontdesk.ids import Ids
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.locks import SessionLocks
-from frontdesk.sessions.scope import tracked_name
+from frontdesk.sessions.scope import SHARED, tracked_name
 
 _NO_HISTORY: tuple[Any, ...] = ()
 
@@ -68,17 +68,25 @@ class Turns:
             return Turn(self._store, admitted, None, None)
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
+        self.check(admitted, tracked)
+        if request.session is not None and request.session.session_id is not None:
+            return await self._reopen(admitted, request.session.session_id, None if patient else self._session_wait)
         name = _name(admitted, tracked)
         if name is None:
-            if request.session_mode == "required":
-                raise SessionRequiredError
             return await self._begin(admitted)
         return await self._resume(admitted, name, None if patient else self._session_wait)
 
+    def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
+        """Refuses a request that needs a session and names none."""
+        request = admitted.request
+        if request.session_mode != "required" or request.previous_run_id is not None:
+            return
+        named = request.session is not None and request.session.session_id is not None
+        if not named and _name(admitted, tracked) is None:
+            raise SessionRequiredError
+
     async def _begin(self, admitted: AdmittedRequest) -> Turn:
         session_id = self._ids.new("ses")
-        name = SessionName(owner=admitted.owner, kind="named", value=session_id)
-        await self._store.sessions.reserve(name, session_id)
         return await self._take(admitted, self._fresh(admitted, session_id, session_id))
 
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
@@ -89,13 +97,24 @@ class Turns:
             raise NotFoundError("There is no such session.", param="session_id")
         else:
             session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
+        key = name.value or name.conversation_id or session_id
+        fresh = self._fresh(admitted, session_id, key).replace(owner=name.owner)
+        return await self._enter(admitted, fresh, wait)
+
+    async def _reopen(self, admitted: AdmittedRequest, session_id: str, wait: float | None) -> Turn:
+        for owner in (admitted.owner, SHARED):
+            record = await self._store.sessions.get(owner, session_id)
+            if record is not None:
+                return await self._enter(admitted, record, wait)
+        raise NotFoundError("There is no such session.", param="session_id")
+
+    async def _enter(self, admitted: AdmittedRequest, record: SessionRecord, wait: float | None) -> Turn:
+        """Waits for a session and takes it as it is then; `record` stands for one that was never stored."""
+        session_id = record.session_id
         await self._locks.take(session_id, wait)
         try:
-            record = await self._store.sessions.get(name.owner, session_id)
-            if record is None:
-                key = name.value or name.conversation_id or session_id
-                record = self._fresh(admitted, session_id, key).replace(owner=name.owner)
-            return Turn(self._store, admitted, record, await self._store.sessions.claim(session_id))
+            known = await self._store.sessions.get(record.owner, session_id)
+            return Turn(self._store, admitted, known or record, await self._store.sessions.claim(session_id))
         except BaseException:
             self._locks.release(session_id)
             raise
@@ -116,8 +135,10 @@ class Turns:
         return None if run.session_id is None else await self._store.sessions.get(run.owner, run.session_id)
 
     async def _take(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
-        self._locks.try_take(record.session_id)
-        return Turn(self._store, admitted, record, await self._store.sessions.claim(record.session_id))
+        session_id = record.session_id
+        self._locks.try_take(session_id)
+        name = SessionName(owner=admitted.owner, kind="named", value=session_id)
+        return Turn(self._store, admitted, record, await self._store.sessions.begin(name, session_id))
 
     def _fresh(self, admitted: AdmittedRequest, session_id: str, key: str) -> SessionRecord:
         now = admitted.admitted_at

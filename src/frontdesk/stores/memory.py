@@ -74,8 +74,8 @@ class MemoryTransaction:
             write(*arguments)
 
     def save_session(self, record: SessionRecord, lease: Lease) -> None:
-        self._checks.append((self._store.sessions.check, (lease,)))
-        self._writes.append((self._store.sessions.save, (record,)))
+        self._checks.append((self._store.sessions.check, (lease, record.session_id)))
+        self._writes.append((self._store.sessions.save, (record, lease)))
 
     def name_session(self, name: SessionName, session_id: str) -> None:
         self._writes.append((self._store.sessions.names.put, (name, session_id)))
@@ -111,7 +111,7 @@ class MemoryTransaction:
         self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
     ) -> None:
         self._checks.append((self._store.approvals.check, (owner, approval_id)))
-        self._writes.append((self._store.approvals.decide, (approval_id, status, at, reason)))
+        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason)))
 
     def accept(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.accept, (item,)))

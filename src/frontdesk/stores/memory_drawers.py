@@ -21,23 +21,26 @@ V = TypeVar("V")
 class Shelf(Generic[K, V]):
     """A dictionary that drops what was longest untouched when it is full."""
 
-    __slots__ = ("_items", "_limit", "_on_drop")
+    __slots__ = ("_items", "_limit", "_on_drop", "get")
 
     def __init__(self, limit: int, on_drop: Callable[[K, V], None] | None = None) -> None:
         self._items: OrderedDict[K, V] = OrderedDict()
         self._limit = limit
         self._on_drop = on_drop
-
-    def get(self, key: K) -> V | None:
-        return self._items.get(key)
+        self.get: Callable[[K], V | None] = self._items.get
 
     def put(self, key: K, value: V) -> None:
+        if key in self._items:
+            self._items.move_to_end(key)
         self._items[key] = value
-        self._items.move_to_end(key)
         if len(self._items) > self._limit:
             dropped = self._items.popitem(last=False)
             if self._on_drop is not None:
                 self._on_drop(*dropped)
+
+    def touch(self, key: K) -> None:
+        """Makes a key that is there the last to go."""
+        self._items.move_to_end(key)
 
     def pop(self, key: K) -> V | None:
         return self._items.pop(key, None)
@@ -49,26 +52,39 @@ class Shelf(Generic[K, V]):
         return len(self._items)
 
 
+class _Session:
+    """A session as it lies in the drawer; without a record while its first turn runs."""
+
+    __slots__ = ("fence", "messages", "record")
+
+    def __init__(self) -> None:
+        self.fence = 0
+        self.record: SessionRecord | None = None
+        self.messages: list[Any] = []
+
+
 class MemorySessions:
     """Sessions, their names and their messages."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[str, SessionRecord] = Shelf(limit, self._forget)
+        self.kept: Shelf[str, _Session] = Shelf(limit, self._forget)
         self.names: Shelf[SessionName, str] = Shelf(4 * limit)
-        self.messages: dict[str, list[Any]] = {}
-        self.fences: Shelf[str, int] = Shelf(4 * limit)
 
-    def _forget(self, session_id: str, record: SessionRecord) -> None:
-        self.messages.pop(session_id, None)
-        self.fences.pop(session_id)
-        self.names.pop(SessionName(owner=record.owner, kind="named", value=record.key))
+    def _forget(self, session_id: str, kept: _Session) -> None:
+        if kept.record is not None:
+            self.names.pop(SessionName(owner=kept.record.owner, kind="named", value=kept.record.key))
 
     async def find(self, name: SessionName) -> SessionRecord | None:
         session_id = self.names.get(name)
-        return None if session_id is None else self.records.get(session_id)
+        if session_id is None:
+            return None
+        self.names.touch(name)
+        kept = self.kept.get(session_id)
+        return None if kept is None else kept.record
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None:
-        record = self.records.get(session_id)
+        kept = self.kept.get(session_id)
+        record = None if kept is None else kept.record
         return record if record is not None and record.owner == owner else None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
@@ -78,30 +94,54 @@ class MemorySessions:
             return session_id
         return known
 
+    async def begin(self, name: SessionName, session_id: str) -> Lease:
+        kept = _Session()
+        kept.fence = 1
+        self.names.put(name, session_id)
+        self.kept.put(session_id, kept)
+        return Lease(session_id=session_id, fence=1)
+
     async def claim(self, session_id: str) -> Lease:
-        fence = (self.fences.get(session_id) or 0) + 1
-        self.fences.put(session_id, fence)
-        return Lease(session_id=session_id, fence=fence)
+        kept = self.kept.get(session_id)
+        if kept is None:
+            kept = _Session()
+            self.kept.put(session_id, kept)
+        kept.fence += 1
+        return Lease(session_id=session_id, fence=kept.fence)
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
-        record = await self.get(owner, session_id)
-        if record is None:
-            return ()
-        own = self.messages.get(session_id, [])
-        if record.parent is None:
-            return list(own)
-        shared = await self.history(owner, record.parent.session_id)
-        return [*shared[: record.parent.messages], *own]
+        line: list[tuple[list[Any], int | None]] = []
+        shared: int | None = None
+        while (kept := self.kept.get(session_id)) is not None and kept.record and kept.record.owner == owner:
+            line.append((kept.messages, shared))
+            if kept.record.parent is None:
+                break
+            session_id, shared = kept.record.parent.session_id, kept.record.parent.messages
+        found: list[Any] = []
+        for messages, shared in reversed(line):
+            found += messages
+            if shared is not None:
+                del found[shared:]
+        return found
 
-    def check(self, lease: Lease) -> None:
-        if self.fences.get(lease.session_id) != lease.fence:
+    def check(self, lease: Lease, session_id: str) -> None:
+        kept = self.kept.get(lease.session_id)
+        if lease.session_id != session_id or (kept is not None and kept.fence != lease.fence):
             raise StaleTurnError
 
-    def save(self, record: SessionRecord) -> None:
-        self.records.put(record.session_id, record)
+    def save(self, record: SessionRecord, lease: Lease) -> None:
+        kept = self.kept.get(record.session_id)
+        if kept is None:
+            # It was dropped while its turn ran, because the store was full; the turn must not be lost for that.
+            kept = _Session()
+            kept.fence = lease.fence
+        kept.record = record
+        self.kept.put(record.session_id, kept)
 
     def append(self, session_id: str, messages: Sequence[Any]) -> None:
-        self.messages.setdefault(session_id, []).extend(messages)
+        kept = self.kept.get(session_id)
+        if kept is not None:
+            kept.messages.extend(messages)
 
 
 class MemoryIdentities:
@@ -111,7 +151,7 @@ class MemoryIdentities:
         self.records: Shelf[tuple[str, str], IdentityRecord] = Shelf(limit, self._forget)
         self.seen: Shelf[str, LastSeen] = Shelf(limit)
         self.owned: dict[str, dict[tuple[str, str], ChannelIdentity]] = {}
-        self.linked: dict[str, dict[tuple[str, str], LinkRecord]] = {}
+        self.linked: Shelf[str, dict[tuple[str, str], LinkRecord]] = Shelf(limit)
 
     def _forget(self, key: tuple[str, str], record: IdentityRecord) -> None:
         owned = self.owned.get(record.isolation_key, {})
@@ -120,7 +160,10 @@ class MemoryIdentities:
             self.owned.pop(record.isolation_key, None)
 
     async def find(self, identity: ChannelIdentity) -> IdentityRecord | None:
-        return self.records.get(identity.key)
+        record = self.records.get(identity.key)
+        if record is not None:
+            self.records.touch(identity.key)
+        return record
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         known = self.records.get(record.identity.key)
@@ -136,7 +179,7 @@ class MemoryIdentities:
         return self.seen.get(isolation_key)
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
-        return list(self.linked.get(isolation_key, {}).values())
+        return list((self.linked.get(isolation_key) or {}).values())
 
     def save(self, record: IdentityRecord) -> None:
         known = self.records.get(record.identity.key)
@@ -149,10 +192,13 @@ class MemoryIdentities:
         self.seen.put(seen.isolation_key, seen)
 
     def link(self, link: LinkRecord) -> None:
-        self.linked.setdefault(link.isolation_key, {})[link.identity.key] = link
+        self.linked.put(link.isolation_key, {**(self.linked.get(link.isolation_key) or {}), link.identity.key: link})
 
     def unlink(self, isolation_key: str, identity: ChannelIdentity) -> None:
-        self.linked.get(isolation_key, {}).pop(identity.key, None)
+        linked = self.linked.get(isolation_key) or {}
+        linked.pop(identity.key, None)
+        if not linked:
+            self.linked.pop(isolation_key)
 
 
 class MemoryRuns:
@@ -170,6 +216,7 @@ class MemoryRuns:
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
         # Events are numbered from 1 without gaps, so that the number is the position.
+        after = max(after, 0)
         return self.log.get((owner, run_id), [])[after : after + limit]
 
     def save(self, record: RunRecord) -> None:
@@ -181,25 +228,26 @@ class MemoryRuns:
 
     def add_events(self, events: Sequence[RunEvent]) -> None:
         for event in events:
-            self.log.setdefault((event.owner, event.run_id), []).append(event)
+            # A run that was deleted while it ran keeps nothing.
+            if (event.owner, event.run_id) in self.records:
+                self.log.setdefault((event.owner, event.run_id), []).append(event)
 
 
 class MemoryApprovals:
-    """Questions that wait for a human."""
+    """Questions that wait for a human. Their ids come from models, so they are unique within an owner at most."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[str, PendingApproval] = Shelf(limit, self._forget)
+        self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
         self.owned: dict[str, dict[str, None]] = {}
 
-    def _forget(self, approval_id: str, record: PendingApproval) -> None:
+    def _forget(self, key: tuple[str, str], record: PendingApproval) -> None:
         owned = self.owned.get(record.owner, {})
-        owned.pop(approval_id, None)
+        owned.pop(record.approval_id, None)
         if not owned:
             self.owned.pop(record.owner, None)
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
-        record = self.records.get(approval_id)
-        return record if record is not None and record.owner == owner else None
+        return self.records.get((owner, approval_id))
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return [one for one in self._of(owner) if one.session_id == session_id]
@@ -208,22 +256,22 @@ class MemoryApprovals:
         return [one for one in self._of(owner) if one.status == "pending"]
 
     def _of(self, owner: str) -> list[PendingApproval]:
-        found = (self.records.get(approval_id) for approval_id in self.owned.get(owner, ()))
+        found = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
         return [one for one in found if one is not None]
 
     def check(self, owner: str, approval_id: str) -> None:
-        record = self.records.get(approval_id)
-        if record is None or record.owner != owner or record.status != "pending":
+        record = self.records.get((owner, approval_id))
+        if record is None or record.status != "pending":
             raise StoreError("the approval is not pending")
 
-    def decide(self, approval_id: str, status: ApprovalStatus, at: float, reason: str | None) -> None:
-        record = self.records.get(approval_id)
+    def decide(self, owner: str, approval_id: str, status: ApprovalStatus, at: float, reason: str | None) -> None:
+        record = self.records.get((owner, approval_id))
         if record is not None:
-            self.records.put(approval_id, record.replace(status=status, decided_at=at, reason=reason))
+            self.records.put((owner, approval_id), record.replace(status=status, decided_at=at, reason=reason))
 
     def add(self, approval: PendingApproval) -> None:
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
-        self.records.put(approval.approval_id, approval)
+        self.records.put((approval.owner, approval.approval_id), approval)
 
 
 class MemoryInbox:
@@ -279,7 +327,8 @@ class MemoryOutbox:
     def add(self, delivery: Delivery) -> None:
         if delivery.delivery_id not in self.records:
             self.records.put(delivery.delivery_id, delivery)
-            insort(self.queue, (delivery.due_at, delivery.delivery_id))
+            if delivery.status == "pending":
+                insort(self.queue, (delivery.due_at, delivery.delivery_id))
 
     def mark(self, delivery_id: str, status: DeliveryStatus, receipt: str | None, error: str | None) -> None:
         record = self.records.get(delivery_id)
@@ -332,6 +381,8 @@ class MemoryConversations:
 
     def add_items(self, items: Sequence[ConversationItem]) -> None:
         for item in items:
+            if item.conversation_id not in self.records:
+                continue
             self.count += 1
             self.contents.setdefault(item.conversation_id, []).append(item.replace(number=self.count))
 

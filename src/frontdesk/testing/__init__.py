@@ -1,1 +1,64 @@
-"""What others need to test their own channels, stores and agents."""
+"""What tests of hosts, channels and stores need; loaded when it is first asked for.
+
+`frontdesk.testing.strategies` needs Hypothesis; `StoreContract` and `ChannelContract` need pytest and pytest-asyncio.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frontdesk.testing.agents import EchoAgent as EchoAgent
+    from frontdesk.testing.agents import FailingAgent as FailingAgent
+    from frontdesk.testing.agents import GatedAgent as GatedAgent
+    from frontdesk.testing.agents import ScriptedChatClient as ScriptedChatClient
+    from frontdesk.testing.channel_contract import ChannelContract as ChannelContract
+    from frontdesk.testing.clock import FakeClock as FakeClock
+    from frontdesk.testing.ids import FakeIds as FakeIds
+    from frontdesk.testing.server import HostClient as HostClient
+    from frontdesk.testing.server import serving as serving
+    from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
+    from frontdesk.testing.sse import parse_sse as parse_sse
+    from frontdesk.testing.store_contract import StoreContract as StoreContract
+
+_HOME = {
+    "ChannelContract": "channel_contract",
+    "EchoAgent": "agents",
+    "FailingAgent": "agents",
+    "FakeClock": "clock",
+    "FakeIds": "ids",
+    "GatedAgent": "agents",
+    "HostClient": "server",
+    "ScriptedChatClient": "agents",
+    "ServerSentEvent": "sse",
+    "StoreContract": "store_contract",
+    "parse_sse": "sse",
+    "serving": "server",
+}
+
+__all__ = [
+    "ChannelContract",
+    "EchoAgent",
+    "FailingAgent",
+    "FakeClock",
+    "FakeIds",
+    "GatedAgent",
+    "HostClient",
+    "ScriptedChatClient",
+    "ServerSentEvent",
+    "StoreContract",
+    "parse_sse",
+    "serving",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'frontdesk.testing' has no attribute {name!r}")
+    value = getattr(import_module(f"frontdesk.testing.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

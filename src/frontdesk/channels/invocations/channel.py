@@ -11,14 +11,16 @@ from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.invocations.client import Answer
 from frontdesk.channels.invocations.config import InvocationsConfig, ToolCalls
 from frontdesk.channels.invocations.openapi import document
-from frontdesk.channels.invocations.parse import approval_of, decode, to_request
+from frontdesk.channels.invocations.parse import approval_of, decode, run_id_of, to_request
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.channels.invocations.verify import verifier
-from frontdesk.data.request import SessionMode
+from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import send_json
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.reminders import Reminders
 
 
 class InvocationsChannel(Channel):
@@ -67,6 +69,7 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
+        self._deadline = Reminders(config.body_timeout)
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
         self._document = encode(document(channel.path, context.target, authenticated=channel.auth is not None))
@@ -84,21 +87,9 @@ class _Room:
 
     async def create(self, call: HttpCall) -> None:
         config = self._config
-        body = decode(await call.json_body(limit=config.max_body_bytes, within=config.body_timeout))
+        body = decode(await call.json_body(limit=config.max_body_bytes, deadline=self._deadline))
+        request = await self._request(call, body)
         answer = Answer(call, self._renderer)
-        approval = approval_of(body)
-        if approval is not None:
-            hosted = await self._context.answer_approval(
-                call.caller, approval.id, approved=approval.approved, reason=approval.reason
-            )
-            return await answer.run(hosted.run, hosted.result)
-        request = to_request(
-            body,
-            channel=self._channel.name,
-            session_mode=self._channel.session_mode,
-            headers=call.headers,
-            query=call.scope["query_string"],
-        )
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
         if not request.stream or request.background:
             hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
@@ -107,6 +98,19 @@ class _Room:
             if stream.run.status == "queued":
                 return await answer.run(stream.run)
             await answer.stream(stream, config.keep_alive)
+
+    async def _request(self, call: HttpCall, body: InvocationBody) -> ChannelRequest:
+        approval = approval_of(body)
+        if approval is not None:
+            request = await self._context.approval_request(call.caller, [approval])
+            return request.replace(run_id=run_id_of(call.headers), stream=body.stream, background=body.background)
+        return to_request(
+            body,
+            channel=self._channel.name,
+            session_mode=self._channel.session_mode,
+            headers=call.headers,
+            query=call.scope["query_string"],
+        )
 
     async def get(self, call: HttpCall) -> None:
         run = await self._context.get_run(call.caller, _run_id(call))

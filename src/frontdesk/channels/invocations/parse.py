@@ -10,7 +10,8 @@ import msgspec
 from agent_framework import Content, Message
 from msgspec import UNSET
 
-from frontdesk.channels.invocations.wire import ApprovalAnswer, DataPart, InvocationBody, TextPart, UriPart
+from frontdesk.channels.invocations.wire import DataPart, InvocationBody, TextPart, UriPart
+from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http import Headers
@@ -41,7 +42,6 @@ def to_request(
 ) -> ChannelRequest:
     """The request that a body, its headers and its query string describe."""
     session_id = _session_id(body, query)
-    run_id = headers.get(INVOCATION_ID)
     return ChannelRequest(
         channel=channel,
         input=_input(body),
@@ -51,7 +51,7 @@ def to_request(
         stream=body.stream,
         background=body.background,
         metadata=body.metadata or {},
-        run_id=None if run_id is None else plain_id(run_id.decode("latin-1"), INVOCATION_ID.decode()),
+        run_id=run_id_of(headers),
     )
 
 
@@ -61,13 +61,23 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
         return None
     if body.message is not UNSET or body.input is not UNSET or body.options is not None or body.session_id is not None:
         raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
-    plain_id(body.approval.id, "approval.id")
-    return body.approval
+    answer = body.approval
+    approval_id = plain_id(answer.id, "approval.id")
+    return ApprovalAnswer(approval_id=approval_id, approved=answer.approved, reason=answer.reason)
+
+
+def run_id_of(headers: Headers) -> str | None:
+    """The id that the caller has chosen for the run."""
+    given = headers.get(INVOCATION_ID)
+    return None if given is None else plain_id(given.decode("latin-1"), INVOCATION_ID.decode())
 
 
 def _session_id(body: InvocationBody, query: bytes) -> str | None:
-    named = parse_qs(query.decode("latin-1")).get("agent_session_id", []) if query else []
-    ids = {*named, *([] if body.session_id is None else [body.session_id])}
+    if not query:
+        return None if body.session_id is None else plain_id(body.session_id, "session_id")
+    ids = set(parse_qs(query.decode("latin-1")).get("agent_session_id", []))
+    if body.session_id is not None:
+        ids.add(body.session_id)
     if len(ids) > 1:
         raise InvalidRequestError("The body and the query string name different sessions.", param="session_id")
     return plain_id(ids.pop(), "session_id") if ids else None

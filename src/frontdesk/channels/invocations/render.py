@@ -64,7 +64,7 @@ class Renderer:
 
     def _agent(self, out: InvocationOut, response: AgentResponse[Any]) -> None:
         out.messages = self._messages(response.messages)
-        out.text = "".join(message.text for message in response.messages if message.role == "assistant")
+        out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
         out.value = response.value
         out.usage = None if response.usage_details is None else dict(response.usage_details)
         out.approvals = [_approval(one) for one in response.user_input_requests if one.function_call is not None]
@@ -149,6 +149,11 @@ def _approval(request: Content) -> ApprovalOut:
     call = request.function_call
     arguments = None if call is None else call.parse_arguments()
     return ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
+
+
+def _said(message: Message) -> str:
+    # The framework's `Message.text` puts blanks between the pieces, and the updates of a stream have none.
+    return "".join(content.text or "" for content in message.contents if content.type == "text")
 
 
 def _text_of(output: Any) -> str:

@@ -1,0 +1,51 @@
+"""Takes answers to questions: each counts once, and only for what was asked."""
+
+from collections.abc import Sequence
+
+from agent_framework import Message
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.approvals.pending import answer
+from frontdesk.clock import Clock
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.session import SessionRecord
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
+
+
+class Answers:
+    """Consumes answers, and turns them into what the target resumes with."""
+
+    def __init__(self, store: HostStateStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def take(self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]) -> list[Message]:
+        """The messages that resume the run; a foreign, unknown or repeated answer refuses all of them."""
+        if session is None:
+            raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
+        if len({one.approval_id for one in answers}) != len(answers):
+            raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
+        asked = [await self._question(owner, session, one) for one in answers]
+        now = self._clock.now()
+        try:
+            async with self._store.transaction() as transaction:
+                for one in answers:
+                    status = "approved" if one.approved else "rejected"
+                    transaction.decide_approval(owner, one.approval_id, status, at=now, reason=one.reason)
+        except StoreError:
+            raise ConflictError("This approval was answered before.", code="approval_answered") from None
+        return [answer(question, one.approved, one.reason) for question, one in zip(asked, answers, strict=True)]
+
+    async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
+        question = await self._store.approvals.get(owner, answer.approval_id)
+        if question is None or not await self._asked_in(question, session):
+            raise NotFoundError("There is no such approval.", param="approvals")
+        return question
+
+    async def _asked_in(self, question: PendingApproval, session: SessionRecord) -> bool:
+        """Whether a session, or one that it branched from, has asked the question."""
+        place: SessionRecord | None = session
+        while place is not None and place.session_id != question.session_id:
+            parent = place.parent
+            place = None if parent is None else await self._store.sessions.get(place.owner, parent.session_id)
+        return place is not None

@@ -1,0 +1,7 @@
+"""`python -m frontdesk.cli`, the same as `frontdesk`."""
+
+import sys
+
+from frontdesk.cli.command import main
+
+sys.exit(main())

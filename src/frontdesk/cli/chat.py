@@ -1,0 +1,155 @@
+"""`frontdesk chat`: a conversation in the terminal."""
+
+import getpass
+import json
+import re
+from argparse import Namespace
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from frontdesk.cli.door import Door, Event, RefusedError, UnreachableError, error_text
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.terminal import Terminal, printable, visible
+
+Approval = dict[str, Any]
+
+LATER = ("queued", "in_progress")
+WORDS = {"y": True, "yes": True, "n": False, "no": False}
+
+
+def run(arguments: Namespace) -> int:
+    """Talks until the user leaves; 1 if the input was a pipe and a turn of it failed."""
+    terminal = Terminal()
+    with closing(Door(arguments.url, _api_key(arguments))) as door:
+        name = printable(_agent(door, terminal) or "agent")
+        chat = Chat(door, terminal, name, arguments.session)
+        if terminal.interactive:
+            terminal.tell(f"This is {name} at {arguments.url}. /new starts a new session, /quit leaves.")
+        chat.talk()
+    return 1 if chat.failed and not terminal.interactive else 0
+
+
+def _api_key(arguments: Namespace) -> str | None:
+    if arguments.api_key_file is None:
+        return None if arguments.api_key is None else _usable(arguments.api_key, "--api-key")
+    option = f"--api-key-file {arguments.api_key_file}"
+    try:
+        return _usable(Path(arguments.api_key_file).read_text(errors="replace"), option)
+    except OSError as error:
+        raise CommandError(f"{option}: {error.strerror}") from None
+
+
+def _usable(key: str, source: str) -> str:
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise CommandError(f"{source}: this is no key; a key is one line of plain characters")
+    return key
+
+
+def _agent(door: Door, terminal: Terminal) -> str | None:
+    try:
+        return door.agent()
+    except RefusedError as error:
+        if error.status != 401 or not terminal.interactive:
+            raise
+    door.use_key(_usable(getpass.getpass("API key: "), "API key"))
+    return door.agent()
+
+
+class Chat:
+    """One conversation with one agent."""
+
+    def __init__(self, door: Door, terminal: Terminal, name: str, session: str | None) -> None:
+        self._door = door
+        self._terminal = terminal
+        self._name = name
+        self._session = session
+        self.failed = False
+
+    def talk(self) -> None:
+        """Takes turns until the input ends."""
+        while (line := self._read("you> ")) is not None:
+            if line == "/quit":
+                return
+            if line == "/new":
+                self._session = None
+                self._terminal.tell("A new session begins.")
+            elif re.fullmatch(r"/\w+", line):
+                self._complain(f"there is no {line}; there are /new and /quit")
+            elif line:
+                self._turn(line)
+
+    def _read(self, prompt: str) -> str | None:
+        try:
+            return self._terminal.read(prompt)
+        except KeyboardInterrupt:
+            if not self._terminal.interactive:
+                raise
+            self._terminal.tell("\n/quit leaves.")
+            return ""
+
+    def _turn(self, line: str) -> None:
+        body: dict[str, Any] = {"message": line, "stream": True}
+        if self._session is not None:
+            body["session_id"] = self._session
+        waiting = self._send(body)
+        while waiting:
+            approval = waiting.pop(0)
+            approved = self._decide(approval)
+            if approved is not None:
+                waiting += self._send({"approval": {"id": approval["id"], "approved": approved}})
+
+    def _send(self, body: dict[str, Any]) -> list[Approval]:
+        """Shows the answer as it comes; returns the approvals that it waits for."""
+        try:
+            with closing(self._door.send(body)) as events:
+                return self._show(events)
+        except KeyboardInterrupt:
+            self._terminal.tell("\n(cancelled)")
+        except CommandError as error:
+            if isinstance(error, UnreachableError) and not self._terminal.interactive:
+                self._terminal.end_line()
+                raise
+            self._complain(str(error))
+        return []
+
+    def _show(self, events: Iterable[Event]) -> list[Approval]:
+        said = False
+        for name, data in events:
+            self._session = data.get("session_id") or self._session
+            if "status" in data:
+                return self._end(data, said)
+            if name == "update" and data.get("text"):
+                self._say(str(data["text"]), first=not said)
+                said = True
+        raise UnreachableError("the server broke off its answer")
+
+    def _say(self, text: str, *, first: bool) -> None:
+        self._terminal.write(f"{self._name}> {text}" if first and self._terminal.interactive else text)
+
+    def _end(self, data: dict[str, Any], said: bool) -> list[Approval]:
+        if data.get("text") and not said:
+            self._say(str(data["text"]), first=True)
+        self._terminal.end_line()
+        if data["status"] in LATER:
+            self._terminal.tell(f"The answer comes later, as {data.get('id')}.")
+        if data.get("error"):
+            self._complain(error_text(data["error"]))
+        return list(data.get("approvals") or [])
+
+    def _decide(self, approval: Approval) -> bool | None:
+        shown = json.dumps(approval.get("arguments"), ensure_ascii=False)
+        tool, number = visible(str(approval.get("tool"))), visible(str(approval["id"]))
+        self._terminal.tell(f"{self._name} wants to run {tool} with {visible(shown)} ({number})")
+        while (answer := self._read("Allow it? y/n> ")) is not None:
+            if answer.lower() in WORDS:
+                return WORDS[answer.lower()]
+            self._terminal.tell("Please answer y or n.")
+        self._terminal.tell("Nobody decided.")
+        return None
+
+    def _complain(self, text: str) -> None:
+        self.failed = True
+        self._terminal.complain(text)

@@ -1,0 +1,85 @@
+"""`frontdesk demo`: an agent to try, and the lines to try it with."""
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from frontdesk.cli.mistakes import CommandError, list_findings
+from frontdesk.cli.options import CHAT_URL, PORT
+from frontdesk.cli.server import PortTakenError, base_url, listen, serve
+from frontdesk.demo import build_host, choose_client
+from frontdesk.errors import ChannelConfigurationError
+
+MOST_PORTS = 20
+
+
+def run(arguments: Namespace) -> int:
+    """Serves the demo."""
+    choice = choose_client()
+    host = build_host(choice.client)
+    try:
+        host.check_bind(arguments.host)
+    except ChannelConfigurationError as error:
+        raise CommandError(list_findings("the demo", error.findings)) from None
+    listener = _listen(arguments.host, arguments.port)
+    text = welcome(base_url(listener), choice.note)
+    return serve(host, listener, on_ready=lambda: print(text, flush=True), log_level="warning")
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    if port is not None:
+        return listen(host, port)
+    for number in range(PORT, PORT + MOST_PORTS):
+        try:
+            listener = listen(host, number)
+        except PortTakenError:
+            continue
+        if number != PORT:
+            print(f"Port {PORT} is taken, so the demo is on port {number}.\n")
+        return listener
+    raise CommandError(f"the ports {PORT} to {PORT + MOST_PORTS - 1} of {host} are all taken; choose one with --port")
+
+
+def welcome(base: str, note: str) -> str:
+    """What the demo is, where it is, and what to type."""
+    url = f"{base}/invocations"
+    return f"""\
+The Marmalade, a small hotel by the sea: a real agent with three tools, behind its front desk.
+{note}
+
+  ask      {url}
+  OpenAPI  {url}/docs/openapi.json
+  health   {base}/healthz
+
+Ask, with an answer in one piece:
+  {_curl(url, message="My name is Ada. When is breakfast?", session_id="visit-1")}
+Go on with that conversation:
+  {_curl(url, message="What did I say before?", session_id="visit-1")}
+Ask, with an answer that comes word by word:
+  {_curl(url, message="What can you do?", stream=True)}
+Talk to it in another terminal; it asks you before it books anything (try: Book a sea view room for two nights):
+  {_chat(url)}
+
+Ctrl-C stops the demo."""
+
+
+def _curl(url: str, **body: object) -> str:
+    options = "-sN" if body.get("stream") else "-s"
+    return f"curl {options} {url} -H 'content-type: application/json' -d {shlex.quote(json.dumps(body))}"
+
+
+def _chat(url: str) -> str:
+    """The command that works in the shell from which the demo was started."""
+    started = Path(sys.argv[0])
+    if started.stem != "frontdesk":
+        command = f"{shlex.quote(sys.executable)} -m frontdesk.cli chat"
+    elif (on_path := shutil.which("frontdesk")) is not None and os.path.samefile(on_path, started):
+        command = "frontdesk chat"
+    else:
+        command = f"{shlex.quote(os.path.relpath(started))} chat"
+    return command if url == CHAT_URL else f"{command} {url}"

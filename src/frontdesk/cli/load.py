@@ -1,0 +1,123 @@
+"""Finds the host that the user names."""
+
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import frontdesk
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.options import Reference
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host import AgentFrameworkHost
+
+T = TypeVar("T")
+
+_FOREIGN = {str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+_FOREIGN.add(str(Path(frontdesk.__file__).parent))
+
+
+def load_host(reference: Reference) -> AgentFrameworkHost:
+    """The host; its findings in a `ChannelConfigurationError`, any other mistake in a `CommandError`."""
+    sys.path.insert(0, os.getcwd())
+    module = _from_file(reference) if reference.is_file else _by_name(reference)
+    if not hasattr(module, reference.name):
+        raise CommandError(_missing(reference, module))
+    found: Any = getattr(module, reference.name)
+    if isinstance(found, AgentFrameworkHost):
+        return found
+    if not (inspect.isroutine(found) or type(found) is partial):
+        raise CommandError(f"{reference} is {_kind(found)}, not a host or a function that returns one")
+    return _made(reference, cast(Callable[[], Any], found))
+
+
+def _by_name(reference: Reference) -> ModuleType:
+    try:
+        return _guarded(reference, lambda: import_module(reference.module))
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{reference}: there is no module {error.name!r}, neither in {os.getcwd()} nor among what is installed"
+        ) from None
+
+
+def _from_file(reference: Reference) -> ModuleType:
+    path = Path(reference.module)
+    if not path.is_file():
+        raise CommandError(f"{reference}: there is no file {reference.module!r}")
+    sys.path.insert(0, str(path.resolve().parent))
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "frontdesk_host"
+    spec = spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{reference}: {reference.module!r} is not a Python file")
+    module = sys.modules[name] = module_from_spec(spec)
+    loader = spec.loader
+    _guarded(reference, lambda: loader.exec_module(module))
+    return module
+
+
+def _made(reference: Reference, make: Callable[[], Any]) -> AgentFrameworkHost:
+    if inspect.iscoroutinefunction(make):
+        raise CommandError(f"{reference} is an async function, not a host or a plain function that returns one")
+    try:
+        inspect.signature(make).bind()
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"{reference}() can't be called without arguments: {error}") from None
+    made = _guarded(reference, make)
+    if not isinstance(made, AgentFrameworkHost):
+        raise CommandError(f"{reference}() returned {_kind(made)}, not a host")
+    return made
+
+
+def _guarded(reference: Reference, work: Callable[[], T]) -> T:
+    """Runs the user's code; what goes wrong in it is told in one line."""
+    try:
+        return work()
+    except ChannelConfigurationError:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and _leads_to(error.name or "", reference):
+            raise
+        text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+        kind = type(error).__name__
+        raise CommandError(f"{reference}: {_place(error)}: {kind}{': ' if text else ''}{text}") from None
+
+
+def _leads_to(name: str, reference: Reference) -> bool:
+    return not reference.is_file and f"{reference.module}.".startswith(f"{name}.")
+
+
+def _place(error: BaseException) -> str:
+    """The file and the line to look at: the last one that is the user's own."""
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
+        return f"{_shown(error.filename)}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_foreign(frame.filename)]
+    frame = (own or frames)[-1]
+    return f"{_shown(frame.filename)}:{frame.lineno}"
+
+
+def _is_foreign(filename: str) -> bool:
+    return filename.startswith("<") or not _FOREIGN.isdisjoint(map(str, Path(filename).parents))
+
+
+def _shown(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(os.getcwd())) if path.is_relative_to(os.getcwd()) else filename
+
+
+def _missing(reference: Reference, module: ModuleType) -> str:
+    hosts = [name for name, value in vars(module).items() if isinstance(value, AgentFrameworkHost)]
+    hint = f"; it has {', '.join(hosts)}" if hosts else ""
+    return f"{reference}: {reference.module} has no {reference.name!r}{hint}"
+
+
+def _kind(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"an object of type {type(value).__name__}"

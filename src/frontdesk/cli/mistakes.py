@@ -1,0 +1,15 @@
+"""What is told to a user who made a mistake."""
+
+from collections.abc import Sequence
+
+from frontdesk.errors import FrontdeskError
+
+
+class CommandError(FrontdeskError):
+    """The command can't go on; the text says what to change."""
+
+
+def list_findings(subject: str, findings: Sequence[str]) -> str:
+    """Everything that is wrong, a line each."""
+    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    return "\n".join([f"{subject}: {count}", *(f"- {finding}" for finding in findings)])

@@ -1,0 +1,129 @@
+"""The options of every subcommand, and the checks that need nothing but their text."""
+
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+HOST = "127.0.0.1"
+PORT = 8000
+CHAT_URL = f"http://{HOST}:{PORT}/invocations"
+LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+
+
+class Reference(NamedTuple):
+    """Where a host is: a module or a file, and a name in it."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.name}"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a path and not the name of a module."""
+        return self.module.endswith(".py") or "/" in self.module or "\\" in self.module
+
+
+def build_parser() -> ArgumentParser:
+    """The whole command line."""
+    parser = ArgumentParser(prog="frontdesk", description="The front desk of an agent: one agent behind every door.")
+    parser.add_argument("--version", action=_Version, help="show the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+
+    serve = commands.add_parser("serve", help="serve a host", description="Serves a host until Ctrl-C.")
+    _add_reference(serve)
+    _add_address(serve, PORT)
+    serve.add_argument(
+        "--log-level", choices=LOG_LEVELS, default="info", help="info if not given; debug logs each request too"
+    )
+
+    demo = commands.add_parser(
+        "demo",
+        help="serve a hotel's concierge to try",
+        description="Serves an agent to try, with no key and no network; with OPENAI_API_KEY set, over a real model.",
+    )
+    _add_address(demo, None)
+
+    _add_chat(commands.add_parser("chat", help="talk to an agent", description=_CHAT))
+
+    check = commands.add_parser(
+        "check", help="find what is wrong with a host", description="Builds a host and tells all that is wrong with it."
+    )
+    _add_reference(check)
+    return parser
+
+
+_CHAT = (
+    "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
+    "If the input is a pipe, each line is a turn."
+)
+
+
+def _add_chat(chat: ArgumentParser) -> None:
+    chat.add_argument("url", metavar="URL", nargs="?", type=url, default=CHAT_URL, help=f"{CHAT_URL} if not given")
+    chat.add_argument("--session", metavar="ID", help="go on with this session")
+    key = chat.add_mutually_exclusive_group()
+    key.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key and nothing else")
+    key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
+
+
+def _add_reference(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "reference",
+        metavar="module:host",
+        type=reference,
+        help="a host, or a function that returns one: module:name or path/to/file.py:name",
+    )
+
+
+def _add_address(parser: ArgumentParser, port_if_none: int | None) -> None:
+    hint = f"{PORT} if not given" if port_if_none else f"{PORT} if not given, or the next free one"
+    parser.add_argument("--host", default=HOST, help=f"the address to bind to, {HOST} if not given")
+    parser.add_argument("--port", type=port, default=port_if_none, help=f"{hint}; 0 is any free one")
+
+
+def reference(text: str) -> Reference:
+    """`module:name` or `path/to/file.py:name`."""
+    module, _, name = text.rpartition(":")
+    if not module or not name.isidentifier():
+        example = text if text.endswith(".py") else text.partition(":")[0] or "module"
+        raise ArgumentTypeError(f"{text!r} does not say which host; write it as {example + ':host'!r}")
+    found = Reference(module, name)
+    if not found.is_file and not all(part.isidentifier() for part in module.split(".")):
+        raise ArgumentTypeError(f"{module!r} in {text!r} is neither a module nor a .py file")
+    return found
+
+
+def port(text: str) -> int:
+    """A port number."""
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not 0 <= number <= 65535:
+        raise ArgumentTypeError(f"{text!r} is not a port; ports go from 0 to 65535")
+    return number
+
+
+def url(text: str) -> str:
+    """An http address; one without a path gets the usual one."""
+    try:
+        parts = urlsplit(text)
+        host, number = parts.hostname, parts.port
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r} is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https"):
+        raise ArgumentTypeError(f"{text!r} is not a URL: it must begin with http:// or https://")
+    if not host or number == 0 or any(character.isspace() for character in text):
+        raise ArgumentTypeError(f"{text!r} is not a URL: it names no host that can be called")
+    return parts._replace(path="/invocations", fragment="").geturl() if parts.path in ("", "/") else text
+
+
+class _Version(Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: Any = None) -> None:
+        from importlib.metadata import version
+
+        print(f"frontdesk {version('frontdesk')}")
+        parser.exit()

@@ -1,0 +1,33 @@
+"""A host in a few lines, for `serve` and `check`."""
+
+from frontdesk.abc.channel import Channel
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host import AgentFrameworkHost
+
+
+def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
+    """The channels with their paths, or with their URLs if the base of these is given, and who is let in."""
+    places = [_place(channel, base) for channel in host.channels]
+    names = max(len(channel.name) for channel in host.channels)
+    width = max(map(len, places))
+    return [
+        f"  {channel.name:{names}}  {place:{width}}  {_access(host, channel)}".rstrip()
+        for channel, place in zip(host.channels, places, strict=True)
+    ]
+
+
+def _place(channel: Channel, base: str) -> str:
+    return base + (channel.path or "/") if channel.takes_http else "(no path)"
+
+
+def _access(host: AgentFrameworkHost, channel: Channel) -> str:
+    if not channel.takes_http:
+        return ""
+    if channel.auth is not None:
+        return f"auth: {channel.auth.name}"
+    try:
+        # Whether it could be served to everyone.
+        host.check_bind("*")
+    except ChannelConfigurationError:
+        return "no auth: it answers this machine only"
+    return "no auth: it answers anyone"

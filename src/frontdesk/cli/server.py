@@ -1,0 +1,87 @@
+"""Binds a port and runs uvicorn on it."""
+
+import errno
+import logging
+import os
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.host import AgentFrameworkHost
+
+BACKLOG = 2048
+GRACE_SECONDS = 10
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; `PortTakenError` if somebody else's does."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"--host: {host!r} is not an address of this machine: {_reason(error)}") from None
+    # Of `localhost` the IPv4 address: it is the one that every client tries.
+    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    opened = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+        # Only a listening socket keeps others from the port.
+        opened.listen(BACKLOG)
+    except OSError as error:
+        opened.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTakenError(f"port {port} of {host} is taken; choose another with --port") from None
+        raise CommandError(f"can't listen on port {port} of {host}: {_reason(error)}") from None
+    return opened
+
+
+class PortTakenError(CommandError):
+    """Another program listens on the port."""
+
+
+def base_url(listener: socket.socket) -> str:
+    """The address to type into a client on this machine."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        host = "127.0.0.1" if listener.family == socket.AF_INET else "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(host: AgentFrameworkHost, listener: socket.socket, *, on_ready: Callable[[], None], log_level: str) -> int:
+    """Serves until it is told to stop; `on_ready` runs when the host has started."""
+    # The root logger stays as it is: what other libraries log in detail may hold what people wrote.
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name in ("frontdesk", "uvicorn"):
+        logging.getLogger(name).setLevel(log_level.upper())
+    config = uvicorn.Config(
+        host.app,
+        log_config=None,
+        access_log=log_level == "debug",
+        lifespan="on",
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    try:
+        _Server(config, on_ready).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return 0
+    except SystemExit:
+        raise CommandError("the host did not start; the log above says why") from None
+    return 0
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_ready()
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

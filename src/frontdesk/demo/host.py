@@ -1,0 +1,28 @@
+"""The demo's host: one agent, three tools, one door."""
+
+from typing import Any
+
+from agent_framework import Agent
+
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.demo.hotel import HOURS, PRICES, Hotel, tools_of
+from frontdesk.demo.models import choose_client
+from frontdesk.host import AgentFrameworkHost
+
+INSTRUCTIONS = f"""\
+You are the concierge of the Marmalade, a small hotel by the sea: warm, brief and a little old-fashioned.
+Rooms and their price in euros a night: {", ".join(f"{kind} {price}" for kind, price in PRICES.items())}.
+Use opening_hours for the hours of {", ".join(HOURS)}; calculate for every sum; book_room when a guest wants to book.
+A person is asked before a booking is made, so call book_room without asking first."""
+
+
+def build_host(client: Any = None) -> AgentFrameworkHost:
+    """The hotel's front desk, with a client of your own or the one that fits the environment."""
+    agent = Agent(
+        choose_client().client if client is None else client,
+        INSTRUCTIONS,
+        name="Concierge",
+        description="The concierge of the Marmalade, a small hotel by the sea.",
+        tools=tools_of(Hotel()),
+    )
+    return AgentFrameworkHost(agent, channels=[InvocationsChannel()])

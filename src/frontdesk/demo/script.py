@@ -1,0 +1,161 @@
+"""What the scripted concierge says. Pure: the messages so far give the next step."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_framework import Content, Message
+
+from frontdesk.demo.hotel import HOURS, PRICES, offer
+
+HELP = (
+    "I can tell you when something is open (try: When is breakfast?), work out a sum (try: What is 3 * (110 + 12)?), "
+    "book a room (try: Book a sea view room for two nights), and remember what you said (try: What did I say before?)."
+)
+_PLACES = {"swim": "pool", "book from": "library", "drink": "bar", "eat": "breakfast", "desk": "reception"}
+_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_SYMBOLS = [("divided by", "/"), ("times", "*"), ("plus", "+"), ("minus", "-"), ("×", "*"), ("÷", "/"), ("x", "*")]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to say, and perhaps a tool to call after it."""
+
+    text: str
+    tool: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What was just said, and what the guest said before it."""
+
+    said: str
+    before: Sequence[str]
+
+
+def next_step(messages: Sequence[Message]) -> Step:
+    """What to say or do now."""
+    if results := _new_results(messages):
+        return Step(" ".join(_in_words(result) for result in results))
+    said = [message.text.strip() for message in messages if message.role == "user" and message.text.strip()]
+    if not said:
+        return Step("I am all ears.")
+    talk = Talk(said[-1], said[:-1])
+    for pattern, answer in _ANSWERS:
+        if re.search(pattern, talk.said, re.IGNORECASE):
+            step = answer(talk)
+            if step is not None:
+                return step
+    return Step(f"I am only a scripted concierge, and that is not in my script. {HELP}")
+
+
+def _new_results(messages: Sequence[Message]) -> list[Content]:
+    """What the tools have brought since the concierge last spoke."""
+    spoke = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    contents = [content for message in messages[spoke + 1 :] for content in message.contents]
+    return [content for content in contents if content.type == "function_result"]
+
+
+def _in_words(result: Content) -> str:
+    text = str(result.result or "")
+    if "rejected" in text.lower():
+        return "As you wish. I have booked nothing."
+    return "I am sorry, that did not work." if result.exception or text.startswith("Error") else text
+
+
+def _book(talk: Talk) -> Step | None:
+    said = talk.said.lower()
+    if not re.search(r"\b(book|reserve|take)\b", said) or not re.search(r"\b(room|night|attic|garden|sea)", said):
+        return None
+    room = next((kind for kind in PRICES if kind.split()[0] in said), "garden")
+    nights = _nights(said)
+    if not 1 <= nights <= 30:
+        return Step("We take bookings for one to thirty nights.")
+    text = f"With pleasure: {offer(room, nights)}. I need a yes before I book it."
+    return Step(text, "book_room", {"room": room, "nights": nights})
+
+
+def _nights(said: str) -> int:
+    found = re.search(rf"\b(\d{{1,4}}|{'|'.join(_NUMBERS)}|a)\s+nights?\b", said)
+    if found is None:
+        return 1
+    word = found.group(1)
+    return int(word) if word.isdigit() else _NUMBERS.index(word) + 1 if word in _NUMBERS else 1
+
+
+def _rooms(talk: Talk) -> Step:
+    rooms = ", ".join(f"{kind} ({price} euros a night)" for kind, price in PRICES.items())
+    return Step(f"We have three kinds of room: {rooms}. Shall I book one?")
+
+
+def _hours(talk: Talk) -> Step | None:
+    said = talk.said.lower()
+    place = next((place for place in HOURS if place in said), None)
+    place = place or next((place for word, place in _PLACES.items() if word in said), None)
+    if place is None:
+        return Step(f"I know the hours of {', '.join(HOURS)}. Which one?") if "open" in said else None
+    return Step("", "opening_hours", {"place": place})
+
+
+def _sum(talk: Talk) -> Step | None:
+    said = talk.said.lower()
+    for word, symbol in _SYMBOLS:
+        said = re.sub(rf"(?<=[\d)\s]){word}(?=[\d(\s])", symbol, said)
+    found = max(re.findall(r"[\d(][\d\s.+\-*/()]*[\d)]", said), key=len, default="")
+    if not re.search(r"\d[\s)]*[-+*/]", found):
+        return None
+    return Step("", "calculate", {"expression": found[:100]})
+
+
+def _name(talk: Talk) -> str | None:
+    for line in reversed([*talk.before, talk.said]):
+        found = re.search(r"\b(?:my name is|i am called|call me) ([\w'-]{1,40})", line, re.IGNORECASE)
+        if found:
+            return found.group(1)
+    return None
+
+
+def _introduced(talk: Talk) -> Step:
+    return Step(f"A pleasure, {_name(talk)}. What can I do for you?")
+
+
+def _your_name(talk: Talk) -> Step:
+    name = _name(talk)
+    return Step(f"You are {name}, of course." if name else "You have not told me your name yet.")
+
+
+def _before(talk: Talk) -> Step:
+    if not talk.before:
+        return Step("Nothing yet: this is the beginning of our conversation.")
+    last = talk.before[-3:]
+    quoted = "; then ".join(f"“{line}”" for line in last)
+    return Step(f"You said {quoted}." if len(talk.before) <= 3 else f"A few things. The latest were {quoted}.")
+
+
+def _greeting(talk: Talk) -> Step:
+    name = _name(talk)
+    hello = f"Welcome back, {name}" if name else "Good day, and welcome to the Marmalade"
+    return Step(f"{hello}! I am the concierge. {HELP}")
+
+
+def _say(text: str) -> Callable[[Talk], Step]:
+    return lambda talk: Step(text)
+
+
+_ANSWERS: list[tuple[str, Callable[[Talk], Step | None]]] = [
+    (r"\b(what|which).*\b(did|have|do) (i|you)\b.*\b(say|said|tell|told|ask|asked|remember)", _before),
+    (r"\b(what is|what's|who am|know) (my name|i)\b", _your_name),
+    (r"\b(book|reserve|take)\b", _book),
+    (r"\d", _sum),
+    (r"\b(weather|rain|sunny|wind|forecast)", _say("There is no window at this desk, but the umbrella stand is full.")),
+    (r"\bwhat time is it\b|\bthe time\b", _say("The clock above the desk stopped in 1962. We grew fond of it.")),
+    (r"\b(when|open|opens|hours|close|closes|until|where)\b", _hours),
+    (r"\b(my name is|i am called|call me) \w", _introduced),
+    (r"\b(rooms?|price|prices|cost|costs|rates?)\b", _rooms),
+    (r"\b(help|what can you do|who are you|what are you)\b", _say(f"I am the concierge of the Marmalade. {HELP}")),
+    (r"^\W*(hi|hello|hey|good (day|morning|afternoon|evening)|greetings)\b", _greeting),
+    (r"\b(thanks|thank you|cheers)\b", _say("At your service.")),
+    (r"\b(bye|goodbye|good night|see you)\b", _say("Sleep well, and mind the third step.")),
+]

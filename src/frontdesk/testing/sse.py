@@ -1,0 +1,71 @@
+"""Reads server-sent events, and is strict about them."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+_FIELDS = frozenset({"event", "data", "id", "retry"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSentEvent:
+    """One event as it came in."""
+
+    event: str = "message"
+    data: str = ""
+    id: str | None = None
+
+    def json(self) -> Any:
+        """The data, which must be JSON."""
+        return msgspec.json.decode(self.data)
+
+
+def parse_sse(body: bytes) -> list[ServerSentEvent]:
+    """The events of a whole response, without comments; `ValueError` for what is not one, or is cut off."""
+    events: list[ServerSentEvent] = []
+    lines: list[str] = []
+    for line in _lines_of(body):
+        if line:
+            lines.append(line)
+        elif lines:
+            events += _event(lines)
+            lines = []
+    if lines:
+        raise ValueError(f"the stream ends within an event: {lines[-1]!r}")
+    return events
+
+
+async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
+    """The events of a response that is still coming in, each as soon as it is whole."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk.replace(b"\r\n", b"\n")).split(b"\n\n")
+        for block in whole:
+            for event in parse_sse(block + b"\n\n"):
+                yield event
+    for event in parse_sse(rest):
+        yield event
+
+
+def _lines_of(body: bytes) -> list[str]:
+    # Only these three end a line: str.splitlines knows more, and JSON may hold them.
+    return body.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _event(lines: Iterable[str]) -> list[ServerSentEvent]:
+    event = ServerSentEvent()
+    data: list[str] = []
+    for line in lines:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            data.append(value)
+        elif name == "event":
+            event = replace(event, event=value)
+        elif name == "id":
+            event = replace(event, id=value)
+        elif name and name not in _FIELDS:
+            raise ValueError(f"no event has a field {name!r}")
+    return [replace(event, data="\n".join(data))] if data else []

@@ -1,0 +1,45 @@
+"""The questions that every state store is asked.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self, tmp_path):
+            store = MyStore(tmp_path)
+            await store.open()
+            yield store
+            await store.close()
+
+With pytest-asyncio in its strict mode, the fixture is a `pytest_asyncio.fixture`.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"frontdesk.testing.store_{part}"
+        for part in ("boxes", "conversations", "people", "runs", "sessions", "transactions")
+    )
+)
+
+from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_boxes import Inbox, Outbox  # noqa: E402
+from frontdesk.testing.store_conversations import Conversations  # noqa: E402
+from frontdesk.testing.store_people import Identities  # noqa: E402
+from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
+from frontdesk.testing.store_sessions import History, Leases, SessionNames  # noqa: E402
+from frontdesk.testing.store_transactions import Transactions  # noqa: E402
+
+
+class StoreContract(
+    SessionNames, Leases, History, Identities, Runs, Approvals, Inbox, Outbox, Conversations, Transactions
+):
+    """What a store promises; a subclass has a fixture `store` that gives an empty, open one."""
+
+    pytestmark = pytest.mark.asyncio
+
+    @pytest.fixture
+    def store(self) -> HostStateStore:
+        """An empty, open store; a new one for each test."""
+        raise NotImplementedError("a store's contract needs a fixture called `store`")
+
+    async def test_it_says_whether_it_is_durable(self, store: HostStateStore) -> None:
+        assert store.durable in (True, False)

@@ -1,0 +1,116 @@
+"""What a store is asked about conversations."""
+
+from collections.abc import Sequence
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.conversation import ConversationItem
+from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, conversation, conversation_item
+
+
+async def begin(store: HostStateStore, *ids: str, conversation_id: str = "conv_1") -> None:
+    """Makes a conversation with items."""
+    async with store.transaction() as transaction:
+        transaction.save_conversation(conversation(conversation_id))
+        transaction.add_items([conversation_item(item_id, conversation_id) for item_id in ids])
+
+
+def ids_of(items: Sequence[ConversationItem]) -> list[str]:
+    """The ids of items."""
+    return [item.item_id for item in items]
+
+
+class Conversations:
+    """Conversations that callers made, and their items."""
+
+    async def test_a_conversation_is_read_as_it_was_last_written(self, store: HostStateStore) -> None:
+        assert await store.conversations.get(OWNER, "conv_1") is None
+        for sample in (conversation(topic="a"), conversation(topic="b", more="c")):
+            async with store.transaction() as transaction:
+                transaction.save_conversation(sample)
+            assert await store.conversations.get(OWNER, "conv_1") == sample
+
+    async def test_new_metadata_leaves_the_items(self, store: HostStateStore) -> None:
+        await begin(store, "a", "b")
+        async with store.transaction() as transaction:
+            transaction.save_conversation(conversation(topic="new"))
+        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
+
+    async def test_items_keep_their_order_and_get_growing_numbers(self, store: HostStateStore) -> None:
+        await begin(store, "z", "y")
+        async with store.transaction() as transaction:
+            transaction.add_items([conversation_item("x")])
+        found = await store.conversations.items(OWNER, "conv_1")
+        assert [item.replace(number=0) for item in found] == [conversation_item(item_id) for item_id in "zyx"]
+        numbers = [item.number for item in found]
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > 0
+        assert await store.conversations.item(OWNER, "conv_1", "y") == found[1]
+        assert await store.conversations.item(OWNER, "conv_1", "unknown") is None
+
+    async def test_pages_lead_through_all_items_both_ways(self, store: HostStateStore) -> None:
+        ids = [f"item_{number}" for number in range(25)]
+        await begin(store, *ids[:13])
+        await begin(store, "foreign", conversation_id="conv_2")
+        async with store.transaction() as transaction:
+            transaction.add_items([conversation_item(item_id) for item_id in ids[13:]])
+        for descending in (False, True):
+            read: list[str] = []
+            after = 0
+            while page := await store.conversations.items(
+                OWNER, "conv_1", after=after, limit=10, descending=descending
+            ):
+                assert len(page) == min(10, len(ids) - len(read))
+                read += ids_of(page)
+                after = page[-1].number
+            assert read == (ids[::-1] if descending else ids)
+
+    async def test_a_page_goes_on_where_a_deleted_item_was(self, store: HostStateStore) -> None:
+        await begin(store, "a", "b", "c", "d")
+        second = (await store.conversations.items(OWNER, "conv_1", limit=2))[-1]
+        async with store.transaction() as transaction:
+            transaction.delete_item("conv_1", second.item_id)
+        assert ids_of(await store.conversations.items(OWNER, "conv_1", after=second.number)) == ["c", "d"]
+        down = await store.conversations.items(OWNER, "conv_1", after=second.number, descending=True)
+        assert ids_of(down) == ["a"]
+
+    async def test_a_deleted_item_is_gone_and_its_neighbours_are_not(self, store: HostStateStore) -> None:
+        await begin(store, "a", "b", "c")
+        await begin(store, "b", conversation_id="conv_2")
+        async with store.transaction() as transaction:
+            transaction.delete_item("conv_1", "b")
+            transaction.delete_item("conv_1", "unknown")
+            transaction.delete_item("conv_unknown", "a")
+        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "c"]
+        assert await store.conversations.item(OWNER, "conv_1", "b") is None
+        assert await store.conversations.item(OWNER, "conv_2", "b") is not None
+
+    async def test_a_deleted_conversation_takes_its_items_along(self, store: HostStateStore) -> None:
+        await begin(store, "a", "b")
+        await begin(store, "c", conversation_id="conv_2")
+        async with store.transaction() as transaction:
+            transaction.delete_conversation(OWNER, "conv_1")
+            transaction.delete_conversation(OWNER, "conv_unknown")
+        assert await store.conversations.get(OWNER, "conv_1") is None
+        assert await store.conversations.item(OWNER, "conv_1", "a") is None
+        assert ids_of(await store.conversations.items(OWNER, "conv_2")) == ["c"]
+        await begin(store)
+        assert list(await store.conversations.items(OWNER, "conv_1")) == []
+
+    async def test_a_conversation_does_not_exist_for_anybody_else(self, store: HostStateStore) -> None:
+        await begin(store, "a")
+        assert await store.conversations.get(OTHER, "conv_1") is None
+        assert list(await store.conversations.items(OTHER, "conv_1")) == []
+        assert list(await store.conversations.items(OTHER, "conv_1", descending=True)) == []
+        assert await store.conversations.item(OTHER, "conv_1", "a") is None
+        async with store.transaction() as transaction:
+            transaction.delete_conversation(OTHER, "conv_1")
+        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a"]
+
+    async def test_odd_ids_are_conversations_and_items_like_any_other(self, store: HostStateStore) -> None:
+        for key in ODD_KEYS:
+            await begin(store, key, conversation_id=key)
+        for key in ODD_KEYS:
+            assert await store.conversations.get(OWNER, key) == conversation(key)
+            found = await store.conversations.item(OWNER, key, key)
+            assert found is not None
+            assert found.replace(number=0) == conversation_item(key, key)

@@ -1,0 +1,88 @@
+"""What a store is asked about people."""
+
+import asyncio
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, identity, issued, link, seen
+
+
+class Identities:
+    """Isolation keys, links and where people were last seen."""
+
+    async def test_a_stranger_is_not_known(self, store: HostStateStore) -> None:
+        assert await store.identities.find(identity()) is None
+        assert list(await store.identities.of_owner(OWNER)) == []
+        assert await store.identities.last_seen(OWNER) is None
+        assert list(await store.identities.links(OWNER)) == []
+
+    async def test_the_first_key_of_an_identity_stays(self, store: HostStateStore) -> None:
+        assert await store.identities.remember(issued(identity(), OWNER)) == issued(identity(), OWNER)
+        assert await store.identities.remember(issued(identity(), OTHER)) == issued(identity(), OWNER)
+        assert await store.identities.find(identity()) == issued(identity(), OWNER)
+        assert list(await store.identities.of_owner(OTHER)) == []
+
+    async def test_of_twenty_keys_at_once_one_stays(self, store: HostStateStore) -> None:
+        records = [issued(identity(), f"key_{number}") for number in range(20)]
+        kept = await asyncio.gather(*(store.identities.remember(record) for record in records))
+        assert len({record.isolation_key for record in kept}) == 1
+        assert await store.identities.find(identity()) == kept[0]
+
+    async def test_names_and_other_attributes_make_no_other_person(self, store: HostStateStore) -> None:
+        await store.identities.remember(issued(identity(name="Ann")))
+        found = await store.identities.find(identity(name="Bea", language="de"))
+        assert found is not None
+        assert found.isolation_key == OWNER
+        assert found.identity.attributes == {"name": "Ann"}
+
+    async def test_an_identity_is_a_channel_and_an_id_not_their_sum(self, store: HostStateStore) -> None:
+        pairs = [("a", "b:c"), ("a:b", "c"), ("a", "bc"), ("ab", "c"), ("c", "a"), ("", "abc"), ("abc", "")]
+        for channel, native_id in pairs:
+            await store.identities.remember(issued(identity(native_id, channel=channel), f"{channel}|{native_id}"))
+        for channel, native_id in pairs:
+            found = await store.identities.find(identity(native_id, channel=channel))
+            assert found is not None
+            assert found.isolation_key == f"{channel}|{native_id}"
+
+    async def test_odd_ids_are_people_like_any_other(self, store: HostStateStore) -> None:
+        for key in ODD_KEYS:
+            await store.identities.remember(issued(identity(key), key))
+        for key in ODD_KEYS:
+            assert await store.identities.find(identity(key)) == issued(identity(key), key)
+            assert list(await store.identities.of_owner(key)) == [identity(key)]
+
+    async def test_all_identities_of_a_person_are_found(self, store: HostStateStore) -> None:
+        mine = [identity("1"), identity("2"), identity("1", channel="slack")]
+        for one in mine:
+            await store.identities.remember(issued(one))
+        await store.identities.remember(issued(identity("3"), OTHER))
+        found = await store.identities.of_owner(OWNER)
+        assert sorted(one.key for one in found) == sorted(one.key for one in mine)
+
+    async def test_an_identity_can_be_given_another_key(self, store: HostStateStore) -> None:
+        await store.identities.remember(issued(identity(), OWNER))
+        async with store.transaction() as transaction:
+            transaction.remember_identity(issued(identity(), OTHER))
+        assert await store.identities.find(identity()) == issued(identity(), OTHER)
+        assert list(await store.identities.of_owner(OWNER)) == []
+        assert list(await store.identities.of_owner(OTHER)) == [identity()]
+
+    async def test_the_last_place_counts(self, store: HostStateStore) -> None:
+        places = [seen(identity("1"), at=1.0), seen(identity("1", channel="slack"), at=2.0)]
+        for place in places:
+            async with store.transaction() as transaction:
+                transaction.see(place)
+        assert await store.identities.last_seen(OWNER) == places[-1]
+        assert await store.identities.last_seen(OTHER) is None
+
+    async def test_links_are_kept_until_they_are_removed(self, store: HostStateStore) -> None:
+        one, two = link(identity("1")), link(identity("2"))
+        async with store.transaction() as transaction:
+            transaction.add_link(one)
+            transaction.add_link(two)
+        assert sorted(found.link_id for found in await store.identities.links(OWNER)) == [one.link_id, two.link_id]
+        assert list(await store.identities.links(OTHER)) == []
+        async with store.transaction() as transaction:
+            transaction.remove_link(OWNER, one.identity)
+            transaction.remove_link(OTHER, two.identity)
+            transaction.remove_link(OWNER, identity("never linked"))
+        assert list(await store.identities.links(OWNER)) == [two]

@@ -1,0 +1,157 @@
+"""Records for the questions that a store is asked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_framework import Content, Message
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.link import LinkRecord
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import SessionName, SessionRecord
+
+OWNER = "alice"
+OTHER = "bob"
+NOW = 1_700_000_000.0
+
+ODD_KEYS = (
+    "",
+    " ",
+    ".",
+    "..",
+    "a/b",
+    "a\\b",
+    "a:b",
+    "a%2fb",
+    "a\nb",
+    "nul\0byte",
+    "Case",
+    "case",
+    "caf\u00e9",
+    "cafe\u0301",
+    "\U0001f642",
+    "'; drop table sessions; --",
+    "x" * 10_000,
+    "x" * 9_999 + "y",
+)
+"""Keys that some store somewhere took for others, for paths or for nothing."""
+
+
+def session(session_id: str = "ses_1", *, owner: str = OWNER, **fields: Any) -> SessionRecord:
+    """A session at rest."""
+    record = SessionRecord(session_id=session_id, owner=owner, key=session_id, created_at=NOW, updated_at=NOW)
+    return record.replace(**fields)
+
+
+def named(value: str = "mine", *, owner: str = OWNER) -> SessionName:
+    """A name that a caller chose."""
+    return SessionName(owner=owner, kind="named", value=value)
+
+
+def said(*texts: str) -> list[Message]:
+    """Messages of a user, with all that has to be kept."""
+    return [
+        Message("user", [Content.from_text(text)], message_id=f"msg {text}", additional_properties={"hosting": [text]})
+        for text in texts
+    ]
+
+
+def texts(messages: Sequence[Any]) -> list[str]:
+    """What messages say."""
+    return [message.text for message in messages]
+
+
+def identity(native_id: str = "1", *, channel: str = "telegram", **attributes: Any) -> ChannelIdentity:
+    """A user on a channel."""
+    return ChannelIdentity(channel=channel, native_id=native_id, attributes=attributes)
+
+
+def issued(who: ChannelIdentity, key: str = OWNER) -> IdentityRecord:
+    """An isolation key that was issued."""
+    return IdentityRecord(identity=who, isolation_key=key, created_at=NOW)
+
+
+def seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen:
+    """Where somebody was."""
+    return LastSeen(isolation_key=key, identity=who, conversation_id="chat", at=at)
+
+
+def link(who: ChannelIdentity, *, key: str = OWNER) -> LinkRecord:
+    """Two identities of one person."""
+    return LinkRecord(link_id=f"lnk_{who.native_id}", isolation_key=key, identity=who, linked_at=NOW, linker="code")
+
+
+def run(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> RunRecord:
+    """A run."""
+    record = RunRecord(run_id=run_id, owner=owner, channel="web", status="completed", created_at=NOW)
+    return record.replace(**fields)
+
+
+def event(number: int, run_id: str = "run_1", *, owner: str = OWNER) -> RunEvent:
+    """An event of a stream."""
+    return RunEvent(owner=owner, run_id=run_id, number=number, data=b"\x00event %d" % number)
+
+
+def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW, **fields: Any) -> PendingApproval:
+    """A tool call that waits."""
+    call = Content.from_function_call("call_1", "pay", arguments='{"amount": 5}')
+    request = Content.from_function_approval_request(approval_id, call)
+    record = PendingApproval(
+        approval_id=approval_id,
+        owner=owner,
+        session_id="ses_1",
+        run_id="run_1",
+        tool="pay",
+        digest="d",
+        request=request,
+        created_at=at,
+    )
+    return record.replace(**fields)
+
+
+def inbox_item(event_id: str = "evt_1", *, chat: str = "chat", channel: str = "telegram") -> InboxItem:
+    """An event of a platform's."""
+    caller = Caller(identity=identity("1", channel=channel))
+    request = ChannelRequest(channel=channel, input=event_id, conversation_id=chat)
+    return InboxItem(
+        channel=channel, event_id=event_id, conversation_id=chat, caller=caller, request=request, received_at=NOW
+    )
+
+
+def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) -> Delivery:
+    """A part of an answer."""
+    record = Delivery(
+        delivery_id=delivery_id,
+        run_id="run_1",
+        owner=OWNER,
+        channel="telegram",
+        identity=identity(),
+        part=0,
+        payload={"text": "hello"},
+        created_at=NOW,
+        due_at=due_at,
+    )
+    return record.replace(**fields)
+
+
+def conversation(conversation_id: str = "conv_1", *, owner: str = OWNER, **metadata: Any) -> Conversation:
+    """A conversation that a caller made."""
+    return Conversation(conversation_id=conversation_id, owner=owner, created_at=NOW, metadata=metadata)
+
+
+def conversation_item(item_id: str, conversation_id: str = "conv_1") -> ConversationItem:
+    """An item of a conversation."""
+    return ConversationItem(item_id=item_id, conversation_id=conversation_id, created_at=NOW, body={"said": item_id})
+
+
+async def keep_session(store: HostStateStore, record: SessionRecord, messages: Sequence[Any] = ()) -> None:
+    """Writes a session as a turn does: claimed, saved, and its messages added."""
+    lease = await store.sessions.claim(record.session_id)
+    async with store.transaction() as transaction:
+        transaction.save_session(record, lease)
+        transaction.append_history(record.session_id, messages)

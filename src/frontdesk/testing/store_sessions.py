@@ -1,0 +1,220 @@
+"""What a store is asked about sessions."""
+
+import asyncio
+
+import pytest
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.errors import StaleTurnError
+from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
+
+LONG_CHAIN = 1_200
+
+
+class SessionNames:
+    """Finding and naming sessions."""
+
+    async def test_what_was_never_written_is_not_there(self, store: HostStateStore) -> None:
+        assert await store.sessions.find(named()) is None
+        assert await store.sessions.get(OWNER, "ses_1") is None
+        assert list(await store.sessions.history(OWNER, "ses_1")) == []
+
+    async def test_a_session_is_read_as_it_was_written(self, store: HostStateStore) -> None:
+        record = session(key="mine", turns=3, messages=6, state={"a": {"b": [1, 2.5, None, True, "\0"]}})
+        await store.sessions.reserve(named(), "ses_1")
+        await keep_session(store, record)
+        assert await store.sessions.get(OWNER, "ses_1") == record
+        assert await store.sessions.find(named()) == record
+
+    async def test_a_session_is_replaced_when_it_is_written_again(self, store: HostStateStore) -> None:
+        await keep_session(store, session(state={"a": 1}))
+        await keep_session(store, session(turns=2, updated_at=5.0))
+        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2, updated_at=5.0)
+
+    async def test_a_name_stays_with_the_first_who_reserves_it(self, store: HostStateStore) -> None:
+        assert await store.sessions.reserve(named(), "ses_1") == "ses_1"
+        assert await store.sessions.reserve(named(), "ses_2") == "ses_1"
+
+    async def test_of_twenty_who_reserve_at_once_one_wins(self, store: HostStateStore) -> None:
+        got = await asyncio.gather(*(store.sessions.reserve(named(), f"ses_{number}") for number in range(20)))
+        assert len(set(got)) == 1
+        assert await store.sessions.reserve(named(), "ses_late") == got[0]
+
+    async def test_reserving_makes_no_session(self, store: HostStateStore) -> None:
+        await store.sessions.reserve(named(), "ses_1")
+        assert await store.sessions.find(named()) is None
+        assert await store.sessions.get(OWNER, "ses_1") is None
+
+    async def test_a_name_can_be_pointed_elsewhere_and_the_old_session_stays(self, store: HostStateStore) -> None:
+        name = SessionName(owner=OWNER, kind="tracked")
+        await store.sessions.reserve(name, "ses_1")
+        await keep_session(store, session("ses_1"), said("old"))
+        async with store.transaction() as transaction:
+            transaction.name_session(name, "ses_2")
+        assert await store.sessions.find(name) is None
+        assert await store.sessions.reserve(name, "ses_3") == "ses_2"
+        await keep_session(store, session("ses_2"))
+        assert await store.sessions.find(name) == session("ses_2")
+        assert texts(await store.sessions.history(OWNER, "ses_1")) == ["old"]
+
+    async def test_names_of_different_kinds_are_never_equal(self, store: HostStateStore) -> None:
+        parts = [
+            {"value": "x"},
+            {"channel": "x"},
+            {"conversation_id": "x"},
+            {"value": "x", "channel": "y"},
+            {"value": "xy"},
+            {"channel": "x", "conversation_id": "y"},
+            {"channel": "xy"},
+            {"value": "tracked"},
+            {"value": "named"},
+            {},
+        ]
+        owners = (OWNER, OTHER, "", "x")
+        kinds = ("named", "tracked")
+        names = [SessionName(owner=owner, kind=kind, **part) for owner in owners for kind in kinds for part in parts]
+        for number, name in enumerate(names):
+            assert await store.sessions.reserve(name, f"ses_{number}") == f"ses_{number}"
+        for number, name in enumerate(names):
+            assert await store.sessions.reserve(name, "other") == f"ses_{number}"
+
+    @pytest.mark.parametrize("field", ["owner", "value", "channel", "conversation_id"])
+    async def test_odd_names_are_names_like_any_other(self, store: HostStateStore, field: str) -> None:
+        base = SessionName(owner=OWNER, kind="named", value="v", channel="c", conversation_id="i")
+        names = [base.replace(**{field: key}) for key in ODD_KEYS]
+        for number, name in enumerate(names):
+            assert await store.sessions.reserve(name, f"ses_{number}") == f"ses_{number}"
+        assert [await store.sessions.reserve(name, "other") for name in names] == [
+            f"ses_{number}" for number in range(len(names))
+        ]
+
+    async def test_odd_ids_are_ids_like_any_other(self, store: HostStateStore) -> None:
+        for key in ODD_KEYS:
+            await keep_session(store, session(key, owner=key), said(f"in {key}"))
+        for key in ODD_KEYS:
+            assert await store.sessions.get(key, key) == session(key, owner=key)
+            assert texts(await store.sessions.history(key, key)) == [f"in {key}"]
+
+    async def test_a_session_does_not_exist_for_anybody_else(self, store: HostStateStore) -> None:
+        await keep_session(store, session(), said("secret"))
+        assert await store.sessions.get(OTHER, "ses_1") is None
+        assert list(await store.sessions.history(OTHER, "ses_1")) == []
+        assert await store.sessions.find(named("ses_1", owner=OTHER)) is None
+
+
+class Leases:
+    """Who may write a session."""
+
+    async def test_a_newer_lease_ends_the_older(self, store: HostStateStore) -> None:
+        old = await store.sessions.claim("ses_1")
+        new = await store.sessions.claim("ses_1")
+        assert new.fence > old.fence
+        with pytest.raises(StaleTurnError):
+            async with store.transaction() as transaction:
+                transaction.save_session(session(turns=1), old)
+        assert await store.sessions.get(OWNER, "ses_1") is None
+        async with store.transaction() as transaction:
+            transaction.save_session(session(turns=2), new)
+        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
+
+    async def test_a_lease_lasts_until_the_next_one(self, store: HostStateStore) -> None:
+        lease = await store.sessions.claim("ses_1")
+        for turns in (1, 2):
+            async with store.transaction() as transaction:
+                transaction.save_session(session(turns=turns), lease)
+        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
+
+    async def test_an_older_lease_stays_ended_after_the_newer_was_used(self, store: HostStateStore) -> None:
+        old = await store.sessions.claim("ses_1")
+        await keep_session(store, session(turns=2))
+        with pytest.raises(StaleTurnError):
+            async with store.transaction() as transaction:
+                transaction.save_session(session(turns=1), old)
+        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
+
+    async def test_a_lease_is_good_for_its_own_session_only(self, store: HostStateStore) -> None:
+        lease = await store.sessions.claim("ses_1")
+        await store.sessions.claim("ses_2")
+        with pytest.raises(StaleTurnError):
+            async with store.transaction() as transaction:
+                transaction.save_session(session("ses_2"), lease)
+        assert await store.sessions.get(OWNER, "ses_2") is None
+
+    async def test_a_lease_that_was_never_given_out_is_refused(self, store: HostStateStore) -> None:
+        lease = await store.sessions.claim("ses_1")
+        with pytest.raises(StaleTurnError):
+            async with store.transaction() as transaction:
+                transaction.save_session(session(), lease.replace(fence=lease.fence + 1))
+        assert await store.sessions.get(OWNER, "ses_1") is None
+
+    async def test_of_twenty_claims_at_once_only_the_last_may_write(self, store: HostStateStore) -> None:
+        leases = await asyncio.gather(*(store.sessions.claim("ses_1") for _ in range(20)))
+        assert len({lease.fence for lease in leases}) == 20
+        last = max(leases, key=lambda lease: lease.fence)
+        for lease in leases:
+            if lease != last:
+                with pytest.raises(StaleTurnError):
+                    async with store.transaction() as transaction:
+                        transaction.save_session(session(), lease)
+        async with store.transaction() as transaction:
+            transaction.save_session(session(), last)
+
+
+class History:
+    """Messages, and the branches that share them."""
+
+    async def test_messages_come_back_in_order_and_whole(self, store: HostStateStore) -> None:
+        await keep_session(store, session(), said("one", "two"))
+        await keep_session(store, session(), said("three"))
+        await keep_session(store, session(), [])
+        found = await store.sessions.history(OWNER, "ses_1")
+        assert texts(found) == ["one", "two", "three"]
+        assert [message.to_dict() for message in found] == [one.to_dict() for one in said("one", "two", "three")]
+
+    async def test_equal_messages_are_all_kept(self, store: HostStateStore) -> None:
+        for _ in range(4):
+            await keep_session(store, session(), said("yes"))
+        assert texts(await store.sessions.history(OWNER, "ses_1")) == ["yes"] * 4
+
+    async def test_changing_what_was_returned_changes_nothing(self, store: HostStateStore) -> None:
+        await keep_session(store, session(), said("one"))
+        found = await store.sessions.history(OWNER, "ses_1")
+        if isinstance(found, list):
+            found.clear()
+        assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one"]
+
+    async def test_a_branch_shares_what_was_before_it_and_nothing_after(self, store: HostStateStore) -> None:
+        await keep_session(store, session("root"), said("1", "2", "3"))
+        await keep_session(store, session("left", parent=ForkPoint(session_id="root", messages=2)), said("left"))
+        await keep_session(store, session("right", parent=ForkPoint(session_id="root", messages=2)), said("right"))
+        await keep_session(store, session("root"), said("4"))
+        assert texts(await store.sessions.history(OWNER, "root")) == ["1", "2", "3", "4"]
+        assert texts(await store.sessions.history(OWNER, "left")) == ["1", "2", "left"]
+        assert texts(await store.sessions.history(OWNER, "right")) == ["1", "2", "right"]
+
+    async def test_a_branch_of_a_branch_can_leave_before_or_after_its_parents_own_messages(
+        self, store: HostStateStore
+    ) -> None:
+        await keep_session(store, session("root"), said("1", "2", "3"))
+        await keep_session(store, session("b", parent=ForkPoint(session_id="root", messages=2)), said("b1", "b2"))
+        expected = {
+            0: ["c"],
+            1: ["1", "c"],
+            2: ["1", "2", "c"],
+            3: ["1", "2", "b1", "c"],
+            4: ["1", "2", "b1", "b2", "c"],
+        }
+        for shared in expected:
+            branch = session(f"c{shared}", parent=ForkPoint(session_id="b", messages=shared))
+            await keep_session(store, branch, said("c"))
+        assert {n: texts(await store.sessions.history(OWNER, f"c{n}")) for n in expected} == expected
+        assert texts(await store.sessions.history(OWNER, "b")) == ["1", "2", "b1", "b2"]
+
+    async def test_a_long_chain_of_branches_is_read_to_its_root(self, store: HostStateStore) -> None:
+        await keep_session(store, session("s0"), said("0"))
+        for number in range(1, LONG_CHAIN):
+            parent = ForkPoint(session_id=f"s{number - 1}", messages=number)
+            await keep_session(store, session(f"s{number}", parent=parent), said(str(number)))
+        found = await store.sessions.history(OWNER, f"s{LONG_CHAIN - 1}")
+        assert texts(found) == [str(number) for number in range(LONG_CHAIN)]

@@ -1,0 +1,189 @@
+"""`frontdesk check`: finds the host, and all that is wrong with it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from frontdesk.cli import main
+from tests.cli.processes import frontdesk
+
+GOOD = """
+from functools import partial
+
+from frontdesk import AgentFrameworkHost, ApiKeyAuth
+from frontdesk.channels.invocations import InvocationsChannel
+
+
+async def echo(text: str) -> str:
+    return text
+
+
+host = AgentFrameworkHost(
+    echo,
+    channels=[
+        InvocationsChannel(),
+        InvocationsChannel(name="locked", path="", auth=ApiKeyAuth({"ada": "a-key-that-is-long"})),
+    ],
+)
+nothing = None
+
+
+def make():
+    return host
+
+
+def make_one_of(kind):
+    return host
+
+
+def make_text():
+    return "host"
+
+
+def make_none_of_it():
+    raise RuntimeError("no\\nluck")
+
+
+half_made = partial(make_one_of, "this")
+"""
+
+BROKEN = """
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+
+host = AgentFrameworkHost(
+    42,
+    channels=[InvocationsChannel(), InvocationsChannel(max_body_bytes=0, path="no-slash")],
+    session_wait_seconds=-1,
+)
+"""
+
+FINDINGS = ["session_wait_seconds", "'invocations'; give each", "'no-slash'", "max_body_bytes", "target: int"]
+
+WARNED = """
+from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
+from typing_extensions import Never
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+
+
+class Upper(Executor):
+    @handler
+    async def go(self, text: str, context: WorkflowContext[Never, str]) -> None:
+        await context.yield_output(text.upper())
+
+
+upper = Upper(id="upper")
+workflow = WorkflowBuilder(name="upper", start_executor=upper, output_from=[upper]).build()
+host = AgentFrameworkHost(workflow, channels=[InvocationsChannel()])
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test imports is gone after it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
+    (folder / "good.py").write_text(GOOD)
+    yield
+    for name in set(sys.modules) - known:
+        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(folder):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("reference", ["good:host", "good:make", "good:half_made", "good.py:host", "./good.py:make"])
+def test_a_good_host_is_all_good(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", reference]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{reference}: all good",
+        "target: echo (function)",
+        "channels:",
+        "  invocations  /invocations  no auth: it answers this machine only",
+        "  locked       /             auth: api_key",
+        "runtime mode: long_running",
+    ]
+
+
+def test_a_file_elsewhere_finds_its_neighbours(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "neighbour.py").write_text("from good import make")
+    (folder / "deep" / "json.py").write_text("from neighbour import make")
+    assert main(["check", "deep/json.py:make"]) == 0
+    assert "all good" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("gone:host", "there is no module 'gone', neither in {folder} nor among what is installed"),
+        ("good.gone:host", "there is no module 'good.gone'"),
+        ("gone/app.py:host", "there is no file 'gone/app.py'"),
+        ("good:hots", "good has no 'hots'; it has host"),
+        ("good:nothing", "good:nothing is an object of type NoneType, not a host"),
+        ("good:AgentFrameworkHost", "is the class AgentFrameworkHost, not a host"),
+        ("good:echo", "good:echo is an async function"),
+        ("good:make_one_of", "good:make_one_of() can't be called without arguments: missing a required argument"),
+        ("good:make_text", "good:make_text() returned an object of type str, not a host"),
+        ("good:make_none_of_it", "good.py:37: RuntimeError: no luck"),
+    ],
+)
+def test_a_wrong_name_is_told_in_one_line(
+    reference: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", reference]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("frontdesk: ")
+    assert told.format(folder=folder) in line
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import good\nimport not_there\n", "bad.py:2: ModuleNotFoundError: No module named 'not_there'"),
+        ("from good import not_there\n", "bad.py:1: ImportError: cannot import name 'not_there' from 'good'"),
+        ("x = (\n", "bad.py:1: SyntaxError: '(' was never closed"),
+        ("import ast\n\nast.parse('x = (')\n", "bad.py:3: SyntaxError: '(' was never closed"),
+        ("import sys\n\nsys.exit('not today')\n", "bad.py:3: SystemExit: not today"),
+        ("\n\nassert False\n", "bad.py:3: AssertionError"),
+        (
+            "from frontdesk import ApiKeyAuth\n\nkeys = ApiKeyAuth({'ada': 'short'})\n",
+            "bad.py:3: ValueError: ApiKeyAuth: a key of 'ada' is shorter than 16 characters",
+        ),
+    ],
+)
+@pytest.mark.parametrize("reference", ["bad:host", "bad.py:host"])
+def test_a_module_that_fails_is_told_with_file_and_line(
+    reference: str, source: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bad.py").write_text(source)
+    assert main(["check", reference]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"frontdesk: {reference}: {told}")
+
+
+def test_every_finding_is_told_and_serve_tells_the_same(folder: Path) -> None:
+    (folder / "broken.py").write_text(BROKEN)
+    checked = frontdesk("check", "broken:host", cwd=folder)
+    served = frontdesk("serve", "broken:host", cwd=folder)
+    assert (checked.returncode, checked.stderr) == (1, "")
+    assert (served.returncode, served.stdout) == (1, "")
+    head, *findings = checked.stdout.splitlines()
+    assert head == f"broken:host: {len(FINDINGS)} findings"
+    assert all(any(word in finding for finding in findings) for word in FINDINGS)
+    assert served.stderr.removeprefix("frontdesk: ") == checked.stdout
+
+
+def test_a_warning_is_told_and_is_no_failure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "warned.py").write_text(WARNED)
+    assert main(["check", "warned:host"]) == 0
+    warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+
+
+def test_the_demo_is_all_good() -> None:
+    ended = frontdesk("check", "frontdesk.demo:build_host")
+    assert ended.returncode == 0
+    assert "target: Concierge (agent)" in ended.stdout

@@ -1,0 +1,80 @@
+"""Reads the documents: their code, their commands, their links and their tables."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "docs/examples").glob("*.py"))
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench/README.md"])
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A piece of code in a document."""
+
+    page: Path
+    language: str
+    text: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{name_of(self.page)}:{self.line}"
+
+
+def name_of(page: Path) -> str:
+    """The page as it is called in the tree."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(*languages: str) -> Iterator[Block]:
+    """Every fenced block in some language, from all pages."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for found in _FENCE.finditer(text):
+            if found.group(1) in languages:
+                yield Block(page, found.group(1), found.group(2), text[: found.start()].count("\n") + 2)
+
+
+def prose_of(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return _FENCE.sub("", page.read_text("utf-8"))
+
+
+def commands(program: str) -> Iterator[tuple[str, str]]:
+    """Every line that calls a program, in shell blocks and in code spans, with the page that names it."""
+    for block in blocks("sh", "text", "console"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            command = line.strip().removeprefix("$ ")
+            if command.startswith(f"{program} "):
+                yield name_of(block.page), command.partition(" #")[0].strip()
+    for page in PAGES:
+        for span in re.findall(r"`([^`\n]+)`", prose_of(page)):
+            if span.startswith(f"{program} "):
+                yield name_of(page), span
+
+
+def links(page: Path) -> list[str]:
+    """Where a page points to, outside its code."""
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", prose_of(page)))
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    titles = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def tables(page: Path) -> dict[str, list[list[str]]]:
+    """The rows of the first table under each heading."""
+    found: dict[str, list[list[str]]] = {}
+    title = ""
+    for line in prose_of(page).splitlines():
+        if line.startswith("#"):
+            title = line.lstrip("# ")
+        elif line.startswith("|"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            found.setdefault(title, []).append(cells)
+    return {title: rows[2:] for title, rows in found.items()}

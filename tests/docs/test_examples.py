@@ -1,0 +1,110 @@
+"""Every example is imported, started on a real server and called over HTTP."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk.testing import parse_sse, serving
+from tests.docs.pages import EXAMPLES, ROOT
+from tests.docs.running import example
+
+ALICE = {"x-api-key": "alice-key-for-the-laptop"}
+ALICE_TOO = {"authorization": "Bearer alice-key-for-the-phone"}
+BOB = {"x-api-key": "bob-key-for-everything"}
+
+# What to send to each example, and what its answer begins with.
+CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
+    "agent_host": ({"message": "good day"}, {}, "You said: good day."),
+    "api_keys": ({"message": "good day"}, ALICE, "message 1"),
+    "approvals": ({"message": "good day"}, {}, "Say “pay”"),
+    "function_host": ({"message": "good day"}, {}, "GOOD DAY"),
+    "hooks": ({"input": {"nights": 3}}, {"x-guest": "Ada"}, "Ada: 360 €"),
+    "workflow_host": ({"message": "good day"}, {}, "2 words"),
+}
+
+
+def named(name: str) -> Path:
+    return ROOT / f"docs/examples/{name}.py"
+
+
+def test_every_example_is_called() -> None:
+    assert {path.stem for path in EXAMPLES} == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_an_example_answers(name: str) -> None:
+    body, headers, answer = CALLS[name]
+    async with serving(example(named(name))) as client:
+        whole = (await client.http.post("/invocations", json=body, headers=headers)).raise_for_status().json()
+        assert whole["status"] == "completed"
+        assert whole["text"].startswith(answer)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_an_example_streams(name: str) -> None:
+    body, headers, answer = CALLS[name]
+    async with serving(example(named(name))) as client:
+        response = await client.http.post("/invocations", json={**body, "stream": True}, headers=headers)
+        events = list(parse_sse(response.raise_for_status().content))
+    assert events[0].event == "started"
+    assert {event.event for event in events[1:-1]} == {"update"}
+    assert events[-1].event == "completed"
+    assert events[-1].json()["text"].startswith(answer)
+
+
+@pytest.mark.parametrize("name", ["agent_host", "workflow_host"])
+def test_a_host_takes_twelve_lines(name: str) -> None:
+    docstring, *lines = named(name).read_text("utf-8").splitlines()
+    assert docstring.endswith('"""')
+    assert len([line for line in lines if line.strip()]) <= 12
+
+
+async def test_the_agent_remembers_its_session() -> None:
+    async with serving(example(named("agent_host"))) as client:
+        first = await client.invoke("my name is Ada")
+        again = await client.invoke("who am I?", session_id=first["session_id"])
+        other = await client.invoke("who am I?")
+    assert again["text"].endswith("you said 1 other things.")
+    assert other["text"].endswith("you said 0 other things.")
+
+
+async def test_the_workflow_has_two_outputs() -> None:
+    async with serving(example(named("workflow_host"))) as client:
+        assert (await client.invoke("one two"))["outputs"] == ["2 words", "two one"]
+
+
+async def test_a_hook_refuses_in_its_own_words() -> None:
+    async with serving(example(named("hooks"))) as client:
+        refused = await client.http.post("/invocations", json={"input": {"nights": 31}})
+        failed = await client.http.post("/invocations", json={"input": {}})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "stay_too_long")
+    assert (failed.status_code, failed.json()["error"]["code"]) == (422, "hook_failed")
+    assert "nights" not in failed.text
+
+
+async def test_what_alice_makes_does_not_exist_for_bob() -> None:
+    async with serving(example(named("api_keys"))) as client:
+        made = await client.invoke("hello", headers=ALICE, session_id="desk")
+        more = await client.invoke("hello", headers=ALICE_TOO, session_id="desk")
+        other = await client.invoke("hello", headers=BOB, session_id="desk")
+        found = [
+            (await client.http.get(f"/invocations/{made['id']}", headers=headers)).status_code
+            for headers in (ALICE_TOO, BOB, {"x-api-key": "nobody-knows-this-key"}, {})
+        ]
+    assert [one["text"] for one in (made, more, other)] == ["message 1", "message 3", "message 1"]
+    assert found == [200, 404, 401, 401]
+
+
+@pytest.mark.parametrize(("approved", "text"), [(True, "Paid 120 euros."), (False, "rejected")])
+async def test_a_human_is_asked_before_the_tool_runs(approved: bool, text: str) -> None:
+    async with serving(example(named("approvals"))) as client:
+        asked = await client.invoke("pay")
+        question = asked["approvals"][0]
+        assert (question["tool"], question["arguments"]) == ("pay", {"amount": 120})
+        body = {"approval": {"id": question["id"], "approved": approved}}
+        answered = await client.http.post("/invocations", json=body)
+        again = await client.http.post("/invocations", json=body)
+    assert text in answered.json()["text"]
+    assert answered.json()["session_id"] == asked["session_id"]
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "approval_answered")

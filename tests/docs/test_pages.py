@@ -1,0 +1,110 @@
+"""What the documents say can be run, called and followed."""
+
+import ast
+import json
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from frontdesk.channels.invocations.parse import decode
+from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk.cli.options import build_parser
+from frontdesk.testing import serving
+from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
+from tests.docs.running import module_of
+
+PYTHON = list(blocks("python"))
+JSON = list(blocks("json"))
+MISSING = {"serve": ["module:host"], "check": ["module:host"]}
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+async def test_python_in_the_documents_runs(block: Block) -> None:
+    tree = ast.parse(block.text)
+    # What only runs as a script would serve for ever.
+    tree.body = [node for node in tree.body if not _is_main(node)]
+    host = module_of(str(block), compile(tree, str(block), "exec")).get("host")
+    if host is not None:
+        async with serving(host) as client:
+            assert (await client.invoke("good day"))["status"] == "completed"
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+@pytest.mark.parametrize("block", JSON, ids=str)
+def test_json_in_the_documents_is_json(block: Block) -> None:
+    for line in [block.text] if block.text.startswith("{\n") else block.text.splitlines():
+        assert isinstance(json.loads(line), dict)
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in commands("frontdesk")}))
+def test_every_frontdesk_command_can_be_given(command: str) -> None:
+    name, *arguments = shlex.split(command)[1:]
+    # The bare name of a command speaks about it; one that needs a host is not meant to be typed like that.
+    options = build_parser().parse_args([name, *(arguments or MISSING.get(name, []))])
+    reference = getattr(options, "reference", None)
+    if reference is not None and reference.module.startswith("docs/"):
+        assert (ROOT / reference.module).is_file()
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in commands("curl")}))
+def test_every_curl_line_can_be_sent(command: str) -> None:
+    words = shlex.split(command)
+    assert urlsplit(next(word for word in words if "://" in word)).path == "/invocations"
+    assert words[words.index("-H") + 1].partition(":")[0] in ("content-type", "x-api-key")
+    assert isinstance(decode(words[words.index("-d") + 1].encode()), InvocationBody)
+
+
+@pytest.mark.parametrize("command", sorted({command for _, command in commands("make")}))
+def test_every_make_command_has_a_target(command: str) -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    wanted = [word for word in shlex.split(command)[1:] if "=" not in word and not word.startswith("-")]
+    assert set(wanted) <= targets
+    settings = {word.partition("=")[0] for word in shlex.split(command)[1:] if "=" in word}
+    assert settings <= set(re.findall(r"^([A-Z]+) ", makefile, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        found = (page.parent / target).resolve() if target else page
+        assert found.exists(), f"{link} in {name_of(page)}"
+        assert not anchor or anchor in anchors(found), f"{link} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_path_that_is_named_is_there(page: Path) -> None:
+    for path in re.findall(r"`((?:src|tests|docs|bench|requirements)/[\w./-]+)`", prose_of(page)):
+        assert (ROOT / path).exists(), f"{path} in {name_of(page)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_module_and_name_of_the_package_exists(page: Path) -> None:
+    for name in re.findall(r"`(frontdesk(?:\.\w+)+)", prose_of(page)):
+        assert pkgutil.resolve_name(name) is not None
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if "://" not in link]
+    assert {name_of(page) for page in PAGES} <= {name_of(page) for page in seen}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 120

@@ -1,0 +1,264 @@
+"""The rules of the house. Each is a function of a root directory that returns what it found wrong there."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+
+PACKAGE = Path("src/frontdesk")
+ROOM = {"__init__", "config", "wire", "verify", "parse", "render", "client", "channel"}
+
+# Where a broad `except` ends an error, because nobody is left who could: every run is recorded, every callback of the
+# host runs, every HTTP request is answered, and nobody waits for the task of a background run.
+ENDS = {"host/background.py", "host/lifespan.py", "kit/endpoint.py", "pipeline.py"}
+# Where it raises an error of ours instead: around functions that are not ours.
+TRANSLATES = {"cli/load.py", "data/codec.py", "kit/hooks.py", "targets/detect.py"}
+
+Check = Callable[[Path], list[str]]
+
+
+def sources(root: Path) -> Iterator[tuple[str, ast.Module]]:
+    """Every module of the package, by its place in it."""
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        yield path.relative_to(root / PACKAGE).as_posix(), ast.parse(path.read_bytes())
+
+
+def texts(root: Path, *suffixes: str) -> Iterator[tuple[str, str]]:
+    """Every file that people write, by its place in the tree."""
+    own = [path for part in ("src", "tests", "bench", "docs") for path in (root / part).rglob("*")]
+    for path in sorted([*own, *root.glob("*.md")]):
+        if path.suffix in suffixes:
+            yield path.relative_to(root).as_posix(), path.read_text("utf-8")
+
+
+def imports(root: Path) -> list[str]:
+    """A module imports only from the floors below its own, and a channel only what channels may."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    return [] if done.returncode == 0 else re.findall(r"^- +(.+)$", said, re.MULTILINE) or [said]
+
+
+def file_sizes(root: Path) -> list[str]:
+    """No file has more than 500 lines, and half of the package's have less than 120."""
+    lengths = {place: text.count("\n") for place, text in texts(root, ".py", ".md")}
+    wrong = [f"{place} has {length} lines" for place, length in lengths.items() if length > 500]
+    middle = median(length for place, length in lengths.items() if place.startswith("src/"))
+    return wrong if middle < 120 else [*wrong, f"the median file of the package has {middle} lines"]
+
+
+def function_sizes(root: Path) -> list[str]:
+    """No function of the package has more than 50 lines."""
+    return [
+        f"{place}: {node.name} has {length} lines"
+        for place, tree in sources(root)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > 50
+    ]
+
+
+def prose(root: Path) -> list[str]:
+    """There is less than 0.35 lines of prose to a line of code."""
+    counts = [_counted(path) for path in (root / PACKAGE).rglob("*.py")]
+    words, code = (sum(column) for column in zip(*counts, strict=True))
+    return [] if words < 0.35 * code else [f"{words} lines of prose to {code} lines of code"]
+
+
+def _counted(path: Path) -> tuple[int, int]:
+    with path.open("rb") as file:
+        tokens = list(tokenize.tokenize(file.readline))
+    words: set[int] = set()
+    code: set[int] = set()
+    fresh = True
+    for token in tokens[1:]:
+        lines = range(token.start[0], token.end[0] + 1)
+        if token.type == tokenize.COMMENT or (fresh and token.type == tokenize.STRING):
+            words.update(lines)
+        elif token.string.strip():
+            code.update(lines)
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            fresh = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    return len(words), len(code)
+
+
+def broad_excepts(root: Path) -> list[str]:
+    """A broad `except` raises again, or is in one of the few files that have a reason."""
+    wrong: list[str] = []
+    found: dict[str, set[str]] = {"ends": set(), "translates": set()}
+    for place, tree in sources(root):
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ExceptHandler) or not _is_broad(node.type) or _raises_again(node):
+                continue
+            what = "translates" if isinstance(node.body[-1], ast.Raise) else "ends"
+            found[what].add(place)
+            if place not in (TRANSLATES if what == "translates" else ENDS):
+                wrong.append(f"{place}:{node.lineno}: a broad except {what} whatever comes")
+    wrong += [f"{place} is listed among those that end errors, and does not" for place in ENDS - found["ends"]]
+    unused = TRANSLATES - found["translates"]
+    return wrong + [f"{place} is listed among those that translate errors, and does not" for place in unused]
+
+
+def _raises_again(node: ast.ExceptHandler) -> bool:
+    last = node.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def _is_broad(caught: ast.expr | None) -> bool:
+    if isinstance(caught, ast.Tuple):
+        return any(_is_broad(one) for one in caught.elts)
+    return caught is None or (isinstance(caught, ast.Name) and caught.id in ("Exception", "BaseException"))
+
+
+def environment(root: Path) -> list[str]:
+    """Only the host's configuration reads the environment."""
+    asked = re.compile(r"\b(environ|getenv|environb)\b")
+    return [f"{place} reads the environment" for place in _with_names(root, asked, {"host/config.py"})]
+
+
+def time_and_chance(root: Path) -> list[str]:
+    """Only `clock` and `ids` know what time it is, and draw lots."""
+    asked = re.compile(r"(time|random|uuid|secrets|datetime\.now|datetime\.utcnow|date\.today|os\.urandom)")
+    return [f"{place} uses time or chance" for place in _with_names(root, asked, {"clock.py", "ids.py"})]
+
+
+def _with_names(root: Path, asked: re.Pattern[str], allowed: set[str]) -> list[str]:
+    """The places that import one of some modules, or use one of their names."""
+    found: list[str] = []
+    for place, tree in sources(root):
+        names: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names.update(one.name for one in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                names.update([node.module or "", *(f"{node.module}.{one.name}" for one in node.names)])
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                names.add(f"{node.value.id}.{node.attr}")
+        hits = any(asked.fullmatch(name) or asked.fullmatch(name.removeprefix("os.")) for name in names)
+        if hits and place not in allowed:
+            found.append(place)
+    return found
+
+
+def admission(root: Path) -> list[str]:
+    """Only the gate makes an `AdmittedRequest`."""
+    return [
+        f"{place}:{node.lineno} makes an AdmittedRequest"
+        for place, tree in sources(root)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "AdmittedRequest"
+        if place != "access/gate.py"
+    ]
+
+
+def front_door(root: Path) -> list[str]:
+    """Every public name is in `__all__`, sorted, and is loaded from a module that defines and documents it."""
+    tree = ast.parse((root / PACKAGE / "__init__.py").read_bytes())
+    values = {_named(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    exported: list[str] = ast.literal_eval(values["__all__"])
+    homes: dict[str, str] = ast.literal_eval(values["_HOME"])
+    typed = {
+        one.asname or one.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for one in node.names
+    }
+    wrong = [] if exported == sorted(set(exported)) else ["__all__ is not sorted"]
+    wrong += [f"{name} is not in all of __all__, _HOME and the imports" for name in set(exported) ^ set(homes)]
+    wrong += [f"{name} has another home for type checkers" for name, _ in set(homes.items()) ^ set(typed.items())]
+    return wrong + [
+        f"{name} is not defined and documented in {home}" for name, home in homes.items() if not _at(root, name, home)
+    ]
+
+
+def _named(node: ast.Assign) -> str:
+    return ast.unparse(node.targets[0])
+
+
+def _at(root: Path, name: str, home: str) -> bool:
+    path = (root / "src" / home.replace(".", "/")).with_suffix(".py")
+    if not path.exists():
+        return False
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            return ast.get_docstring(node) is not None
+        if isinstance(node, ast.Assign) and _named(node) == name:
+            return True
+    return False
+
+
+def rooms(root: Path) -> list[str]:
+    """Every channel is the same room: the same files, at most two more, and its class at the door."""
+    wrong: list[str] = []
+    for room in sorted(path for path in (root / PACKAGE / "channels").iterdir() if (path / "__init__.py").exists()):
+        files = {path.stem for path in room.glob("*.py")}
+        wrong += [f"channels/{room.name} has no {name}.py" for name in ROOM - files]
+        if len(files - ROOM) > 2:
+            wrong.append(f"channels/{room.name} has more than two files of its own: {sorted(files - ROOM)}")
+        tree = ast.parse((room / "__init__.py").read_bytes())
+        values = {_named(node): node.value for node in tree.body if isinstance(node, ast.Assign)}
+        exported = set(ast.literal_eval(values["__all__"])) if "__all__" in values else set()
+        shown = {one.name for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names}
+        if exported != shown or not any(name.endswith("Channel") for name in exported):
+            wrong.append(f"channels/{room.name}: __all__ must name the channel and whatever else is imported there")
+    return wrong
+
+
+def documented(root: Path) -> list[str]:
+    """Every module, and every public class and function in it, says in a sentence what it is."""
+    return [
+        f"{place}: {getattr(node, 'name', 'the module')} has no docstring"
+        for place, tree in sources(root)
+        for node in [tree, *tree.body]
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and not getattr(node, "name", "").startswith("_")
+        and ast.get_docstring(node) is None
+    ]
+
+
+def unfinished(root: Path) -> list[str]:
+    """Nothing is left for later in the code."""
+    words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|for n" + r"ow)\b")
+    return [
+        f"{place}:{number}: {match.group()}"
+        for place, text in texts(root, ".py", ".md", ".toml")
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := words.search(line))
+    ]
+
+
+def locks(root: Path) -> list[str]:
+    """The locked requirements name no host, and every one of them has a hash."""
+    wrong: list[str] = []
+    for path in sorted((root / "requirements").glob("*.txt")):
+        text = path.read_text("utf-8")
+        if "://" in text or "index-url" in text or "find-links" in text:
+            wrong.append(f"{path.name} names a host")
+        pinned = re.findall(r"^[a-zA-Z0-9].*==.*$", text, re.MULTILINE)
+        wrong += [f"{path.name}: {line} has no hash" for line in pinned if not line.endswith("\\")]
+    return wrong
+
+
+CHECKS: list[Check] = [
+    imports,
+    file_sizes,
+    function_sizes,
+    prose,
+    broad_excepts,
+    environment,
+    time_and_chance,
+    admission,
+    front_door,
+    rooms,
+    documented,
+    unfinished,
+    locks,
+]

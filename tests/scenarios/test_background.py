@@ -1,0 +1,124 @@
+"""A run in the background is answered at once, looked at later, and cancelled like any other."""
+
+import asyncio
+
+import pytest
+
+from frontdesk.channels.invocations import InvocationsChannel
+from tests.scenarios.cast import echo, spell, two_voices
+from tests.scenarios.desk import open_desk, until
+from tests.scenarios.test_cancel import MINE, Slow
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_it_is_accepted_and_polled_to_its_end(stream: bool) -> None:
+    slow = Slow()
+    async with open_desk(slow.pieces) as desk:
+        accepted = await desk.ask("it", background=True, stream=stream, session_id="s", metadata={"a": "b"})
+        run = accepted.json()
+        assert (accepted.status_code, run["status"], run["session_id"]) == (202, "queued", "s")
+        assert accepted.headers["x-agent-invocation-id"] == run["id"]
+        await slow.began.wait()
+        assert (await desk.get(run["id"])).json()["status"] == "running"
+        slow.go_on.set()
+        ended = await desk.ended(run["id"])
+        assert (ended["status"], ended["text"], ended["metadata"]) == ("completed", "begun, done", {"a": "b"})
+        assert desk.said("s") == ["it", "begun, done"]
+
+
+@pytest.mark.parametrize("target", [echo, spell, two_voices()], ids=["function", "generator", "workflow"])
+async def test_every_target_runs_in_the_background(target: object) -> None:
+    async with open_desk(target) as desk:
+        run = (await desk.ask("Hi", background=True)).json()
+        ended = await desk.ended(run["id"])
+        assert ended["status"] == "completed"
+        assert "Hi" in ended["text"] or "HI" in ended["text"]
+        again = (await desk.ask("Hi", session_id=ended["session_id"])).json()
+        assert again["session_id"] == ended["session_id"]
+
+
+async def test_a_running_one_is_cancelled() -> None:
+    slow = Slow()
+    async with open_desk(slow.whole) as desk:
+        await desk.ask("it", background=True, headers=MINE, session_id="s")
+        await slow.began.wait()
+        assert (await desk.cancel("mine")).json()["status"] == "cancelled"
+        assert slow.left == ["CancelledError"]
+        assert (await desk.get("mine")).json()["status"] == "cancelled"
+        assert desk.said("s") == ["it"]
+
+
+async def test_one_that_waits_for_its_session_is_cancelled() -> None:
+    slow = Slow()
+    async with open_desk(slow.whole) as desk:
+        first = asyncio.create_task(desk.ask("one", session_id="s"))
+        await slow.began.wait()
+        await desk.ask("two", background=True, headers=MINE, session_id="s")
+        waiting = await desk.get("mine")
+        assert (waiting.status_code, waiting.json()["status"]) == (202, "queued")
+        cancelled = (await desk.cancel("mine")).json()
+        assert cancelled["status"] == "cancelled"
+        assert cancelled["finished_at"] is not None
+        slow.go_on.set()
+        assert (await first).status_code == 200
+        assert desk.said("s") == ["one", "done with one"]
+
+
+async def test_those_of_one_session_wait_for_each_other() -> None:
+    async with open_desk(echo) as desk:
+        asked = [desk.ask(f"q{number}", background=True, session_id="s") for number in range(10)]
+        runs = [response.json()["id"] for response in await asyncio.gather(*asked)]
+        for run in runs:
+            assert (await desk.ended(run))["status"] == "completed"
+        said = desk.said("s")
+        assert [answer for answer in said[1::2]] == [f"you said {question}" for question in said[::2]]
+        assert len(said) == 20
+
+
+async def test_there_are_only_so_many() -> None:
+    slow = Slow()
+    async with open_desk(slow.whole, max_background_runs=2) as desk:
+        answers = [await desk.ask(str(number), background=True) for number in range(3)]
+        assert [one.status_code for one in answers] == [202, 202, 429]
+        assert int(answers[2].headers["retry-after"]) >= 1
+        assert len(desk.runs()) == 2
+        slow.go_on.set()
+        await until(lambda: all(run.status == "completed" for run in desk.runs()))
+        assert (await desk.ask("more", background=True)).status_code == 202
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_an_invocation_id_counts_once_in_the_background_too(first: bool) -> None:
+    async with open_desk(echo) as desk:
+        assert (await desk.ask("one", headers=MINE, background=first)).status_code in (200, 202)
+        await desk.ended("mine")
+        repeated = await desk.ask("two", headers=MINE, background=True)
+        assert (repeated.status_code, repeated.json()["error"]["code"]) == (409, "run_exists")
+        assert (await desk.get("mine")).json()["text"] == "you said one"
+
+
+async def test_of_two_with_one_id_at_once_only_one_runs() -> None:
+    async with open_desk(echo) as desk:
+        asked = (desk.ask(str(number), headers=MINE, background=True) for number in range(5))
+        statuses = sorted([response.status_code for response in await asyncio.gather(*asked)])
+        assert statuses == [202, 409, 409, 409, 409]
+        assert (await desk.ended("mine"))["status"] == "completed"
+        assert len(desk.sessions()) == 1
+
+
+async def test_what_needs_a_session_is_refused_before_it_is_accepted() -> None:
+    async with open_desk(echo, InvocationsChannel(session_mode="required")) as desk:
+        refused = await desk.ask(background=True)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "session_required")
+        assert desk.untouched()
+
+
+async def test_a_failure_is_found_by_polling() -> None:
+    async def broken(text: str) -> str:
+        raise RuntimeError("the secret reason")
+
+    async with open_desk(broken) as desk:
+        run = (await desk.ask(background=True)).json()
+        ended = await desk.ended(run["id"])
+        assert (ended["status"], ended["error"]["code"], ended["error"]["id"]) == ("failed", "target_failed", run["id"])
+        assert "secret" not in str(ended)

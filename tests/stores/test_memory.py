@@ -1,0 +1,176 @@
+"""The in-memory store keeps the contract, and keeps itself small."""
+
+from typing import Any
+
+import pytest
+
+from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing import StoreContract
+from frontdesk.testing.store_samples import (
+    NOW,
+    OWNER,
+    conversation,
+    conversation_item,
+    delivery,
+    event,
+    identity,
+    inbox_item,
+    issued,
+    keep_session,
+    link,
+    named,
+    question,
+    run,
+    said,
+    seen,
+    session,
+    texts,
+)
+
+LIMIT = 10
+MANY = 1000
+
+
+class TestInMemoryStateStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> InMemoryStateStore:
+        return InMemoryStateStore()
+
+
+@pytest.fixture
+def small() -> InMemoryStateStore:
+    return InMemoryStateStore(limit=LIMIT)
+
+
+def size(store: InMemoryStateStore) -> int:
+    """How many things lie in all the drawers, at whatever depth."""
+    drawers = (
+        store.sessions,
+        store.identities,
+        store.runs,
+        store.approvals,
+        store.inbox,
+        store.outbox,
+        store.conversations,
+    )
+    return sum(_size(value) for drawer in drawers for value in vars(drawer).values())
+
+
+def _size(value: Any) -> int:
+    inner = getattr(value, "_items", value)
+    if isinstance(inner, dict):
+        return len(inner) + sum(_size(one) for one in inner.values())
+    if isinstance(inner, (list, set)):
+        return len(inner)
+    return len(inner.messages) if hasattr(inner, "messages") and isinstance(inner.messages, list) else 0
+
+
+async def live(store: InMemoryStateStore, number: int) -> None:
+    """Everything that one person can leave behind."""
+    owner, ses, who = f"owner_{number}", f"ses_{number}", identity(str(number))
+    await store.identities.remember(issued(who, owner))
+    for name in (
+        named(ses, owner=owner),
+        SessionName(owner=owner, kind="tracked"),
+        SessionName(owner=owner, kind="named", conversation_id=ses),
+        SessionName(owner="", kind="tracked", channel="telegram", conversation_id=ses),
+    ):
+        await store.sessions.reserve(name, ses)
+    await keep_session(store, session(ses, owner=owner), said("one", "two"))
+    await keep_session(store, session(f"{ses}_b", owner=owner, parent=ForkPoint(session_id=ses, messages=1)), said("x"))
+    await store.sessions.claim(f"{ses}_never_saved")
+    async with store.transaction() as transaction:
+        transaction.name_session(SessionName(owner=owner, kind="tracked"), f"{ses}_rotated")
+        transaction.see(seen(who, key=owner))
+        transaction.add_link(link(who, key=owner))
+        transaction.save_run(run(f"run_{number}", owner=owner))
+        transaction.add_events([event(n, f"run_{number}", owner=owner) for n in (1, 2)])
+        transaction.add_approval(question(f"apr_{number}", owner=owner))
+        transaction.accept(inbox_item(f"evt_{number}", chat=owner))
+        transaction.add_delivery(delivery(f"del_{number}", due_at=NOW + number))
+        transaction.save_conversation(conversation(f"conv_{number}", owner=owner))
+        transaction.add_items([conversation_item(n, f"conv_{number}") for n in "ab"])
+    item = await store.inbox.next("telegram", owner)
+    assert item is not None
+    async with store.transaction() as transaction:
+        transaction.finish(item)
+
+
+async def test_it_stops_growing(small: InMemoryStateStore) -> None:
+    for number in range(MANY):
+        await live(small, number)
+    full = size(small)
+    for number in range(MANY, 2 * MANY):
+        await live(small, number)
+    assert size(small) == full
+    assert full < 100 * LIMIT
+
+
+async def test_what_was_deleted_takes_no_room(small: InMemoryStateStore) -> None:
+    before = size(small)
+    for number in range(LIMIT // 2):
+        async with small.transaction() as transaction:
+            transaction.save_run(run(f"run_{number}"))
+            transaction.add_events([event(1, f"run_{number}")])
+            transaction.save_conversation(conversation(f"conv_{number}"))
+            transaction.add_items([conversation_item("a", f"conv_{number}")])
+            transaction.add_link(link(identity(str(number)), key=f"owner_{number}"))
+        async with small.transaction() as transaction:
+            transaction.delete_run(OWNER, f"run_{number}")
+            transaction.delete_conversation(OWNER, f"conv_{number}")
+            transaction.remove_link(f"owner_{number}", identity(str(number)))
+    assert size(small) == before
+
+
+async def test_what_comes_too_late_takes_no_room(small: InMemoryStateStore) -> None:
+    before = size(small)
+    async with small.transaction() as transaction:
+        transaction.add_events([event(1, "run_deleted")])
+        transaction.add_items([conversation_item("a", "conv_deleted")])
+        transaction.append_history("ses_dropped", said("late"))
+    assert size(small) == before
+
+
+async def test_a_person_who_comes_every_day_is_not_forgotten_for_a_thousand_strangers(
+    small: InMemoryStateStore,
+) -> None:
+    name = SessionName(owner=OWNER, kind="tracked")
+    await small.identities.remember(issued(identity("me")))
+    await small.sessions.reserve(name, "ses_me")
+    await keep_session(small, session("ses_me"), said("first"))
+    for number in range(MANY):
+        stranger = SessionName(owner=f"stranger_{number}", kind="tracked")
+        await small.identities.remember(issued(identity(str(number)), f"stranger_{number}"))
+        await small.sessions.reserve(stranger, f"ses_{number}")
+        await keep_session(small, session(f"ses_{number}", owner=f"stranger_{number}"))
+        assert await small.identities.find(identity("me")) is not None
+        record = await small.sessions.find(name)
+        assert record is not None
+        await keep_session(small, record)
+    assert texts(await small.sessions.history(OWNER, "ses_me")) == ["first"]
+
+
+async def test_the_longest_untouched_go_first(small: InMemoryStateStore) -> None:
+    for number in range(LIMIT + 3):
+        async with small.transaction() as transaction:
+            transaction.save_run(run(f"run_{number}"))
+            transaction.save_run(run("run_0"))
+    kept = [number for number in range(LIMIT + 3) if await small.runs.get(OWNER, f"run_{number}")]
+    assert kept == [0, *range(4, LIMIT + 3)]
+
+
+async def test_a_dropped_delivery_is_not_due(small: InMemoryStateStore) -> None:
+    for number in range(3 * LIMIT):
+        async with small.transaction() as transaction:
+            transaction.add_delivery(delivery(f"del_{number:02}", due_at=NOW - number))
+    due = [one.delivery_id for one in await small.outbox.due(NOW)]
+    assert due == [f"del_{number:02}" for number in range(3 * LIMIT - 1, 2 * LIMIT - 1, -1)]
+
+
+async def test_a_dropped_question_is_not_pending(small: InMemoryStateStore) -> None:
+    for number in range(3 * LIMIT):
+        async with small.transaction() as transaction:
+            transaction.add_approval(question(f"apr_{number}"))
+    pending = [one.approval_id for one in await small.approvals.pending(OWNER)]
+    assert pending == [f"apr_{number}" for number in range(2 * LIMIT, 3 * LIMIT)]
