@@ -8,10 +8,10 @@ leaves behind is written in one transaction, before anybody gets the answer.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from agent_framework import AgentResponse, WorkflowRunResult
+from agent_framework import AgentResponse, Message, WorkflowRunResult
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext
@@ -29,8 +29,9 @@ from frontdesk.kit.current import current_turn
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.outputs import returned
 from frontdesk.sessions.record import Recorder
-from frontdesk.sessions.turns import Turns
+from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
@@ -174,15 +175,24 @@ class Pipeline:
         await self._recorder.refuse_known(admitted)
         turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient)
         try:
-            answers = admitted.request.approvals
-            resumed = await self._answers.take(admitted.owner, turn.record, answers) if answers else ()
-            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
+            run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
         except BaseException:
             self._turns.close(turn)
             raise
         current_turn.set(turn)
         turn.work.begin()
         return run
+
+    async def _resumed(self, turn: Turn) -> Sequence[Message]:
+        """What takes the session further beside the input: results of the client's functions, and a human's answers."""
+        request, record = turn.admitted.request, turn.record
+        pending = () if record is None else record.client_calls
+        if not (pending or request.client_outputs or request.approvals):
+            return ()
+        results = returned(pending, request.client_outputs)
+        if not request.approvals:
+            return results
+        return [*results, *await self._answers.take(turn.admitted.owner, record, request.approvals)]
 
     def _close(self, run: ActiveRun) -> None:
         run.turn.work.end()
@@ -199,7 +209,7 @@ class Pipeline:
         turn, admitted = run.turn, run.turn.admitted
         way = route(admitted.request.response_target, origin=admitted.identity)
         asked = questions(result, admitted, run.record.session_id)
-        if asked and run.record.session_id is None:
+        if asked and (run.record.session_id is None or not admitted.request.store):
             return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
         record = await self._recorder.completed(turn, run.record, result, way, asked)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,15 @@ class Running:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
+    def read_errors_until(self, text: str) -> None:
+        """Waits for a line in the log; a file can't be awaited, so it is looked at again and again."""
+        deadline = time.monotonic() + 30
+        while text not in self.errors():
+            assert time.monotonic() < deadline, f"no {text!r} in:\n{self.errors()}"
+            time.sleep(0.02)
+
     def errors(self) -> str:
+        """What it wrote to its error output."""
         self._errors.seek(0)
         return self._errors.read().decode()
 

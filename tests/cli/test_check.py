@@ -127,7 +127,7 @@ def test_a_file_elsewhere_finds_its_neighbours(folder: Path, capsys: pytest.Capt
         ("good:echo", "good:echo is an async function"),
         ("good:make_one_of", "good:make_one_of() can't be called without arguments: missing a required argument"),
         ("good:make_text", "good:make_text() returned an object of type str, not a host"),
-        ("good:make_none_of_it", "good.py:37: RuntimeError: no luck"),
+        ("good:make_none_of_it", "good.py:35: RuntimeError: no luck"),
     ],
 )
 def test_a_wrong_name_is_told_in_one_line(

@@ -1,6 +1,7 @@
 """What the terminal client makes of bytes and of text."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ def test_events_come_out_whole_wherever_the_bytes_are_cut(cuts: list[int], end: 
     ]
     wire = "".join(events).encode()
     edges = [0, *sorted(cuts), len(wire)]
-    chunks = [wire[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    chunks = [wire[start:stop] for start, stop in pairwise(edges)]
     assert list(read_events(chunks)) == STREAM
 
 

@@ -54,7 +54,7 @@ def test_the_process_is_tuned(parrot: Running) -> None:
     assert loop == ("uvloop" if importlib.util.find_spec("uvloop") else "asyncio.unix_events")
 
 
-def test_ctrl_c_ends_it_well_even_while_it_answers(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_well(tmp_path: Path) -> None:
     (tmp_path / "parrot.py").write_text(PARROT)
     with Running("serve", "./parrot.py:make", "--port", "0", "--log-level", "debug", cwd=tmp_path) as server:
         assert ask(server, "hello") == "you said hello"
@@ -63,6 +63,20 @@ def test_ctrl_c_ends_it_well_even_while_it_answers(tmp_path: Path) -> None:
     assert '"POST /invocations HTTP/1.1" 200' in errors
     assert "runtime mode long_running" in errors
     assert "Traceback" not in errors
+
+
+def test_a_second_ctrl_c_does_not_wait_for_an_answer_that_never_ends(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(PARROT)
+    with Running("serve", "parrot:make", "--port", "0", cwd=tmp_path) as server, Running("chat", server.url()) as chat:
+        chat.type("for ever")
+        chat.read_until("you said ")
+        server.interrupt()
+        server.read_errors_until("Waiting for connections to close")
+        assert server.stop() == 0
+        assert "Traceback" not in server.errors()
+        assert chat.end() == 1
+        [line] = chat.errors().splitlines()
+        assert line.startswith("frontdesk: ")
 
 
 def test_a_termination_ends_it(tmp_path: Path) -> None:

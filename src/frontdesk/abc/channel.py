@@ -68,6 +68,10 @@ class ChannelContext(Protocol):
     anonymous_allowed: bool
     """Whether callers without credentials are let in from other machines too."""
 
+    def new_id(self, prefix: str) -> str:
+        """An unguessable id, such as `msg_0192f0c1a2b3...`."""
+        ...
+
     async def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedRunResult[Any]:
@@ -169,6 +173,8 @@ class Channel(ABC):
     session_mode: SessionMode = "auto"
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
+    run_prefix: ClassVar[str] = "run"
+    """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
     takes_http: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""

@@ -19,6 +19,8 @@ class TargetInfo(Noun, frozen=True, kw_only=True):
     """Whether it takes options such as `temperature`."""
     tools: bool = False
     """Whether it takes tools for a single run."""
+    tool_names: tuple[str, ...] = ()
+    """The tools that it brings itself, as far as they are known before it runs."""
 
 
 class TargetTurn(Protocol):

@@ -1,5 +1,7 @@
 """The gate: the only place that makes an `AdmittedRequest`."""
 
+from collections.abc import Mapping
+
 from frontdesk.abc.allowlist import (
     Allowed,
     AllowlistDecision,
@@ -25,7 +27,16 @@ _NOT_ALLOWED = Denied(reason_code="not_allowed", log_details="no allowlist lets 
 class Gate:
     """Decides who may come in, and admits their requests."""
 
-    def __init__(self, keys: IdentityKeys, ids: Ids, clock: Clock, allowlist: IdentityAllowlist) -> None:
+    def __init__(
+        self,
+        keys: IdentityKeys,
+        ids: Ids,
+        clock: Clock,
+        allowlist: IdentityAllowlist,
+        run_prefixes: Mapping[str, str] | None = None,
+    ) -> None:
+        """`run_prefixes` is how the ids of a channel's runs begin."""
+        self._run_prefixes = run_prefixes or {}
         self._keys = keys
         self._ids = ids
         self._clock = clock
@@ -75,7 +86,7 @@ class Gate:
             caller=caller,
             identity=identity,
             owner=owner,
-            run_id=request.run_id or self._ids.new("run"),
+            run_id=request.run_id or self._ids.new(self._run_prefixes.get(request.channel, "run")),
             admitted_at=self._clock.now(),
         )
 

@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
         raise CommandError(list_findings("the demo", error.findings)) from None
     listener = _listen(arguments.host, arguments.port)
     text = welcome(base_url(listener), choice.note)
-    return serve(host, listener, on_ready=lambda: print(text, flush=True), log_level="warning")
+    return serve(host, listener, on_ready=lambda: print(text, flush=True), log_level="warning", grace_seconds=1)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:

@@ -1,5 +1,6 @@
 """Binds a port and runs uvicorn on it."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -50,19 +51,27 @@ def base_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(host: AgentFrameworkHost, listener: socket.socket, *, on_ready: Callable[[], None], log_level: str) -> int:
+def serve(
+    host: AgentFrameworkHost,
+    listener: socket.socket,
+    *,
+    on_ready: Callable[[], None],
+    log_level: str,
+    grace_seconds: int = GRACE_SECONDS,
+) -> int:
     """Serves until it is told to stop; `on_ready` runs when the host has started."""
     # The root logger stays as it is: what other libraries log in detail may hold what people wrote.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("frontdesk", "uvicorn"):
         logging.getLogger(name).setLevel(log_level.upper())
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     config = uvicorn.Config(
         host.app,
         log_config=None,
         access_log=log_level == "debug",
         lifespan="on",
         backlog=BACKLOG,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=grace_seconds,
     )
     try:
         _Server(config, on_ready).run(sockets=[listener])
@@ -81,6 +90,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._on_ready()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record says more than that the end of the server has cut something off."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError) and not record.getMessage().endswith("CancelledError\n")
 
 
 def _reason(error: Exception) -> str:

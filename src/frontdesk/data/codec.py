@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from frontdesk.data import framework_codec, workflow_codec
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
@@ -24,11 +24,11 @@ from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, read, write
 from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.data.noun import Noun
-from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientTool
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
-from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.data.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import CodecError, UnknownVersionError
 
 if TYPE_CHECKING:
@@ -39,10 +39,13 @@ VERSION = 1
 NOUNS: tuple[type[Noun], ...] = (
     Address,
     AdmittedRequest,
+    ApprovalAnswer,
     Caller,
     ChannelIdentity,
     ChannelRequest,
     ChannelSession,
+    ClientCall,
+    ClientOutput,
     ClientTool,
     ContinuationToken,
     Conversation,

@@ -34,6 +34,13 @@ class ClientTool(Noun, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
+class ClientOutput(Noun, frozen=True, kw_only=True):
+    """What a client's own function has returned."""
+
+    call_id: str
+    output: Any
+
+
 class ChannelRequest(Noun, frozen=True, kw_only=True):
     """What the wire claims. It gets nothing done until the gate has admitted it."""
 
@@ -57,7 +64,13 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """Answers to questions that the session has asked."""
     client_state: Any = None
     client_tools: tuple[ClientTool, ...] = ()
+    client_outputs: tuple[ClientOutput, ...] = ()
+    """Results of calls that the session has handed out to the client."""
     forwarded_props: Mapping[str, Any] = {}
+    store: bool = True
+    """Whether anything of the turn is kept; without, it can read a session but leaves none behind."""
+    details: Mapping[str, Any] = {}
+    """What the channel needs to show the run again, in its own words; kept with the run."""
     run_id: str | None = None
     """The id that the wire chose for this run; the host makes one when there is none."""
     previous_run_id: str | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from frontdesk.data.noun import Noun
+from frontdesk.data.session import ClientCall
 
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled", "incomplete"]
 FINAL: frozenset[RunStatus] = frozenset({"completed", "failed", "cancelled", "incomplete"})
@@ -39,6 +40,8 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """How long the session's history was after this run: the point at which a branch leaves."""
     state: Mapping[str, Any] | None = None
     """The session's state after this run, for branches."""
+    client_calls: tuple[ClientCall, ...] = ()
+    """The calls that this run has handed out to the client."""
     metadata: Mapping[str, Any] = {}
     details: Mapping[str, Any] = {}
     """What the channel needs to show the run again, in its own words."""

@@ -24,6 +24,13 @@ class ForkPoint(Noun, frozen=True, kw_only=True):
     messages: int
 
 
+class ClientCall(Noun, frozen=True, kw_only=True):
+    """A call of a client's own function that waits for its result."""
+
+    call_id: str
+    name: str
+
+
 class SessionRecord(Noun, frozen=True, kw_only=True):
     """A session at rest."""
 
@@ -39,6 +46,8 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     state: Mapping[str, Any] = {}
     """The framework's `AgentSession.to_dict()`, without history."""
     parent: ForkPoint | None = None
+    client_calls: tuple[ClientCall, ...] = ()
+    """The calls that the last turn has handed out to the client."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ class Background:
             background=True,
             stream=request.stream,
             metadata=request.metadata,
-            details=request.attributes,
+            details=request.details,
         )
         key = (admitted.owner, admitted.run_id)
         if key in self._news or (request.run_id is not None and await self._store.runs.get(*key) is not None):

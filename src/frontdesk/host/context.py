@@ -5,6 +5,7 @@ from typing import Any
 
 from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
+from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
@@ -16,6 +17,7 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.errors import NotFoundError, UnsupportedError
 from frontdesk.host.parts import Parts
+from frontdesk.kit.hooks import call_response_hook
 from frontdesk.sessions.scope import tracked_name
 
 
@@ -33,6 +35,9 @@ class HostContext:
     def add_commands(self, commands: Sequence[ChannelCommand]) -> None:
         """The commands that the channel has contributed."""
         self._commands.update({command.name: command for command in commands})
+
+    def new_id(self, prefix: str) -> str:
+        return self._parts.ids.new(prefix)
 
     async def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
@@ -60,7 +65,29 @@ class HostContext:
         record = active.record if active is not None else await self._store.runs.get(owner, run_id)
         if record is None:
             raise NotFoundError("There is no such run.")
-        return record
+        return await self._shown(record, caller)
+
+    async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
+        """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
+        channel = self._parts.channels.get(self.channel)
+        hook = None if channel is None else channel.response_hook
+        if hook is None or record.result is None:
+            return record
+        request = ChannelRequest(
+            channel=self.channel,
+            input=record.input,
+            identity=caller.identity,
+            run_id=record.run_id,
+            stream=record.stream,
+            background=record.background,
+            metadata=record.metadata,
+            attributes=record.details,
+        )
+        context = ChannelResponseContext(
+            request=request, channel_name=self.channel, destination_identity=caller.identity, originating=True
+        )
+        hosted = await call_response_hook(hook, HostedRunResult(result=record.result, run=record), context)
+        return record.replace(result=hosted.result)
 
     async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
         owner = await self._owner(caller)

@@ -42,7 +42,8 @@ class Parts:
         self.ids = ids
         self.channels = channels
         self.linker = linker
-        self.gate = Gate(IdentityKeys(store, ids, clock, resolver), ids, clock, AllowAll())
+        prefixes = {channel.name: channel.run_prefix for channel in channels.values()}
+        self.gate = Gate(IdentityKeys(store, ids, clock, resolver), ids, clock, AllowAll(), prefixes)
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )

@@ -45,8 +45,9 @@ class SessionLocks:
         if turn.done() and not turn.cancelled():
             # The lock was handed over in the moment in which we stopped waiting.
             self.release(session_id)
-        else:
-            self._waiting[session_id].remove(turn)
+        elif turn in (queue := self._waiting.get(session_id, deque())):
+            # If it is not there, a release has passed over it already.
+            queue.remove(turn)
 
     def release(self, session_id: str) -> None:
         """Hands the lock to the next in line."""

@@ -14,9 +14,10 @@ from frontdesk.data.identity import LastSeen
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
-from frontdesk.data.session import SessionRecord
+from frontdesk.data.session import ClientCall, SessionRecord
 from frontdesk.errors import RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
+from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, stamped
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.turns import Turn
@@ -48,13 +49,13 @@ class Recorder:
             status="running",
             created_at=admitted.admitted_at,
             session_id=None if session is None else session.session_id,
-            session_key=None if session is None else session.key,
+            session_key=None if session is None else session.key or None,
             previous_run_id=request.previous_run_id,
             background=request.background,
             stream=request.stream,
             input=turn.messages,
             metadata=request.metadata,
-            details=request.attributes,
+            details=request.details,
         )
 
     async def refuse_known(self, admitted: AdmittedRequest) -> None:
@@ -73,7 +74,10 @@ class Recorder:
         staged = turn.messages if turn.staged is None else turn.staged
         said = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
-            return await self._write(turn, run, said, questions, status="completed", result=result)
+            handed_out = _client_calls(turn.admitted, result)
+            return await self._write(
+                turn, run, said, questions, status="completed", result=result, client_calls=handed_out
+            )
         except StaleTurnError:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
@@ -98,9 +102,11 @@ class Recorder:
     ) -> RunRecord:
         now = self._clock.now()
         session = turn.record
+        if not turn.admitted.request.store:
+            return run.replace(finished_at=now, **changes)
         async with self._store.transaction() as transaction:
             if session is not None and turn.lease is not None:
-                session = _after(turn, session, len(messages), now)
+                session = _after(turn, session, len(messages), now, changes.get("client_calls", session.client_calls))
                 transaction.save_session(session, turn.lease)
                 transaction.append_history(session.session_id, messages)
                 changes = {**changes, "messages": session.messages, "state": session.state}
@@ -119,7 +125,17 @@ class Recorder:
         )
 
 
-def _after(turn: Turn, session: SessionRecord, added: int, now: float) -> SessionRecord:
+def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:
+    offered = {tool.name for tool in admitted.request.client_tools}
+    if not offered or not is_response(result):
+        return ()
+    asked = [one for one in result.user_input_requests if one.type == "function_call" and one.name in offered]
+    return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
+
+
+def _after(
+    turn: Turn, session: SessionRecord, added: int, now: float, client_calls: tuple[ClientCall, ...]
+) -> SessionRecord:
     live = turn.session
     empty = live is None or (not live.state and live.service_session_id is None)
     return session.replace(
@@ -127,6 +143,7 @@ def _after(turn: Turn, session: SessionRecord, added: int, now: float) -> Sessio
         turns=session.turns + 1,
         messages=session.messages + added,
         state={} if live is None or empty else live.to_dict(),
+        client_calls=client_calls,
     )
 
 

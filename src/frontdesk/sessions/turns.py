@@ -40,9 +40,14 @@ class Turn:
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
-        if self.record is None or self.record.messages == 0:
+        record = self.record
+        if record is None or record.messages == 0:
             return _NO_HISTORY
-        return await self._store.sessions.history(self.record.owner, self.record.session_id)
+        if record.turns == 0 and record.parent is not None:
+            # A branch that is not stored yet has only what it shares.
+            shared = await self._store.sessions.history(record.owner, record.parent.session_id)
+            return shared[: record.parent.messages]
+        return await self._store.sessions.history(record.owner, record.session_id)
 
 
 class Turns:
@@ -69,6 +74,8 @@ class Turns:
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
         self.check(admitted, tracked)
+        if not request.store and _name(admitted, tracked) is None:
+            return self._unkept(admitted, self._fresh(admitted, self._ids.new("ses"), ""))
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, None if patient else self._session_wait)
         name = _name(admitted, tracked)
@@ -124,12 +131,26 @@ class Turns:
         record = None if run is None or run.session_id is None else await self._of_run(run)
         if run is None or record is None:
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+        if not admitted.request.store:
+            return self._unkept(admitted, self._branch(admitted, run, record))
         if self._locks.try_take(record.session_id):
-            if record.messages == run.messages:
-                lease = await self._store.sessions.claim(record.session_id)
-                return Turn(self._store, admitted, record, lease)
+            try:
+                # Looked at again, because it may have gone on before it was ours.
+                record = await self._of_run(run) or record
+                if record.messages == run.messages:
+                    lease = await self._store.sessions.claim(record.session_id)
+                    return Turn(self._store, admitted, record, lease)
+            except BaseException:
+                self._locks.release(record.session_id)
+                raise
             self._locks.release(record.session_id)
         return await self._take(admitted, self._branch(admitted, run, record))
+
+    def _unkept(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
+        """A turn that nobody can come back to: it needs no lock, because nothing of it is written."""
+        turn = Turn(self._store, admitted, record, None)
+        turn.closed = True
+        return turn
 
     async def _of_run(self, run: RunRecord) -> SessionRecord | None:
         return None if run.session_id is None else await self._store.sessions.get(run.owner, run.session_id)
@@ -138,7 +159,11 @@ class Turns:
         session_id = record.session_id
         self._locks.try_take(session_id)
         name = SessionName(owner=admitted.owner, kind="named", value=session_id)
-        return Turn(self._store, admitted, record, await self._store.sessions.begin(name, session_id))
+        try:
+            return Turn(self._store, admitted, record, await self._store.sessions.begin(name, session_id))
+        except BaseException:
+            self._locks.release(session_id)
+            raise
 
     def _fresh(self, admitted: AdmittedRequest, session_id: str, key: str) -> SessionRecord:
         now = admitted.admitted_at
@@ -149,6 +174,7 @@ class Turns:
         return self._fresh(admitted, session_id, session_id).replace(
             state=run.state or {},
             messages=run.messages,
+            client_calls=run.client_calls,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
         )
 

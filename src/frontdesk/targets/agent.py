@@ -34,6 +34,7 @@ class AgentTarget:
             description=agent.description or "",
             options="options" in parameters,
             tools="tools" in parameters,
+            tool_names=_tool_names(agent),
         )
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -84,6 +85,9 @@ class AgentTarget:
     def _tools(self, tools: tuple[ClientTool, ...]) -> list[FunctionTool]:
         if not self.info.tools:
             raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
+        for tool in tools:
+            if tool.name in self.info.tool_names:
+                raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
         return [
             FunctionTool(name=one.name, description=one.description, func=None, input_model=dict(one.parameters))
             for one in tools
@@ -107,6 +111,14 @@ class AgentTarget:
                 await scope.enter_async_context(manager)
             else:
                 scope.enter_context(manager)
+
+
+def _tool_names(agent: Any) -> tuple[str, ...]:
+    defaults: Mapping[str, Any] = getattr(agent, "default_options", None) or {}
+    tools: list[Any] = list(defaults.get("tools") or ())
+    for server in getattr(agent, "mcp_tools", None) or ():
+        tools.extend(getattr(server, "functions", ()))
+    return tuple(str(tool.name) for tool in tools if hasattr(tool, "name"))
 
 
 def _providers(agent: Any) -> list[Any]:

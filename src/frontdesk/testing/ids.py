@@ -4,11 +4,11 @@ from collections import Counter
 
 
 class FakeIds:
-    """`run_1`, `run_2`, `ses_1`: counted for each prefix."""
+    """`run_1`, `run_2`, `ses_1`: counted for each prefix. While `made` is empty, nothing new can have been kept."""
 
     def __init__(self) -> None:
-        self._made: Counter[str] = Counter()
+        self.made: Counter[str] = Counter()
 
     def new(self, prefix: str) -> str:
-        self._made[prefix] += 1
-        return f"{prefix}_{self._made[prefix]}"
+        self.made[prefix] += 1
+        return f"{prefix}_{self.made[prefix]}"

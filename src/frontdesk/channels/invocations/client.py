@@ -1,5 +1,7 @@
 """Writes answers on the wire."""
 
+import asyncio
+
 from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
 from frontdesk.channels.invocations.wire import InvocationOut
@@ -61,14 +63,25 @@ class Answer:
                     if event is not None:
                         await events.send(event)
                         number += 1
-                hosted = stream.final()
-                out = self._renderer.invocation(hosted.run, hosted.result)
+                out = self._ended(stream)
             except RequestError as error:
                 out = self._failed(stream.run, error)
+            except asyncio.CancelledError:
+                # If it was the run that was cancelled, closing it takes that back from this task, which waited for a
+                # slow reader at that moment.
+                await stream.aclose()
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                out = self._ended(stream)
             await events.send(ended(out, number))
             await events.end()
         finally:
             events.stop()
+
+    def _ended(self, stream: HostedStreamResult[object]) -> InvocationOut:
+        hosted = stream.final()
+        return self._renderer.invocation(hosted.run, hosted.result)
 
     def _failed(self, run: RunRecord, error: RequestError) -> InvocationOut:
         out = self._renderer.invocation(run, None)

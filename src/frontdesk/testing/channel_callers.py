@@ -1,0 +1,140 @@
+"""What an HTTP channel is asked about who calls, and about what may be told to them."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import ForbiddenError
+from frontdesk.kit.auth import ApiKeyAuth
+from frontdesk.testing.agents import FailingAgent
+from frontdesk.testing.channel_wire import ChannelWire
+
+ALICE = "the key of alice, long enough"
+BOB = "the key of bob, long enough too"
+REASON = "the secret reason"
+
+
+def keys() -> ApiKeyAuth:
+    """Credentials for two people."""
+    return ApiKeyAuth({"alice": ALICE, "bob": BOB})
+
+
+def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+    """All that an answer tells, apart from when it was sent."""
+    return answer.status_code, answer.content, {name: answer.headers[name] for name in answer.headers if name != "date"}
+
+
+def broken_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+    """Fails."""
+    raise RuntimeError(REASON)
+
+
+async def lost_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> Any:
+    """Forgets to return the request."""
+
+
+class Callers(ChannelWire):
+    """Who may call, and what one caller learns about another."""
+
+    @pytest.mark.parametrize(
+        "headers",
+        [{}, {"x-api-key": "wrong"}, {"authorization": "Basic YTpi"}, {"authorization": "Bearer wrong"}],
+        ids=repr,
+    )
+    async def test_nobody_gets_in_without_the_right_credentials(self, headers: dict[str, str]) -> None:
+        async with self.desk(self.channel(auth=keys())) as desk:
+            answer = await desk.http.post(self.path, json=self.message("hello"), headers=headers)
+            assert answer.status_code == 401
+            assert "www-authenticate" in answer.headers
+            assert self.error_text(answer)
+            for method, path in self.calls_about("run_1"):
+                assert (await desk.http.request(method, path, headers=headers)).status_code == 401
+            assert desk.untouched()
+
+    async def test_the_right_credentials_get_in(self) -> None:
+        async with self.desk(self.channel(auth=keys())) as desk:
+            assert (await self.post(desk.http, x_api_key=ALICE)).status_code == 200
+            assert (await self.post(desk.http, authorization=f"Bearer {BOB}")).status_code == 200
+            assert desk.ids.made["key"] == 2
+
+    async def test_what_is_anothers_looks_like_what_does_not_exist(self) -> None:
+        async with self.desk(self.channel(auth=keys())) as desk:
+            theirs = self.run_id(await self.post(desk.http, x_api_key=ALICE))
+            for known in (False, True):
+                if known:
+                    await self.post(desk.http, x_api_key=BOB)
+                for real, made_up in zip(self.calls_about(theirs), self.calls_about(theirs[:-1] + "x"), strict=True):
+                    answers = [
+                        await desk.http.request(method, path, headers={"x-api-key": BOB})
+                        for method, path in (real, made_up)
+                    ]
+                    assert answers[0].status_code == 404
+                    assert self.error_text(answers[0])
+                    assert told(answers[0]) == told(answers[1])
+
+    async def test_what_is_ones_own_is_found(self) -> None:
+        async with self.desk(self.channel(auth=keys())) as desk:
+            mine = self.run_id(await self.post(desk.http, x_api_key=ALICE))
+            for method, path in self.calls_about(mine):
+                answer = await desk.http.request(method, path, headers={"x-api-key": ALICE})
+                assert answer.status_code == 200
+                assert self.run_id(answer) == mine
+
+    @pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:1", "null", "", "127.0.0.1"])
+    async def test_a_page_of_another_origin_may_not_post(self, origin: str) -> None:
+        async with self.desk(self.channel()) as desk:
+            answer = await self.post(desk.http, origin=origin)
+            assert answer.status_code == 403
+            assert self.error_text(answer)
+            assert desk.untouched()
+
+    async def test_a_page_of_the_host_itself_may_post(self) -> None:
+        async with self.desk(self.channel()) as desk:
+            assert (await self.post(desk.http, origin=desk.base_url)).status_code == 200
+
+    async def test_a_foreign_name_for_this_machine_is_not_this_machine(self) -> None:
+        # What a page sees after its own name was pointed at the loopback address.
+        async with self.desk(self.channel()) as desk:
+            answer = await self.post(desk.http, host="rebound.example", origin="http://rebound.example")
+            assert answer.status_code == 401
+            assert self.error_text(answer)
+            assert desk.untouched()
+
+    @pytest.mark.parametrize("hook", [broken_hook, lost_hook])
+    async def test_a_hook_that_fails_is_a_422(self, hook: Any) -> None:
+        async with self.desk(self.channel(run_hook=hook)) as desk:
+            answer = await self.post(desk.http)
+            assert answer.status_code == 422
+            assert REASON not in self.error_text(answer)
+            assert REASON not in answer.text
+            assert desk.untouched()
+
+    async def test_a_hook_may_say_no_in_its_own_words(self) -> None:
+        def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+            raise ForbiddenError("Not on Sundays.")
+
+        async with self.desk(self.channel(run_hook=hook)) as desk:
+            answer = await self.post(desk.http)
+            assert answer.status_code == 403
+            assert self.error_text(answer) == "Not on Sundays."
+            assert desk.untouched()
+
+    async def test_a_target_that_fails_is_a_500_without_the_reason(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with self.desk(self.channel(), FailingAgent(RuntimeError(REASON))) as desk:
+            answer = await self.post(desk.http)
+            assert answer.status_code == 500
+            assert self.error_text(answer)
+            assert REASON not in answer.text
+            assert REASON not in str(answer.headers)
+            assert REASON in caplog.text
+
+    async def test_twenty_callers_at_once_get_their_own_answers(self) -> None:
+        async with self.desk(self.channel()) as desk:
+            answers = await asyncio.gather(*(self.post(desk.http, f"number-{number}!") for number in range(20)))
+            for number, answer in enumerate(answers):
+                assert answer.status_code == 200
+                assert f"number-{number}!" in answer.text
+            assert len({self.run_id(answer) for answer in answers}) == 20

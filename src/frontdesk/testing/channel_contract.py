@@ -1,0 +1,28 @@
+"""The questions that every HTTP channel is asked, over HTTP and against a host that is really served.
+
+    class TestMyChannel(ChannelContract):
+        path = "/mine"
+
+        def channel(self, **settings):
+            return MyChannel(**{name: value for name, value in settings.items() if value is not None})
+
+        def message(self, text):
+            return {"text": text}
+
+        ...
+
+`ChannelWire` has all that a subclass says.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite("frontdesk.testing.channel_bodies", "frontdesk.testing.channel_callers")
+
+from frontdesk.testing.channel_bodies import Bodies  # noqa: E402
+from frontdesk.testing.channel_callers import Callers  # noqa: E402
+
+
+class ChannelContract(Bodies, Callers):
+    """What an HTTP channel promises."""
+
+    pytestmark = pytest.mark.asyncio

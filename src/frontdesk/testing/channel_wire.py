@@ -1,0 +1,107 @@
+"""How a channel is spoken to, for the questions that every HTTP channel is asked."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.hooks import RunHook
+from frontdesk.host.host import AgentFrameworkHost
+from frontdesk.testing.agents import EchoAgent
+from frontdesk.testing.ids import FakeIds
+from frontdesk.testing.server import serving
+
+PATIENCE = 20.0
+
+
+class ChannelWire:
+    """What a subclass says about its channel."""
+
+    path: str
+    """Where a message is posted."""
+
+    def channel(
+        self,
+        *,
+        auth: HttpAuth | None = None,
+        run_hook: RunHook | None = None,
+        max_body_bytes: int | None = None,
+        body_timeout: float | None = None,
+    ) -> Channel:
+        """A new channel with these settings, its own defaults for the others."""
+        raise NotImplementedError("say how your channel is made")
+
+    def message(self, text: str) -> Any:
+        """The JSON body of a message."""
+        raise NotImplementedError("say what a message looks like")
+
+    def run_id(self, answer: httpx.Response) -> str:
+        """The id of the run in the answer to a message."""
+        raise NotImplementedError("say where the id of a run is")
+
+    def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
+        """Every method and path that names a run; none if the protocol has none."""
+        return ()
+
+    def error_text(self, response: httpx.Response) -> str:
+        """The text of an error; an `AssertionError` if it has not the protocol's shape."""
+        raise NotImplementedError("say what an error looks like")
+
+    def body(self, text: str) -> bytes:
+        """The body of a message as it goes over the wire."""
+        return msgspec.json.encode(self.message(text))
+
+    async def post(self, http: httpx.AsyncClient, text: str = "hello", **headers: str) -> httpx.Response:
+        """Posts a message, with extra headers (`x_api_key` for `x-api-key`)."""
+        extra = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await http.post(self.path, json=self.message(text), headers=extra)
+
+    @asynccontextmanager
+    async def desk(self, channel: Channel, target: Any = None, **settings: Any) -> AsyncGenerator["Desk"]:
+        """A served host with one channel."""
+        ids, agent = FakeIds(), EchoAgent()
+        host = AgentFrameworkHost(target or agent, channels=[channel], ids=ids, **settings)
+        async with serving(host, path=self.path) as client:
+            yield Desk(client.http, client.base_url, ids, agent)
+
+
+class Desk:
+    """A served host, and what was left behind in it."""
+
+    def __init__(self, http: httpx.AsyncClient, base_url: str, ids: FakeIds, agent: EchoAgent) -> None:
+        self.http = http
+        self.base_url = base_url
+        self.ids = ids
+        self.agent = agent
+
+    def untouched(self) -> bool:
+        """Whether nothing was run and nothing was kept."""
+        return not self.agent.seen and not self.ids.made
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A plain connection, for what no decent client sends."""
+        where = urlsplit(self.base_url)
+        return await asyncio.open_connection(where.hostname, where.port)
+
+    async def send_raw(self, head: Sequence[str], body: bytes) -> httpx.Response:
+        """Sends some bytes and reads one answer, without ever finishing the request."""
+        reader, writer = await self.connect()
+        try:
+            writer.write("\r\n".join([*head, f"host: {urlsplit(self.base_url).netloc}", "", ""]).encode() + body)
+            async with asyncio.timeout(PATIENCE):
+                return await _read_answer(reader)
+        finally:
+            writer.close()
+
+
+async def _read_answer(reader: asyncio.StreamReader) -> httpx.Response:
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+    headers = dict(line.lower().split(": ", 1) for line in lines if line)
+    content = await reader.readexactly(int(headers.get("content-length", "0")))
+    return httpx.Response(int(status.split(" ")[1]), headers=headers, content=content)

@@ -1,0 +1,34 @@
+"""Every channel of the house keeps the channel contract."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ChannelContract
+
+
+class TestInvocations(ChannelContract):
+    path = "/invocations"
+
+    def channel(self, **settings: Any) -> InvocationsChannel:
+        return InvocationsChannel(**{name: value for name, value in settings.items() if value is not None})
+
+    def message(self, text: str) -> Any:
+        return {"message": text}
+
+    def run_id(self, answer: httpx.Response) -> str:
+        assert answer.headers["x-agent-invocation-id"] == answer.json()["id"]
+        return answer.json()["id"]
+
+    def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
+        return [("GET", f"/invocations/{run_id}"), ("POST", f"/invocations/{run_id}/cancel")]
+
+    def error_text(self, response: httpx.Response) -> str:
+        assert response.headers["content-type"] == "application/json"
+        body = response.json()
+        assert list(body) == ["error"]
+        assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "param", "id"}
+        assert all(isinstance(value, str) for value in body["error"].values())
+        return body["error"]["message"]
