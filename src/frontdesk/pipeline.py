@@ -24,7 +24,15 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest, Conversation
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.routing import route
-from frontdesk.errors import InvalidRequestError, RequestError, RunExistsError, SessionRequiredError, TargetError
+from frontdesk.errors import (
+    InternalError,
+    InvalidRequestError,
+    RequestError,
+    RunExistsError,
+    SessionRequiredError,
+    StoreError,
+    TargetError,
+)
 from frontdesk.kit.current import current_turn
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
@@ -37,6 +45,7 @@ Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
 
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
+_TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
 _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 
 
@@ -119,6 +128,9 @@ class Pipeline:
         try:
             try:
                 async for update in stream:
+                    if run.cancel_requested:
+                        log.warning(_TOO_LATE, run.record.run_id)
+                        raise asyncio.CancelledError
                     if hook is not None:
                         update = await call_stream_hook(hook, update, admitted.request.channel)
                         if update is None:
@@ -203,7 +215,7 @@ class Pipeline:
     async def _record(self, run: ActiveRun, result: Any) -> Result:
         if run.cancel_requested:
             # It ended although it was cancelled; what it did after that must not count.
-            log.warning("run %s ended after it was cancelled, and its result was dropped", run.record.run_id)
+            log.warning(_TOO_LATE, run.record.run_id)
             return await self._broken(run, asyncio.CancelledError())
         run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
@@ -211,7 +223,11 @@ class Pipeline:
         asked = questions(result, admitted, run.record.session_id)
         if asked and (run.record.session_id is None or not admitted.request.store):
             return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
-        record = await self._recorder.completed(turn, run.record, result, way, asked)
+        try:
+            record = await self._recorder.completed(turn, run.record, result, way, asked)
+        except StoreError as error:
+            log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
+            raise InternalError from error
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
     async def _broken(self, run: ActiveRun, error: BaseException) -> Result:

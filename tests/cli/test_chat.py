@@ -55,6 +55,59 @@ def test_an_approval_is_shown_and_answered(demo: Running) -> None:
     assert before == f"You said “{booking}”; then “{booking}”."
 
 
+TWO_PAYMENTS = """
+from agent_framework import (
+    Agent,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    ChatResponseUpdate,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+    tool,
+)
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+
+
+class Payer(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+    def _inner_get_response(self, *, messages, stream, options, **kwargs):
+        results = [one.result for one in messages[-1].contents if one.type == "function_result"]
+        calls = [Content.from_function_call(f"c{n}", "pay", arguments={"euros": n}) for n in (1, 2)]
+
+        contents = [Content.from_text(" and ".join(results))] if results else calls
+
+        async def whole():
+            return ChatResponse(messages=Message("assistant", contents))
+
+        async def pieces():
+            yield ChatResponseUpdate(role="assistant", contents=contents)
+
+        return self._build_response_stream(pieces()) if stream else whole()
+
+
+@tool(approval_mode="always_require")
+def pay(euros: int) -> str:
+    return f"paid {euros}"
+
+
+host = AgentFrameworkHost(Agent(Payer(), name="Payer", tools=[pay]), channels=[InvocationsChannel()])
+"""
+
+
+def test_two_approvals_of_one_turn_are_asked_for_once_each(tmp_path: Path) -> None:
+    (tmp_path / "payer.py").write_text(TWO_PAYMENTS)
+    with Running("serve", "payer:host", "--port", "0", cwd=tmp_path) as server:
+        ended = frontdesk("chat", server.url(), stdin=lines_of("pay", "y", "y"))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, second, answer = ended.stdout.splitlines()
+    assert first.startswith('Payer wants to run pay with {"euros": 1} (')
+    assert second.startswith('Payer wants to run pay with {"euros": 2} (')
+    assert answer == "paid 1 and paid 2"
+
+
 def test_an_approval_that_nobody_answers_stays_open(demo: Running) -> None:
     ended = frontdesk("chat", demo.url(), stdin=lines_of("Book a garden room"))
     assert ended.returncode == 0
@@ -198,6 +251,13 @@ HALF = b'event: update\ndata: {"text": "half"}\n\n'
         (200, EVENTS, b"data: hello\n\n", None, "error: the server's answer is not in the Invocations protocol"),
         (200, EVENTS, HALF, None, "frontdesk: the server broke off its answer"),
         (200, EVENTS, HALF, 1000, "frontdesk: http://127.0.0.1"),
+        (
+            200,
+            EVENTS,
+            b'data: {"status": "failed", "error": {}, "approvals": [1]}\n',
+            None,
+            "error: the server tells no",
+        ),
         (202, "application/json", b'{"status": "queued", "id": "run_1"}', None, None),
     ],
 )

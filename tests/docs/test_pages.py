@@ -27,9 +27,12 @@ async def test_python_in_the_documents_runs(block: Block) -> None:
     tree = ast.parse(block.text)
     # What only runs as a script would serve for ever.
     tree.body = [node for node in tree.body if not _is_main(node)]
-    host = module_of(str(block), compile(tree, str(block), "exec")).get("host")
-    if host is not None:
-        async with serving(host) as client:
+    space = module_of(str(block), compile(tree, str(block), "exec"))
+    tests = [value for name, value in space.items() if name.startswith("test_")]
+    for test in tests:
+        await test()
+    if "host" in space and not tests:
+        async with serving(space["host"]) as client:
             assert (await client.invoke("good day"))["status"] == "completed"
 
 

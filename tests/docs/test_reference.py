@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, InMemoryStateStore, errors
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, InMemoryStateStore, errors, testing
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
@@ -111,6 +111,11 @@ def _limit(schema: dict[str, Any], name: str) -> int:
 
 def _default(documented: type, name: str) -> Any:
     return inspect.signature(documented).parameters[name].default
+
+
+def test_everything_of_the_testing_kit_is_documented() -> None:
+    rows = tables(ROOT / "docs/how-to/test-your-channel.md")["A host"]
+    assert sorted(spans(name)[0] for name, _ in rows) == sorted(testing.__all__)
 
 
 def test_every_dependency_has_a_reason() -> None:

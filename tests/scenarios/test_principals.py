@@ -116,7 +116,7 @@ async def test_a_page_of_another_origin_can_t_drive_the_host() -> None:
 
 
 async def test_a_name_that_points_at_loopback_is_not_local() -> None:
-    async with open_desk(echo) as desk, httpx.AsyncClient(base_url=desk.client.base_url) as client:
+    async with open_desk(echo) as desk, httpx.AsyncClient(base_url=desk.client.base_url, trust_env=False) as client:
         response = await client.post("/invocations", json={"message": "hi"}, headers={"host": "evil.example"})
         assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthenticated")
         assert desk.untouched()

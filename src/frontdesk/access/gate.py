@@ -77,10 +77,11 @@ class Gate:
         if request.response_target == wire.response_target:
             _own_destinations(wire, caller)
         owner = allowed.isolation_key or await self._keys.issue(identity)
-        if owner is None:
-            raise self.refusal(_REFUSED, identity)
         if request.session is not None and request.session.isolation_key is not None:
             owner = request.session.isolation_key
+        if not owner:
+            # The empty key is that of groups: it would open everybody's.
+            raise self.refusal(_REFUSED, identity)
         return AdmittedRequest(
             request=request,
             caller=caller,

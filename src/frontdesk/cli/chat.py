@@ -95,8 +95,13 @@ class Chat:
         if self._session is not None:
             body["session_id"] = self._session
         waiting = self._send(body)
+        asked: set[str] = set()
         while waiting:
             approval = waiting.pop(0)
+            # An answer to one names the others again.
+            if str(approval["id"]) in asked:
+                continue
+            asked.add(str(approval["id"]))
             approved = self._decide(approval)
             if approved is not None:
                 waiting += self._send({"approval": {"id": approval["id"], "approved": approved}})
@@ -135,9 +140,10 @@ class Chat:
         self._terminal.end_line()
         if data["status"] in LATER:
             self._terminal.tell(f"The answer comes later, as {data.get('id')}.")
-        if data.get("error"):
+        if isinstance(data.get("error"), dict):
             self._complain(error_text(data["error"]))
-        return list(data.get("approvals") or [])
+        approvals: list[Any] = data["approvals"] if isinstance(data.get("approvals"), list) else []
+        return [one for one in approvals if isinstance(one, dict) and "id" in one]
 
     def _decide(self, approval: Approval) -> bool | None:
         shown = json.dumps(approval.get("arguments"), ensure_ascii=False)

@@ -118,7 +118,8 @@ def error_text(error: Mapping[str, Any], status: int | None = None) -> str:
     """An error of the protocol in one line."""
     details = [status, error.get("code"), error.get("param"), error.get("id")]
     known = ", ".join(str(detail) for detail in details if detail)
-    return f"{error['message']} ({known})" if known else str(error["message"])
+    message = error.get("message") or "the server tells no reason"
+    return f"{message} ({known})" if known else str(message)
 
 
 def _text(error: Exception) -> str:

@@ -45,10 +45,11 @@ class HostApp(Starlette):
         self.router.redirect_slashes = False
         self.router.default = _not_found
         fixed = [one for one in routes if isinstance(one, Route) and not one.param_convertors and one.methods is None]
-        self._fixed: dict[str, ASGIApp] = {} if middleware else {one.path: one.app for one in fixed}
+        self._fixed: dict[str, ASGIApp] = {one.path: one.app for one in fixed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope.get("root_path"):
+        # Looked at each time, because middleware can still be added to the app after it was built.
+        if scope["type"] == "http" and not self.user_middleware and not scope.get("root_path"):
             endpoint = self._fixed.get(scope["path"])
             if endpoint is not None:
                 scope["app"] = self

@@ -58,8 +58,12 @@ class Background:
             raise RunExistsError
         self._news[key] = asyncio.Event()
         self._by_owner[admitted.owner] += 1
-        async with self._store.transaction() as transaction:
-            transaction.save_run(record)
+        try:
+            async with self._store.transaction() as transaction:
+                transaction.save_run(record)
+        except BaseException:
+            self._forget(key)
+            raise
         task = self._tasks[key] = asyncio.get_running_loop().create_task(self._work(admitted, record))
         task.add_done_callback(lambda _: self._forget(key))
         return record

@@ -46,7 +46,7 @@ def _path_findings(channel: Channel) -> list[str]:
 
 def runtime_findings(mode: RuntimeMode, how: str, runner: DurableTaskRunner | None, config: HostConfig) -> list[str]:
     """A process that may be gone after each request can't keep work for later."""
-    if mode == "long_running" or (runner is not None and runner.durable) or config.allow_in_process_runner:
+    if mode != "ephemeral" or (runner is not None and runner.durable) or config.allow_in_process_runner:
         return []
     return [
         f"runtime_mode is 'ephemeral' ({how}) and there is no durable runner: background work would be lost; "

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.applications import Starlette
@@ -39,6 +39,10 @@ Callback = Callable[[], Awaitable[None]]
 class AgentFrameworkHost:
     """Serves one agent, workflow or function on every channel."""
 
+    app: Starlette
+    runtime_mode: RuntimeMode
+    _ready = False
+
     def __init__(
         self,
         target: Any,
@@ -72,9 +76,7 @@ class AgentFrameworkHost:
             max_background_runs=max_background_runs,
             max_background_runs_per_caller=max_background_runs_per_caller,
         )
-        self._runner = runner
-        self._callbacks = (tuple(on_startup), tuple(on_shutdown))
-        self.runtime_mode: RuntimeMode
+        self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._target = self._checked(target, channels)
         self._parts = Parts(
@@ -88,8 +90,7 @@ class AgentFrameworkHost:
             linker=linker,
         )
         self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self._ready = False
-        self.app: Starlette = build_app(
+        self.app = build_app(
             self._contributions, middleware=middleware, lifespan=self._lifespan, is_ready=lambda: self._ready
         )
 
@@ -179,9 +180,14 @@ class AgentFrameworkHost:
             await run_all("start-up", self._starting())
             self._ready = True
             yield
-        finally:
+        except BaseException:
             self._ready = False
-            await run_all("shut-down", self._stopping())
+            # The first failure is the one to raise, and `run_all` logs the others.
+            with suppress(Exception):
+                await run_all("shut-down", self._stopping())
+            raise
+        self._ready = False
+        await run_all("shut-down", self._stopping())
 
     def _starting(self) -> list[Step]:
         steps: list[Step] = [("store", self._parts.store.open)]

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import ipaddress
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ from frontdesk.kit.http import Headers
 
 SHORTEST_KEY = 16
 _HASHED = "sha256:"
+_HOST = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*)(?::\d+)?")
 
 
 class ApiKeyAuth:
@@ -142,8 +144,8 @@ def _is_local(scope: Scope, headers: Headers) -> bool:
 @lru_cache(maxsize=64)
 def _names_loopback(host: bytes) -> bool:
     # Checked too, because a name that an attacker controls can point to the loopback address.
-    name = host.decode("latin-1")
-    return _is_loopback(name[1 : name.find("]")] if name.startswith("[") else name.rpartition(":")[0] or name)
+    name = _HOST.fullmatch(host.decode("latin-1"))
+    return name is not None and _is_loopback(name[1] or name[2] or "")
 
 
 def _is_loopback(address: str) -> bool:

@@ -1,7 +1,7 @@
 """Calls the operator's hooks, and turns their failures into errors that a channel can show."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
 from frontdesk.data.request import ChannelRequest
@@ -32,11 +32,14 @@ async def call_response_hook(
     """The result as the hook wants it for one destination; the recorded one stays as it is."""
     try:
         own = result.replace(result=copy.deepcopy(result.result))
-        return await settle(hook(own, context=context))
+        changed: Any = await settle(hook(own, context=context))
     except RequestError:
         raise
     except Exception as error:
         raise _failed("response_hook", context.channel_name, error) from error
+    if not isinstance(changed, HostedRunResult):
+        raise _failed("response_hook", context.channel_name, TypeError(f"it returned {type(changed).__name__}"))
+    return cast("HostedRunResult[Any]", changed)
 
 
 async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str) -> Any:

@@ -31,7 +31,7 @@ async def read_body(
 ) -> bytes:
     """The whole body, if it is small enough and arrives in time."""
     length = headers.get(b"content-length")
-    if length is not None and (not length.isdigit() or int(length) > limit):
+    if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
     late = _Late(task)
     reminder = deadline.set(late.cancel)

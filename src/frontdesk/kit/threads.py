@@ -47,7 +47,9 @@ class ThreadWork:
         """Waits until all threads have ended; `False` if some have not by then."""
         waiting = [asyncio.wrap_future(future) for future in list(self._futures or ()) if not future.done()]
         if waiting:
-            await asyncio.wait(waiting, timeout=grace)
+            # As a result, because an error that nobody asks for would be reported as one that was lost.
+            ended = asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.wait([ended], timeout=grace)
         return not self.busy
 
 

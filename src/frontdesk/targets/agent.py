@@ -94,6 +94,8 @@ class AgentTarget:
         ]
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
+        # Parsed now: a model that broke its promise of structure has failed, and whoever shows the result must not.
+        _ = result.value
         if self._history == "host":
             turn.staged = [*turn.messages, *result.messages]
         return result

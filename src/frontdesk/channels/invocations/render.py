@@ -1,5 +1,6 @@
 """From a result to the wire. Pure."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,15 @@ def _plain(value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
-encode = _encoder.encode
+
+
+def encode(value: Any) -> bytes:
+    """The JSON of a value."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        # Half a surrogate pair, which UTF-8 can't say and an escape can.
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_plain)).encode()
 
 
 class Renderer:

@@ -1,0 +1,213 @@
+"""The channel itself: routes, and the way of a request through this room."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
+
+from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.channels.responses.client import Answer
+from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
+from frontdesk.channels.responses.items import Items, Reference
+from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
+from frontdesk.channels.responses.render import Renderer, input_items
+from frontdesk.channels.responses.verify import verifier
+from frontdesk.channels.responses.wire import CreateBody
+from frontdesk.data.request import ChannelRequest, SessionMode
+from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
+from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.names import plain_id
+from frontdesk.kit.reminders import Reminders
+
+
+class ResponsesChannel(Channel):
+    """Serves the OpenAI Responses API, under `/responses` and `/v1/responses`."""
+
+    run_prefix = "resp"
+
+    def __init__(
+        self,
+        *,
+        name: str = "responses",
+        path: str = "",
+        auth: HttpAuth | None = None,
+        session_mode: SessionMode = "auto",
+        run_hook: RunHook | None = None,
+        response_hook: ResponseHook | None = None,
+        stream_transform_hook: StreamTransformHook | None = None,
+        host_tools: HostTools = "hide",
+        instructions: Instructions = "append",
+        store_policy: StorePolicy = "as_asked",
+        forward: Collection[str] = FORWARDED,
+        fetch_urls: bool = False,
+        fetch_from: Sequence[str] = (),
+        finish_abandoned: bool = False,
+        max_body_bytes: int = ResponsesConfig.max_body_bytes,
+        max_items: int = ResponsesConfig.max_items,
+        body_timeout: float = ResponsesConfig.body_timeout,
+        keep_alive: float = ResponsesConfig.keep_alive,
+        allowed_origins: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.auth = auth
+        self.session_mode = session_mode
+        self.run_hook = run_hook
+        self.response_hook = response_hook
+        self.stream_transform_hook = stream_transform_hook
+        self._config = ResponsesConfig(
+            max_body_bytes=max_body_bytes,
+            max_items=max_items,
+            body_timeout=body_timeout,
+            keep_alive=keep_alive,
+            allowed_origins=tuple(allowed_origins),
+            host_tools=host_tools,
+            instructions=instructions,
+            store_policy=store_policy,
+            forward=frozenset(forward),
+            fetch_urls=fetch_urls,
+            fetch_from=tuple(fetch_from),
+            finish_abandoned=finish_abandoned,
+        )
+
+    def findings(self) -> list[str]:
+        return self._config.findings()
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        return ChannelContribution(routes=_Room(self, self._config, context).routes())
+
+
+class _Room:
+    def __init__(self, channel: ResponsesChannel, config: ResponsesConfig, context: ChannelContext) -> None:
+        self._channel = channel
+        self._config = config
+        self._context = context
+        self._deadline = Reminders(config.body_timeout)
+        self._parser = Parser(channel.name, config, context.target, channel.session_mode)
+        self._renderer = Renderer(config, context.target)
+        self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
+
+    def routes(self) -> list[Route]:
+        found: list[Route] = []
+        for base in ("", "/v1"):
+            found += [
+                Route(f"{base}/responses", endpoint=self._endpoint(POST=self.create)),
+                Route(f"{base}/responses/{{run_id}}", endpoint=self._endpoint(GET=self.get, DELETE=self.delete)),
+                Route(f"{base}/responses/{{run_id}}/cancel", endpoint=self._endpoint(POST=self.cancel)),
+                Route(f"{base}/responses/{{run_id}}/input_items", endpoint=self._endpoint(GET=self.list_input)),
+                Route(f"{base}/models", endpoint=self._endpoint(GET=self.models)),
+                Route(f"{base}/models/{{model:path}}", endpoint=self._endpoint(GET=self.model)),
+            ]
+        return found
+
+    def _endpoint(self, **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(self._verifier, self.refuse, **methods)
+
+    async def create(self, call: HttpCall) -> None:
+        raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+        request = await self._request(call, raw)
+        answer = Answer(call, self._renderer)
+        protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
+        if not request.stream or request.background:
+            hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
+            return await answer.run(hosted.run, hosted.result)
+        async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
+            if stream.run.status == "queued":
+                return await answer.run(stream.run)
+            await answer.stream(stream, self._config.keep_alive)
+
+    async def _request(self, call: HttpCall, raw: bytes) -> ChannelRequest:
+        body = decode(raw)
+        items = self._parser.items(body)
+        request = self._parser.request(body, items)
+        if any(isinstance(one, Reference) for one in items.messages):
+            request = request.replace(input=await self._resolved(call, items))
+        if items.approvals and body.previous_response_id is None:
+            asked = await self._context.approval_request(call.caller, items.approvals)
+            request = request.replace(session=asked.session, operation=asked.operation)
+        if self._channel.run_hook is not None:
+            request = request.replace(attributes=unknown_keys(raw))
+        return request
+
+    async def _resolved(self, call: HttpCall, items: Items) -> list[Any]:
+        return [await self._look_up(call, one) if isinstance(one, Reference) else one for one in items.messages]
+
+    async def _look_up(self, call: HttpCall, reference: Reference) -> Any:
+        # An item's id holds that of its response, which is looked up as the caller's own like any other.
+        run_id = f"resp_{reference.item_id.partition('_')[2][:-4]}"
+        try:
+            run = await self._context.get_run(call.caller, run_id)
+        except NotFoundError:
+            run = None
+        if run is not None:
+            for item in [*self._renderer.output(run, run.result), *input_items(run)]:
+                body: dict[str, Any] = msgspec.to_builtins(item)
+                if body["id"] == reference.item_id:
+                    found = self._parser.items(CreateBody(input=[body], previous_response_id=run_id))
+                    if len(found.messages) == 1:
+                        return found.messages[0]
+        raise NotFoundError(f"There is no item {reference.item_id}.", param=reference.where)
+
+    async def get(self, call: HttpCall) -> None:
+        run = await self._context.get_run(call.caller, _run_id(call))
+        await Answer(call, self._renderer).run(run, run.result)
+
+    async def cancel(self, call: HttpCall) -> None:
+        run = await self._context.cancel_run(call.caller, _run_id(call))
+        await Answer(call, self._renderer).run(run, run.result)
+
+    async def delete(self, call: HttpCall) -> None:
+        run_id = _run_id(call)
+        await self._context.delete_run(call.caller, run_id)
+        await Answer(call, self._renderer).json({"id": run_id, "object": "response", "deleted": True})
+
+    async def list_input(self, call: HttpCall) -> None:
+        run = await self._context.get_run(call.caller, _run_id(call))
+        await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
+
+    async def models(self, call: HttpCall) -> None:
+        await Answer(call, self._renderer).json({"object": "list", "data": [self._model()]})
+
+    async def model(self, call: HttpCall) -> None:
+        if call.scope["path_params"]["model"] != self._context.target.name:
+            raise NotFoundError("There is no such model.", param="model")
+        await Answer(call, self._renderer).json(self._model())
+
+    def _model(self) -> dict[str, Any]:
+        return {"id": self._context.target.name, "object": "model", "created": 0, "owned_by": "frontdesk"}
+
+    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+        await Answer(call, self._renderer).error(error)
+
+
+def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
+    """One page of a list, as the API pages."""
+    asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
+    limit, order = asked.get("limit", "20"), asked.get("order", "desc")
+    if not limit.isdigit() or not 1 <= int(limit) <= 100:
+        raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
+    if order not in ("asc", "desc"):
+        raise InvalidRequestError("`order` must be asc or desc.", param="order")
+    found = items if order == "asc" else items[::-1]
+    if "after" in asked:
+        places = [place for place, item in enumerate(found) if item["id"] == asked["after"]]
+        if not places:
+            raise NotFoundError("There is no such item.", param="after")
+        found = found[places[0] + 1 :]
+    shown = found[: int(limit)]
+    return {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else None,
+        "last_id": shown[-1]["id"] if shown else None,
+        "has_more": len(found) > len(shown),
+    }
+
+
+def _run_id(call: HttpCall) -> str:
+    return plain_id(call.scope["path_params"]["run_id"], "response_id")

@@ -1,0 +1,129 @@
+"""Writes answers on the wire."""
+
+from typing import Any
+
+from agent_framework import AgentResponseUpdate, WorkflowEvent
+
+from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, text_delta
+from frontdesk.channels.responses.wire import ResponseOut, TextDelta
+from frontdesk.data.result import HostedStreamResult
+from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.endpoint import HttpCall
+from frontdesk.kit.framework import is_response
+from frontdesk.kit.http import error_headers, send_json
+from frontdesk.kit.sse import EventStream
+
+RawHeader = tuple[bytes, bytes]
+
+
+class Answer:
+    """The way back to one caller."""
+
+    __slots__ = ("_call", "_renderer")
+
+    def __init__(self, call: HttpCall, renderer: Renderer) -> None:
+        self._call = call
+        self._renderer = renderer
+
+    async def run(self, run: RunRecord, result: Any = None) -> None:
+        """A response, whole."""
+        await self.json(self._renderer.response(run, result))
+
+    async def json(self, body: Any) -> None:
+        """Anything else that is asked for."""
+        raw = encode(body)
+        self._call.begun = True
+        await send_json(self._call.send, 200, raw, self._headers())
+
+    async def error(self, error: RequestError) -> None:
+        """What went wrong."""
+        await send_json(self._call.send, error.status, error_body(error), [*error_headers(error), *self._headers()])
+
+    def _headers(self) -> list[RawHeader]:
+        request_id = self._call.request_id
+        return [] if request_id is None else [(b"x-request-id", request_id)]
+
+    async def stream(self, stream: HostedStreamResult[Any], keep_alive: float) -> None:
+        """The full sequence of events; the last one always comes."""
+        events = EventStream(self._call.send, keep_alive=keep_alive)
+        script = Script(self._renderer, stream.run)
+        try:
+            self._call.begun = True
+            await events.start(self._headers())
+            await events.send(script.begin())
+            try:
+                async for update in stream:
+                    told = script.update(update)
+                    if told:
+                        await events.send(told)
+                hosted = stream.final()
+                last = script.end(hosted.run, hosted.result)
+            except RequestError as error:
+                failure = RunFailure(code=error.code, message=error.message)
+                last = script.end(stream.run.replace(status="failed", failure=failure), None)
+            await events.send(last)
+            await events.end()
+        finally:
+            events.stop()
+
+
+class Script:
+    """Turns the updates of a run into the events of the API, numbered without gaps."""
+
+    def __init__(self, renderer: Renderer, run: RunRecord) -> None:
+        self._renderer = renderer
+        self._run = run
+        self._number = 0
+        self._told: list[bytes] = []
+        self._assembler = renderer.assembler(run, emit=self._tell, delta=self._tell_delta)
+
+    def _tell(self, kind: str, fields: dict[str, Any]) -> None:
+        self._told.append(event(kind, fields, self._number))
+        self._number += 1
+
+    def _tell_delta(self, delta: TextDelta) -> None:
+        self._told.append(text_delta(delta, self._number))
+        self._number += 1
+
+    def _take(self) -> bytes:
+        told, self._told = self._told, []
+        return told[0] if len(told) == 1 else b"".join(told)
+
+    def begin(self) -> bytes:
+        """The first two events."""
+        response = self._renderer.response(self._run, output=[])
+        self._tell("response.created", {"response": response})
+        self._tell("response.in_progress", {"response": response})
+        return self._take()
+
+    def update(self, update: Any) -> bytes:
+        """What an update of the target's comes to; nothing, perhaps."""
+        if isinstance(update, AgentResponseUpdate):
+            self._assembler.feed(update.contents, update.message_id, update.role)
+        elif isinstance(update, WorkflowEvent) and update.type == "output":  # pyright: ignore[reportUnknownMemberType]
+            self._output(update.data)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return self._take() if self._told else b""
+
+    def _output(self, output: Any) -> None:
+        if isinstance(output, AgentResponseUpdate):
+            self._assembler.feed(output.contents, output.message_id, output.role)
+            return
+        for message in messages_of(output):
+            self._assembler.feed(message.contents, message.message_id or str(id(message)), message.role)
+
+    def end(self, run: RunRecord, result: Any) -> bytes:
+        """The rest: open items are closed, questions are shown, and the last event says how it ended."""
+        self._assembler.approve(result.user_input_requests if is_response(result) else ())
+        response = self._renderer.response(run, result, self._assembler.items)
+        self._tell(_last(response), {"response": response})
+        return self._take()
+
+
+def _last(response: ResponseOut) -> str:
+    # The API has no event for a cancelled run; its clients end a stream at one of these three.
+    return (
+        f"response.{response.status}"
+        if response.status in ("completed", "failed", "incomplete")
+        else "response.incomplete"
+    )

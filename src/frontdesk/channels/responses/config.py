@@ -1,0 +1,73 @@
+"""What an operator can set."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+HostTools = Literal["hide", "summary", "full"]
+Instructions = Literal["append", "ignore", "refuse"]
+StorePolicy = Literal["as_asked", "always"]
+
+FORWARDED = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "max_output_tokens",
+        "parallel_tool_calls",
+        "tool_choice",
+        "text",
+        "reasoning",
+    }
+)
+FORWARDABLE = FORWARDED | {
+    "model",
+    "store",
+    "metadata",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "truncation",
+    "top_logprobs",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponsesConfig:
+    """The settings of the channel; they check themselves."""
+
+    max_body_bytes: int = 32 * 1024 * 1024
+    max_items: int = 2_000
+    body_timeout: float = 60.0
+    keep_alive: float = 15.0
+    allowed_origins: tuple[str, ...] = ()
+    host_tools: HostTools = "hide"
+    instructions: Instructions = "append"
+    store_policy: StorePolicy = "as_asked"
+    forward: frozenset[str] = FORWARDED
+    fetch_urls: bool = False
+    fetch_from: tuple[str, ...] = ()
+    finish_abandoned: bool = False
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        wrong = [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
+        for name in sorted(self.forward - FORWARDABLE):
+            wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
+        if self.fetch_from and not self.fetch_urls:
+            wrong.append("fetch_from has no effect without fetch_urls=True")
+        for origin in self.allowed_origins:
+            if "://" not in origin or origin.endswith("/"):
+                wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")
+        return wrong
+
+
+_POSITIVE = ("max_body_bytes", "max_items", "body_timeout", "keep_alive")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "host_tools": ("hide", "summary", "full"),
+    "instructions": ("append", "ignore", "refuse"),
+    "store_policy": ("as_asked", "always"),
+}

@@ -1,0 +1,234 @@
+"""From the wire to a `ChannelRequest`. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+from agent_framework import Message
+
+from frontdesk.abc.target import TargetInfo
+from frontdesk.channels.responses.config import ResponsesConfig
+from frontdesk.channels.responses.items import Items, Reference, read_items
+from frontdesk.channels.responses.wire import AllowedTools, CreateBody, FunctionToolIn, NamedTool, TextFormat
+from frontdesk.data.request import ChannelRequest, ClientTool, SessionMode
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.json_schema import need_schema
+from frontdesk.kit.names import plain_id
+
+T = TypeVar("T")
+
+_decoder = msgspec.json.Decoder(CreateBody)
+_KNOWN = frozenset(CreateBody.__struct_fields__)
+_WHERE = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
+_INCLUDES = frozenset(
+    {
+        "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+        "message.input_image.image_url",
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+    }
+)
+# Without options a target can still answer; it only answers as it always does, and the response says so.
+_CAN_BE_IGNORED = frozenset(
+    {"temperature", "top_p", "presence_penalty", "frequency_penalty", "parallel_tool_calls", "reasoning"}
+)
+
+
+def decode(raw: bytes) -> CreateBody:
+    """The body, or an error that names the parameter which is wrong."""
+    try:
+        return _decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        _refuse(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+
+
+def _refuse(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
+    where = _WHERE.search(str(error))
+    param = prefix + (f".{where.group(1)}" if prefix and where and where.group(1) else where.group(1) if where else "")
+    raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
+
+
+def unknown_keys(raw: bytes) -> dict[str, Any]:
+    """What the body says beyond the API, for the operator's hook."""
+    body: dict[str, Any] = msgspec.json.decode(raw)
+    return {name: value for name, value in body.items() if name not in _KNOWN}
+
+
+class Parser:
+    """Reads bodies with one channel's settings and for one target."""
+
+    def __init__(self, channel: str, config: ResponsesConfig, target: TargetInfo, session_mode: SessionMode) -> None:
+        self._channel = channel
+        self._config = config
+        self._target = target
+        self._session_mode: SessionMode = session_mode
+
+    def items(self, body: CreateBody) -> Items:
+        """What the input comes to."""
+        given = body.input
+        if given is None:
+            return Items()
+        if isinstance(given, str):
+            return Items(messages=[Message("user", [given])])
+        if len(given) > self._config.max_items:
+            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+        found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
+        if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
+            raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param="input")
+        return found
+
+    def request(self, body: CreateBody, items: Items) -> ChannelRequest:
+        """The request, with its references still to be looked up."""
+        self._check(body)
+        if not (items.messages or items.outputs or items.approvals):
+            raise InvalidRequestError("The request needs `input`.", param="input")
+        tools = _client_tools(body)
+        options = self._options(body)
+        store = body.store is not False or self._config.store_policy == "always"
+        previous = body.previous_response_id
+        return ChannelRequest(
+            channel=self._channel,
+            input=items.messages,
+            options=options,
+            session_mode=self._session_mode,
+            stream=bool(body.stream),
+            background=bool(body.background),
+            metadata=body.metadata or {},
+            client_tools=tools,
+            client_outputs=tuple(items.outputs),
+            approvals=tuple(items.approvals),
+            store=store,
+            details=self._details(body, options, store=store),
+            previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
+        )
+
+    def _check(self, body: CreateBody) -> None:
+        if body.conversation is not None:
+            raise InvalidRequestError("Conversations are not served here.", param="conversation", code="unsupported")
+        if body.background and body.stream:
+            raise InvalidRequestError("A background run can't be streamed here.", param="stream", code="unsupported")
+        if body.background and body.store is False:
+            raise InvalidRequestError("A background run has to be stored.", param="store")
+        if body.instructions is not None and self._config.instructions == "refuse":
+            raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
+        for place, name in enumerate(body.include or ()):
+            if name not in _INCLUDES:
+                raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
+
+    def _options(self, body: CreateBody) -> dict[str, Any]:
+        wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forward}
+        if not self._target.options:
+            for name, _ in wanted:
+                if name not in _CAN_BE_IGNORED:
+                    raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+            return {}
+        options = {name: value for (_, name), value in wanted.items()}
+        if body.instructions is not None and self._config.instructions == "append":
+            options["instructions"] = body.instructions
+        return options
+
+    def _details(self, body: CreateBody, options: Mapping[str, Any], *, store: bool) -> dict[str, Any]:
+        """What was really used, and the input as it came, for everyone who asks later."""
+        details: dict[str, Any] = {"input": body.input, "store": store}
+        for name in self._config.forward if options else ():
+            value = getattr(body, name, None)
+            if value is not None:
+                details[name] = msgspec.to_builtins(value)
+        if "instructions" in options:
+            details["instructions"] = body.instructions
+        if body.tools:
+            details["tools"] = body.tools
+        if body.include:
+            details["include"] = body.include
+        return details
+
+
+def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
+    """By the API's name and the framework's, what the body asks of the model."""
+    found: dict[tuple[str, str], Any] = {
+        ("temperature", "temperature"): body.temperature,
+        ("top_p", "top_p"): body.top_p,
+        ("presence_penalty", "presence_penalty"): body.presence_penalty,
+        ("frequency_penalty", "frequency_penalty"): body.frequency_penalty,
+        ("max_output_tokens", "max_tokens"): body.max_output_tokens,
+        ("parallel_tool_calls", "allow_multiple_tool_calls"): body.parallel_tool_calls,
+        ("tool_choice", "tool_choice"): _tool_choice(body.tool_choice),
+        ("text", "response_format"): None if body.text is None else _response_format(body.text.format),
+        ("text", "verbosity"): None if body.text is None else body.text.verbosity,
+        ("reasoning", "reasoning"): None if body.reasoning is None else _without_none(body.reasoning),
+        ("model", "model"): body.model,
+        ("store", "store"): body.store,
+        ("metadata", "metadata"): body.metadata,
+        ("service_tier", "service_tier"): body.service_tier,
+        ("safety_identifier", "safety_identifier"): body.safety_identifier,
+        ("prompt_cache_key", "prompt_cache_key"): body.prompt_cache_key,
+        ("truncation", "truncation"): body.truncation,
+        ("top_logprobs", "top_logprobs"): body.top_logprobs,
+    }
+    return {names: value for names, value in found.items() if value is not None}
+
+
+def _without_none(value: msgspec.Struct) -> dict[str, Any]:
+    return {name: one for name, one in msgspec.structs.asdict(value).items() if one is not None}
+
+
+def _tool_choice(value: Any) -> Any:
+    if value is None or value == "auto":
+        return None
+    if value in ("none", "required"):
+        return value
+    if isinstance(value, str):
+        raise InvalidRequestError(f"Unknown tool choice: {value!r}.", param="tool_choice")
+    if value.get("type") == "allowed_tools":
+        chosen = _convert(value, AllowedTools, "tool_choice")
+        return {"mode": chosen.mode, "allowed_tools": [one.name for one in chosen.tools]}
+    return {"mode": "required", "required_function_name": _convert(value, NamedTool, "tool_choice").name}
+
+
+def _response_format(given: TextFormat | None) -> Any:
+    if given is None or given.type == "text":
+        return None
+    if given.type == "json_object":
+        return {"type": "json_object"}
+    if given.schema is None or not given.name:
+        raise InvalidRequestError("A json_schema format needs `name` and `schema`.", param="text.format")
+    need_schema(given.schema, "text.format.schema")
+    schema: dict[str, Any] = {"name": given.name, "schema": given.schema, "strict": bool(given.strict)}
+    if given.description is not None:
+        schema["description"] = given.description
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _client_tools(body: CreateBody) -> tuple[ClientTool, ...]:
+    tools: dict[str, ClientTool] = {}
+    for place, given in enumerate(body.tools or ()):
+        where = f"tools[{place}]"
+        if given.get("type") != "function":
+            raise InvalidRequestError(f"Tools of type {given.get('type')!r} are not served.", param=f"{where}.type")
+        tool = _convert(given, FunctionToolIn, where)
+        need_schema(tool.parameters or {}, f"{where}.parameters")
+        if tool.name in tools:
+            raise InvalidRequestError(f"Two tools are called {tool.name!r}.", param=f"{where}.name")
+        tools[tool.name] = ClientTool(
+            name=tool.name, description=tool.description or "", parameters=tool.parameters or {}, strict=tool.strict
+        )
+    return tuple(tools.values())
+
+
+def _convert(value: Any, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        _refuse(error, where)
+
+
+def references(items: Items) -> list[Reference]:
+    """The items that have to be looked up."""
+    return [one for one in items.messages if isinstance(one, Reference)]

@@ -1,0 +1,226 @@
+"""From a run to a response, and from a run's input to its items. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from agent_framework import AgentResponse, Message, WorkflowRunResult
+
+from frontdesk.abc.target import TargetInfo
+from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
+from frontdesk.channels.responses.config import ResponsesConfig
+from frontdesk.channels.responses.wire import ErrorOut, ResponseOut, TextDelta, Usage
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.framework import is_response
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+encode = _encoder.encode
+
+_STATUS = {"running": "in_progress"}
+_TEXT: dict[str, Any] = {"format": {"type": "text"}}
+_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+_ECHOED = (
+    "instructions",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+    "max_output_tokens",
+    "parallel_tool_calls",
+    "truncation",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "store",
+)
+
+
+class Renderer:
+    """Draws responses in the words of the API."""
+
+    def __init__(self, config: ResponsesConfig, target: TargetInfo) -> None:
+        self._config = config
+        self._target = target
+
+    def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
+        """What puts the output of a run together."""
+        details = run.details
+        tools: Sequence[Any] = details.get("tools") or ()
+        return Assembler(
+            run.run_id,
+            label=self._target.name,
+            client_tools={tool["name"] for tool in tools} if tools else (),
+            host_tools=self._config.host_tools,
+            encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
+            emit=emit,
+            delta=delta,
+        )
+
+    def output(self, run: RunRecord, result: Any) -> list[Any]:
+        """The items of a whole result."""
+        assembler = self.assembler(run)
+        for message in spoken(result):
+            assembler.feed(message.contents, message.message_id or str(id(message)), message.role)
+        assembler.approve(result.user_input_requests if is_response(result) else ())
+        return assembler.items
+
+    def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
+        """A run as the API shows it; `output` if it was put together already."""
+        out = ResponseOut(
+            id=run.run_id,
+            created_at=int(run.created_at),
+            completed_at=int(run.finished_at) if run.finished_at and run.status == "completed" else None,
+            status=_STATUS.get(run.status, run.status),
+            model=self._target.name,
+            previous_response_id=run.previous_run_id,
+            output=self.output(run, result) if output is None else output,
+            metadata=run.metadata,
+            background=run.background,
+            text=_TEXT,
+        )
+        self._echo(out, run)
+        if is_response(result):
+            out.usage = _usage(result)
+            _finish(out, result)
+        if run.failure is not None and run.status == "failed":
+            out.error = {"code": "server_error", "message": run.failure.message}
+        return out
+
+    def _echo(self, out: ResponseOut, run: RunRecord) -> None:
+        details = run.details
+        for name in _ECHOED:
+            if name in details:
+                setattr(out, name, details[name])
+        if details.get("tools"):
+            out.tools = [_tool(tool) for tool in details["tools"]]
+        if details.get("tool_choice"):
+            out.tool_choice = details["tool_choice"]
+        if details.get("reasoning"):
+            given: dict[str, Any] = details["reasoning"]
+            out.reasoning = {"effort": given.get("effort"), "summary": given.get("summary")}
+        text: dict[str, Any] | None = details.get("text")
+        if text is not None:
+            out.text = _text(text)
+
+
+def spoken(result: Any) -> Sequence[Message]:
+    """The messages of a result, whatever kind of target it came from."""
+    if is_response(result):
+        return result.messages
+    if isinstance(result, WorkflowRunResult):
+        return [message for output in result.get_outputs() for message in messages_of(output)]
+    return ()
+
+
+def messages_of(output: Any) -> list[Message]:
+    """What a workflow's output says."""
+    if is_response(output):
+        return list(output.messages)
+    if isinstance(output, Message):
+        return [output]
+    if isinstance(output, list):
+        return [message for one in cast("list[Any]", output) for message in messages_of(one)]
+    text = output if isinstance(output, str) else encode(output).decode()
+    return [Message("assistant", [text])]
+
+
+def _finish(out: ResponseOut, result: AgentResponse[Any]) -> None:
+    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(str(result.finish_reason))
+    if reason is not None and out.status == "completed":
+        out.status = "incomplete"
+        out.completed_at = None
+        out.incomplete_details = {"reason": reason}
+
+
+def _usage(result: AgentResponse[Any]) -> Usage | None:
+    usage: dict[str, Any] = dict(result.usage_details or {})
+    if not usage:
+        return None
+    given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
+    cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
+    return Usage(
+        input_tokens=given,
+        output_tokens=made,
+        total_tokens=int(usage.get("total_token_count") or given + made),
+        input_tokens_details={"cached_tokens": cached, "cache_write_tokens": 0},
+        output_tokens_details={"reasoning_tokens": int(usage.get("reasoning_output_token_count") or 0)},
+    )
+
+
+def _tool(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": given["name"],
+        "description": given.get("description"),
+        "parameters": given.get("parameters"),
+        "strict": given.get("strict"),
+    }
+
+
+def _text(given: dict[str, Any]) -> dict[str, Any]:
+    form: dict[str, Any] = given.get("format") or {"type": "text"}
+    if form["type"] == "json_schema":
+        # The published schema allows nothing but null here.
+        form = {
+            "type": "json_schema",
+            "name": form.get("name"),
+            "description": form.get("description"),
+            "schema": None,
+            "strict": bool(form.get("strict")),
+        }
+    else:
+        form = {"type": form["type"]}
+    return {"format": form, "verbosity": given["verbosity"]} if given.get("verbosity") else {"format": form}
+
+
+def input_items(run: RunRecord) -> list[dict[str, Any]]:
+    """The input of a run, every item with its id."""
+    given = run.details.get("input")
+    items: list[dict[str, Any]] = []
+    if isinstance(given, str):
+        given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+    suffix = run.run_id.partition("_")[2] or run.run_id
+    for place, item in enumerate(cast("list[dict[str, Any]]", given or [])):
+        kind = item.get("type") or "message"
+        drawn = {**item, "type": kind, "id": item.get("id") or f"in_{suffix}{place:04x}"}
+        if kind == "message":
+            drawn.setdefault("status", "completed")
+            if isinstance(item.get("content"), str):
+                part = "output_text" if item.get("role") == "assistant" else "input_text"
+                extra: dict[str, Any] = {"annotations": []} if part == "output_text" else {}
+                drawn["content"] = [{"type": part, "text": item["content"], **extra}]
+        elif kind in ("function_call", "function_call_output"):
+            drawn.setdefault("status", "completed")
+        items.append(drawn)
+    return items
+
+
+def error_body(error: RequestError) -> bytes:
+    """An error in the shape of the API."""
+    return encode({"error": error_out(error)})
+
+
+def error_out(error: RequestError) -> ErrorOut:
+    """What went wrong, as the API says it."""
+    kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
+    message = error.message if error.run_id is None else f"{error.message} ({error.run_id})"
+    return ErrorOut(message=message, type=kind, param=error.param, code=_code(error))
+
+
+def _code(error: RequestError) -> str | None:
+    if error.param == "previous_run_id" or error.param == "previous_response_id":
+        return "previous_response_not_found" if error.status == 404 else error.code
+    return error.code
+
+
+def text_delta(delta: TextDelta, number: int) -> bytes:
+    """The most frequent event, drawn without detours."""
+    delta.sequence_number = number
+    return b"event: response.output_text.delta\ndata: %b\n\n" % encode(delta)
+
+
+def event(kind: str, fields: dict[str, Any], number: int) -> bytes:
+    """One event of a stream."""
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, "sequence_number": number, **fields}))

@@ -1,0 +1,134 @@
+"""Which places of the network a stranger may send us to. All pure, but for `resolve`."""
+
+import asyncio
+import re
+import socket
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+# What `is_global` of some version of Python lets pass, though nobody outside has business there.
+_REFUSED_V4 = (
+    IPv4Network("168.63.129.16/32"),  # Azure answers its own machines here
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; Oracle's cloud answers its own machines here
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv4Network("224.0.0.0/4"),  # multicast
+    IPv4Network("240.0.0.0/4"),  # reserved, and broadcast
+)
+# IPv6 is allowed by exception: what is not global unicast is refused, mapped and compatible addresses among it.
+_UNICAST_V6 = IPv6Network("2000::/3")
+_REFUSED_V6 = (
+    IPv6Network("2001::/23"),  # protocol assignments: Teredo, ORCHID, benchmarks
+    IPv6Network("2001:db8::/32"),  # documentation
+    IPv6Network("2002::/16"),  # 6to4
+    IPv6Network("3fff::/20"),  # documentation
+)
+# In a network that speaks IPv6 only, every public IPv4 host has an address in here.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Whether anyone on the internet could reach this address too."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(ip, IPv4Address):
+        return _is_public_v4(ip)
+    if ip.scope_id is not None:
+        return False
+    if ip in _NAT64:
+        return _is_public_v4(IPv4Address(int(ip) & 0xFFFFFFFF))
+    return _is_public_v6(ip)
+
+
+def _is_public_v4(ip: IPv4Address) -> bool:
+    return ip.is_global and not any(ip in network for network in _REFUSED_V4)
+
+
+def _is_public_v6(ip: IPv6Address) -> bool:
+    return ip in _UNICAST_V6 and ip.is_global and not any(ip in network for network in _REFUSED_V6)
+
+
+# Ports above 1023 that speak something else than HTTP: those that browsers refuse, by the Fetch standard.
+_OTHER_PROTOCOLS = frozenset(
+    {1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, *range(6665, 6670), 6679, 6697, 10080}
+)
+
+
+def is_web_port(port: int) -> bool:
+    """Whether HTTP is to be expected there.
+
+    Below 1024 that is 80 and 443 only: at the others listen mail, shells and directories, to whom the bytes of an
+    HTTP request can mean something.
+    """
+    return port in (80, 443) or (1024 <= port <= 65535 and port not in _OTHER_PROTOCOLS)
+
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,62})"
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
+_ENTRY = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+
+
+def plain_host(host: str) -> str | None:
+    """The one spelling of a host name or an address; `None` for what is neither."""
+    host = host.lower().removesuffix(".")
+    try:
+        ip = ip_address(host)
+    except ValueError:
+        return host if _NAME.fullmatch(host) else None
+    return None if isinstance(ip, IPv6Address) and ip.scope_id is not None else str(ip)
+
+
+def is_address(host: str) -> bool:
+    """Whether a plain host is an address already."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class AllowedHosts:
+    """Hosts that the operator trusts, whatever their addresses are.
+
+    `files.corp` stands for the usual port of the scheme only, `files.corp:8443` for that port only. An address is
+    written as in a URL: `10.0.0.7:8443`, `[fd00::7]`.
+    """
+
+    def __init__(self, entries: Collection[str]) -> None:
+        if isinstance(entries, str):
+            raise ValueError(f"allowed_hosts must be several hosts, not the text {entries!r}")
+        self._entries = frozenset(_read_entry(entry) for entry in entries)
+
+    def has(self, host: str, port: int, *, usual: bool) -> bool:
+        """Whether this host (in its plain spelling) is trusted at this port; `usual`: it is that of the scheme."""
+        return (host, port) in self._entries or (usual and (host, None) in self._entries)
+
+
+def _read_entry(entry: str) -> tuple[str, int | None]:
+    found = _ENTRY.fullmatch(entry)
+    host = plain_host(found["v6"] or found["name"] or "") if found else None
+    if found is None or host is None or (":" in host) != (found["v6"] is not None):
+        raise ValueError(f"allowed_hosts: {entry!r} is not a host or host:port (an IPv6 address goes in brackets)")
+    port = found["port"]
+    if port is not None and not 0 < int(port) <= 65535:
+        raise ValueError(f"allowed_hosts: {entry!r} has a port that does not exist")
+    return host, None if port is None else int(port)
+
+
+# Own threads, because a stranger's name server can take its time: nobody else's work may wait behind it.
+_threads = ThreadPoolExecutor(8, thread_name_prefix="frontdesk-names")
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """All addresses of a host, best first; an `OSError` when it has none."""
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(_threads, _look_up, host, port)
+    return list(dict.fromkeys(found))
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    # Bytes are taken as they are; a text would be encoded once more.
+    found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return [str(address[0]) for *_, address in found]

@@ -1,0 +1,213 @@
+"""Who gets in, as whom, and what the wire can't say."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from frontdesk.abc.allowlist import (
+    Allowed,
+    AllowlistDecision,
+    AuthorizationContext,
+    Denied,
+    IdentityAllowlist,
+    IdentityResolver,
+)
+from frontdesk.access.allowlists import AllowAll
+from frontdesk.access.gate import Gate, as_claimed
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
+from frontdesk.data.response_target import ResponseTarget
+from frontdesk.errors import ForbiddenError, InvalidRequestError
+from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing import FakeClock, FakeIds
+
+ALICE = ChannelIdentity(channel="web", native_id="alice")
+BOB = ChannelIdentity(channel="web", native_id="bob")
+CALLER = Caller(identity=ALICE, claims={"oid": "1"}, claim_source="jwt")
+
+
+class OnlyThese:
+    """Lets some in, and writes down what it was asked."""
+
+    def __init__(self, *native_ids: str, otherwise: AllowlistDecision = AllowlistDecision.DENY) -> None:
+        self.native_ids = native_ids
+        self.otherwise = otherwise
+        self.asked: list[AuthorizationContext] = []
+
+    async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
+        self.asked.append(context)
+        return AllowlistDecision.ALLOW if context.identity.native_id in self.native_ids else self.otherwise
+
+
+class Door:
+    """A gate, and the way to it that the pipeline goes."""
+
+    def __init__(self, allowlist: IdentityAllowlist | None = None, resolver: IdentityResolver | None = None) -> None:
+        self.store = InMemoryStateStore()
+        self.ids = FakeIds()
+        self.clock = FakeClock(1000.0)
+        keys = IdentityKeys(self.store, self.ids, self.clock, resolver)
+        self.gate = Gate(keys, self.ids, self.clock, allowlist or AllowAll())
+
+    async def enter(
+        self, request: ChannelRequest | None = None, caller: Caller = CALLER, hook: Any = None
+    ) -> AdmittedRequest:
+        wire = as_claimed(request or ChannelRequest(channel="web"), caller)
+        allowed = self.gate.passed(await self.gate.authorize(caller), caller.identity)
+        return await self.gate.admit(hook(wire) if hook else wire, caller, wire, allowed)
+
+    async def is_empty(self) -> bool:
+        return not self.ids.made and await self.store.identities.find(ALICE) is None
+
+
+class TestKeys:
+    async def test_a_key_is_issued_at_admission_and_stays(self) -> None:
+        door = Door()
+        first, second = await door.enter(), await door.enter()
+        assert first.owner == second.owner == "key_1"
+        assert (await door.enter(caller=Caller(identity=BOB))).owner == "key_2"
+        record = await door.store.identities.find(ALICE)
+        assert record is not None
+        assert record.created_at == 1000.0
+
+    async def test_twenty_first_requests_at_once_get_one_key(self) -> None:
+        door = Door()
+        owners = {one.owner for one in await asyncio.gather(*(door.enter() for _ in range(20)))}
+        assert len(owners) == 1
+        assert list(await door.store.identities.of_owner(owners.pop())) == [ALICE]
+
+    async def test_authorizing_changes_nothing(self) -> None:
+        door = Door()
+        assert await door.gate.authorize(CALLER) == Allowed(
+            isolation_key=None, verified_claims={"oid": "1"}, claim_source="jwt"
+        )
+        assert await door.is_empty()
+
+    @pytest.mark.parametrize("native_id", ["alice", "ALICE", "alice ", "\u0430lice"])
+    async def test_people_whose_names_look_alike_have_keys_of_their_own(self, native_id: str) -> None:
+        door = Door()
+        mine = await door.enter()
+        theirs = await door.enter(caller=Caller(identity=ALICE.replace(native_id=native_id)))
+        assert (theirs.owner == mine.owner) == (native_id == "alice")
+
+    async def test_the_operators_resolver_has_the_last_word(self) -> None:
+        async def resolver(identity: ChannelIdentity) -> str | None:
+            return f"person:{identity.native_id}"
+
+        door = Door(resolver=resolver)
+        assert (await door.enter()).owner == "person:alice"
+        assert await door.store.identities.find(ALICE) is None
+
+    @pytest.mark.parametrize("nobody", [None, ""])
+    async def test_a_resolver_that_gives_no_key_refuses(self, nobody: str | None) -> None:
+        door = Door(resolver=lambda identity: nobody)
+        with pytest.raises(ForbiddenError) as caught:
+            await door.enter()
+        assert caught.value.code == "denied"
+        assert await door.is_empty()
+
+    async def test_each_request_gets_a_run_id_and_a_time(self) -> None:
+        door = Door()
+        assert [(await door.enter()).run_id for _ in range(2)] == ["run_1", "run_2"]
+        chosen = await door.enter(ChannelRequest(channel="web", run_id="mine"))
+        assert (chosen.run_id, chosen.admitted_at) == ("mine", 1000.0)
+
+
+class TestAllowlist:
+    @pytest.mark.parametrize("decision", [AllowlistDecision.DENY, AllowlistDecision.ABSTAIN])
+    async def test_whoever_is_not_let_in_leaves_nothing_behind(self, decision: AllowlistDecision) -> None:
+        door = Door(OnlyThese("carol", otherwise=decision))
+        assert isinstance(await door.gate.authorize(CALLER), Denied)
+        with pytest.raises(ForbiddenError) as caught:
+            await door.enter()
+        assert caught.value.message == "You can't use this assistant."
+        assert await door.is_empty()
+
+    async def test_the_allowlist_sees_the_verified_identity_and_its_claims(self) -> None:
+        allowlist = OnlyThese("alice")
+        await Door(allowlist).enter()
+        assert allowlist.asked == [
+            AuthorizationContext(identity=ALICE, verified_claims={"oid": "1"}, claim_source="jwt")
+        ]
+
+    async def test_a_hook_that_changes_the_identity_is_asked_about_it(self) -> None:
+        allowlist = OnlyThese("alice")
+        door = Door(allowlist)
+        with pytest.raises(ForbiddenError):
+            await door.enter(hook=lambda wire: wire.replace(identity=BOB))
+        assert [context.identity for context in allowlist.asked] == [ALICE, BOB]
+        assert await door.is_empty()
+
+    async def test_the_callers_claims_are_not_anybody_elses(self) -> None:
+        allowlist = OnlyThese("alice", "bob")
+        admitted = await Door(allowlist).enter(hook=lambda wire: wire.replace(identity=BOB))
+        assert admitted.identity == BOB
+        assert admitted.caller is CALLER
+        assert allowlist.asked[-1] == AuthorizationContext(identity=BOB)
+
+    async def test_a_hook_that_speaks_for_another_gets_the_others_key(self) -> None:
+        door = Door()
+        theirs = await door.enter(caller=Caller(identity=BOB))
+        assert (await door.enter(hook=lambda wire: wire.replace(identity=BOB))).owner == theirs.owner
+        assert await door.store.identities.find(ALICE) is None
+
+    async def test_a_hook_that_only_adds_attributes_changes_no_identity(self) -> None:
+        allowlist = OnlyThese("alice")
+        named = ALICE.replace(attributes={"name": "Alice"})
+        await Door(allowlist).enter(hook=lambda wire: wire.replace(identity=named))
+        assert len(allowlist.asked) == 1
+
+
+class TestTheWire:
+    def test_it_cannot_say_whose_session_it_wants(self) -> None:
+        request = ChannelRequest(channel="web", session=ChannelSession(isolation_key="key_of_bob"))
+        with pytest.raises(InvalidRequestError) as caught:
+            as_claimed(request, CALLER)
+        assert caught.value.param == "session"
+
+    def test_it_cannot_say_who_is_calling(self) -> None:
+        claimed = as_claimed(ChannelRequest(channel="web", identity=BOB), CALLER)
+        assert claimed.identity is ALICE
+
+    async def test_a_hook_can_say_whose_session_it_is(self) -> None:
+        session = ChannelSession(isolation_key="shared-room")
+        admitted = await Door().enter(hook=lambda wire: wire.replace(session=session))
+        assert admitted.owner == "shared-room"
+        assert admitted.identity == ALICE
+
+    async def test_a_hook_that_says_nobodys_session_does_not_open_everybodys(self) -> None:
+        session = ChannelSession(isolation_key="")
+        with pytest.raises(ForbiddenError):
+            await Door().enter(hook=lambda wire: wire.replace(session=session))
+
+    async def test_it_cannot_send_an_answer_to_others(self) -> None:
+        door = Door()
+        for target in (ResponseTarget.identity(BOB), ResponseTarget.identities([ALICE, BOB])):
+            with pytest.raises(InvalidRequestError) as caught:
+                await door.enter(ChannelRequest(channel="web", response_target=target))
+            assert caught.value.param == "response_target"
+        assert await door.is_empty()
+
+    async def test_it_can_send_an_answer_to_itself_and_to_its_own_channels(self) -> None:
+        for target in (ResponseTarget.identity(ALICE), ResponseTarget.channel("telegram"), ResponseTarget.all_linked()):
+            admitted = await Door().enter(ChannelRequest(channel="web", response_target=target))
+            assert admitted.request.response_target == target
+
+    async def test_a_hook_can_send_an_answer_to_others(self) -> None:
+        target = ResponseTarget.identity(BOB)
+        admitted = await Door().enter(hook=lambda wire: wire.replace(response_target=target))
+        assert admitted.request.response_target == target
+
+    async def test_a_hook_that_leaves_a_foreign_destination_grants_nothing(self) -> None:
+        request = ChannelRequest(channel="web", response_target=ResponseTarget.identity(BOB))
+        with pytest.raises(InvalidRequestError):
+            await Door().enter(request, hook=lambda wire: wire.replace(metadata={"seen": "yes"}))
+
+    async def test_a_hook_can_take_a_foreign_destination_away(self) -> None:
+        request = ChannelRequest(channel="web", response_target=ResponseTarget.identity(BOB))
+        admitted = await Door().enter(
+            request, hook=lambda wire: wire.replace(response_target=ResponseTarget.originating())
+        )
+        assert admitted.request.response_target.kind == "originating"

@@ -1,0 +1,139 @@
+"""Where an answer goes, as a table and as rules that no input breaks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontdesk.data.delivery import Route, Skipped
+from frontdesk.data.identity import ChannelIdentity, LastSeen
+from frontdesk.data.response_target import Address, ResponseTarget
+from frontdesk.delivery.routing import route
+
+HOME = ChannelIdentity(channel="web", native_id="alice")
+TELEGRAM = ChannelIdentity(channel="telegram", native_id="42")
+TELEGRAM_TOO = ChannelIdentity(channel="telegram", native_id="43")
+SLACK = ChannelIdentity(channel="slack", native_id="U1")
+EMAIL = ChannelIdentity(channel="email", native_id="a@b.c")
+EVERYWHERE = (HOME, TELEGRAM, SLACK, EMAIL)
+PUSHING = ("telegram", "slack", "web")
+
+at = Address.of
+MUTE = "the channel can't speak first"
+UNKNOWN = "the person is not known there"
+
+
+def seen(who: ChannelIdentity) -> LastSeen:
+    return LastSeen(isolation_key="alice", identity=who, conversation_id=None, at=0.0)
+
+
+def skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
+    return tuple(Skipped(address=address, reason=reason) for address, reason in pairs)
+
+
+def back(*reasons: tuple[Address, str]) -> Route:
+    return Route(originating=True, skipped=skipped(*reasons))
+
+
+def only(*destinations: ChannelIdentity, skip: tuple[tuple[Address, str], ...] = ()) -> Route:
+    return Route(originating=False, destinations=tuple(map(at, destinations)), skipped=skipped(*skip))
+
+
+def nowhere(channel: str) -> Address:
+    return Address(channel=channel, native_id="")
+
+
+TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
+    "originating": (ResponseTarget.originating(), seen(TELEGRAM), back()),
+    "none": (ResponseTarget.none(), seen(TELEGRAM), Route(originating=False)),
+    "active: elsewhere": (ResponseTarget.active(), seen(TELEGRAM), only(TELEGRAM)),
+    "active: here": (ResponseTarget.active(), seen(HOME), back()),
+    "active: never seen": (ResponseTarget.active(), None, back()),
+    "active: on a mute channel": (ResponseTarget.active(), seen(EMAIL), back((at(EMAIL), MUTE))),
+    "channel": (ResponseTarget.channel("telegram"), None, only(TELEGRAM)),
+    "channel: the same": (ResponseTarget.channel("web"), None, back()),
+    "channel: mute": (ResponseTarget.channel("email"), None, back((at(EMAIL), MUTE))),
+    "channel: not known there": (ResponseTarget.channel("sms"), None, back((nowhere("sms"), UNKNOWN))),
+    "channels": (ResponseTarget.channels(["slack", "telegram"]), None, only(SLACK, TELEGRAM)),
+    "channels: one twice": (ResponseTarget.channels(["slack", "slack"]), None, only(SLACK)),
+    "channels: one is mute": (
+        ResponseTarget.channels(["telegram", "email"]),
+        None,
+        only(TELEGRAM, skip=((at(EMAIL), MUTE),)),
+    ),
+    "channels: and here": (
+        ResponseTarget.channels(["telegram", "web"]),
+        None,
+        Route(originating=True, destinations=(at(TELEGRAM),)),
+    ),
+    "channels: none named": (ResponseTarget.channels([]), None, back()),
+    "identity": (ResponseTarget.identity(SLACK), None, only(SLACK)),
+    "identity: oneself": (ResponseTarget.identity(HOME), None, back()),
+    "identity: somebody the host does not know": (
+        ResponseTarget.identity(TELEGRAM_TOO),
+        None,
+        only(TELEGRAM_TOO),
+    ),
+    "identities": (
+        ResponseTarget.identities([SLACK, EMAIL, HOME]),
+        None,
+        Route(originating=True, destinations=(at(SLACK),), skipped=skipped((at(EMAIL), MUTE))),
+    ),
+    "all linked": (
+        ResponseTarget.all_linked(),
+        None,
+        Route(originating=True, destinations=(at(TELEGRAM), at(SLACK)), skipped=skipped((at(EMAIL), MUTE))),
+    ),
+}
+
+
+@pytest.mark.parametrize(("target", "last_seen", "expected"), TABLE.values(), ids=TABLE.keys())
+def test_the_table(target: ResponseTarget, last_seen: LastSeen | None, expected: Route) -> None:
+    assert route(target, origin=HOME, known=EVERYWHERE, last_seen=last_seen, pushing=PUSHING) == expected
+
+
+def test_somebody_whom_nobody_knows_elsewhere_is_answered_where_they_are() -> None:
+    assert route(ResponseTarget.all_linked(), origin=HOME) == back()
+    assert route(ResponseTarget.channel("telegram"), origin=HOME) == back((nowhere("telegram"), UNKNOWN))
+
+
+def test_two_identities_on_one_channel_both_get_the_answer() -> None:
+    known = (TELEGRAM, TELEGRAM_TOO)
+    found = route(ResponseTarget.channel("telegram"), origin=HOME, known=known, pushing=PUSHING)
+    assert found == only(TELEGRAM, TELEGRAM_TOO)
+
+
+channels = st.sampled_from(["web", "telegram", "slack", "email", "sms"])
+identities = st.builds(ChannelIdentity, channel=channels, native_id=st.sampled_from(["alice", "1", "2"]))
+targets = st.one_of(
+    st.builds(ResponseTarget.originating),
+    st.builds(ResponseTarget.none),
+    st.builds(ResponseTarget.active),
+    st.builds(ResponseTarget.all_linked),
+    st.builds(ResponseTarget.channels, st.lists(channels, max_size=4)),
+    st.builds(ResponseTarget.identities, st.lists(identities, max_size=4)),
+)
+
+
+@given(
+    target=targets,
+    origin=identities,
+    known=st.lists(identities, max_size=5),
+    last=st.none() | identities,
+    pushing=st.frozensets(channels),
+)
+def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
+    target: ResponseTarget,
+    origin: ChannelIdentity,
+    known: list[ChannelIdentity],
+    last: ChannelIdentity | None,
+    pushing: frozenset[str],
+) -> None:
+    found = route(target, origin=origin, known=known, last_seen=None if last is None else seen(last), pushing=pushing)
+    assert found.originating or found.destinations or target.kind == "none"
+    assert len(set(found.destinations)) == len(found.destinations)
+    assert at(origin) not in found.destinations
+    assert all(address.channel in pushing for address in found.destinations)
+    allowed = {at(one) for one in known} | set(target.addresses) | ({at(last)} if last is not None else set())
+    assert set(found.destinations) <= allowed
+    assert not set(found.destinations) & {one.address for one in found.skipped}
+    assert all(one.reason for one in found.skipped)

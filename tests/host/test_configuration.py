@@ -1,0 +1,200 @@
+"""What is wrong is found when the host is built, all of it at once, and named."""
+
+import logging
+from typing import Any
+
+import pytest
+import uvicorn
+
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError
+from frontdesk.channels.invocations import InvocationsChannel
+from tests.scenarios.cast import Upper, echo, voices
+from tests.scenarios.desk import open_desk, serving
+
+VARIABLES = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+
+
+@pytest.fixture(autouse=True)
+def _own_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def _findings(target: Any = echo, channels: Any = None, **options: Any) -> tuple[str, ...]:
+    with pytest.raises(ChannelConfigurationError) as caught:
+        AgentFrameworkHost(target, channels=[InvocationsChannel()] if channels is None else channels, **options)
+    assert all(finding in str(caught.value) for finding in caught.value.findings)
+    return caught.value.findings
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    channels: Any = [
+        InvocationsChannel(name="a", path="/x"),
+        InvocationsChannel(name="a", path="/x"),
+        InvocationsChannel(name="", path="y/"),
+        InvocationsChannel(name="b", path="/healthz", session_mode="sometimes"),  # pyright: ignore[reportArgumentType]
+        InvocationsChannel(name="c", path="/c", run_hook=3, tool_calls="maybe", body_timeout=0),  # pyright: ignore[reportArgumentType]
+        InvocationsChannel(name="d", path="/d", allowed_origins=["example.com"], max_body_bytes=0, keep_alive=-1),
+        "not a channel",
+    ]
+    findings = _findings("not a target", channels, cancel_grace_seconds=-1, max_background_runs=0)
+    expected = [
+        "cancel_grace_seconds",
+        "max_background_runs",
+        "'not a channel' is not a Channel",
+        "2 channels are called 'a'",
+        "2 channels have the path '/x'",
+        "name must not be empty",
+        "path 'y/'",
+        "path '/healthz' is the host's own",
+        "session_mode 'sometimes'",
+        "run_hook is not a function",
+        "tool_calls must be 'hide' or 'show'",
+        "body_timeout must be positive",
+        "'example.com'",
+        "max_body_bytes must be positive",
+        "keep_alive must be positive",
+        "target: str is not an agent",
+    ]
+    for part in expected:
+        assert [finding for finding in findings if part in finding], f"nobody told: {part}"
+    assert len(findings) == len(expected)
+
+
+def test_a_host_needs_a_channel() -> None:
+    assert _findings(channels=[]) == ("channels: a host needs at least one channel",)
+
+
+def _no_name() -> Any:
+    from agent_framework import WorkflowBuilder
+
+    upper = Upper()
+    return WorkflowBuilder(start_executor=upper, output_from=[upper]).build()
+
+
+async def _no_argument() -> str:
+    return ""
+
+
+async def _two_arguments(text: str, colour: str) -> str:
+    return text + colour
+
+
+def _fails() -> Any:
+    raise RuntimeError("no network")
+
+
+TARGETS: dict[str, tuple[Any, str]] = {
+    "nothing": (None, "NoneType"),
+    "a class": (Upper, "type"),
+    "a workflow without a name": (_no_name, "name="),
+    "a function without an argument": (_no_argument, "takes no argument"),
+    "a function that needs more": (_two_arguments, "colour"),
+    "a factory that fails": (_fails, "no network"),
+    "a factory of something else": (lambda: 42, "int"),
+}
+
+
+@pytest.mark.parametrize(("target", "part"), TARGETS.values(), ids=TARGETS)
+def test_a_target_was(target: Any, part: str) -> None:
+    (finding,) = _findings(target)
+    assert finding.startswith("target: ")
+    assert part in finding
+
+
+def test_a_bare_workflow_works_with_a_warning() -> None:
+    host = AgentFrameworkHost(voices(), channels=[InvocationsChannel()])
+    (warning,) = host.warnings
+    assert "bare Workflow" in warning
+
+
+async def test_a_bare_workflow_answers_one_at_a_time() -> None:
+    async with open_desk(voices()) as desk:
+        assert [(await desk.ask("hi", stream=stream)).status_code for stream in (False, True)] == [200, 200]
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_an_ephemeral_place_is_recognised_and_refused(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "yes")
+    (finding,) = _findings()
+    assert "ephemeral" in finding
+    assert variable in finding
+
+
+async def test_an_ephemeral_place_is_accepted_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(VARIABLES[0], "yes")
+    host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], allow_in_process_runner=True)
+    assert host.runtime_mode == "ephemeral"
+    with caplog.at_level(logging.INFO, "frontdesk.host"):
+        async with serving(host):
+            pass
+    said = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "frontdesk.host"]
+    assert ("INFO", f"runtime mode ephemeral ({VARIABLES[0]} is set)") in said
+    assert [text for level, text in said if level == "WARNING" and "allow_in_process_runner" in text]
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, "long_running"), ("long_running", "long_running")])
+def test_a_place_of_one_s_own_lives_long(chosen: Any, expected: str) -> None:
+    assert AgentFrameworkHost(echo, channels=[InvocationsChannel()], runtime_mode=chosen).runtime_mode == expected
+
+
+def test_what_was_chosen_counts_more_than_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLES[0], "yes")
+    host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], runtime_mode="long_running")
+    assert (host.runtime_mode, host.warnings) == ("long_running", [])
+    (finding,) = _findings(runtime_mode="ephemeral")
+    assert "as configured" in finding
+
+
+def test_an_unknown_mode_is_named_once() -> None:
+    (finding,) = _findings(runtime_mode="sometimes")
+    assert "'sometimes'" in finding
+
+
+PUBLIC = ["0.0.0.0", "::", "192.168.1.5", "example.com", ""]
+LOCAL = ["127.0.0.1", "localhost", "::1", "127.8.8.8"]
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_nobody_opens_a_door_to_the_world_by_accident(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uvicorn, "run", lambda *_, **__: pytest.fail("it served"))
+    host = AgentFrameworkHost(
+        echo, channels=[InvocationsChannel(name="a", path="/a"), InvocationsChannel(name="b", path="/b", auth=_keys())]
+    )
+    with pytest.raises(ChannelConfigurationError) as caught:
+        host.serve(address)
+    (finding,) = caught.value.findings
+    assert "'a'" in finding
+    assert "auth=" in finding
+
+
+def _keys() -> ApiKeyAuth:
+    return ApiKeyAuth({"alice": "a-key-that-is-long"})
+
+
+@pytest.mark.parametrize("address", PUBLIC + LOCAL)
+@pytest.mark.parametrize("options", [{"auth": True}, {"allow_anonymous": True}], ids=str)
+def test_a_door_with_a_lock_or_a_sign_may_face_the_world(address: str, options: dict[str, bool]) -> None:
+    channel = InvocationsChannel(auth=_keys() if options.get("auth") else None)
+    host = AgentFrameworkHost(echo, channels=[channel], allow_anonymous=options.get("allow_anonymous", False))
+    host.check_bind(address)
+
+
+@pytest.mark.parametrize("address", LOCAL)
+def test_at_home_no_lock_is_needed(address: str) -> None:
+    AgentFrameworkHost(echo, channels=[InvocationsChannel()]).check_bind(address)
+
+
+async def test_strangers_are_let_in_where_the_sign_says_so_but_name_no_sessions() -> None:
+    stranger = {"host": "frontdesk.example"}
+    async with open_desk(echo, allow_anonymous=True) as desk:
+        first = await desk.ask("hi", headers=stranger)
+        assert first.status_code == 200
+        named = await desk.ask("hi", session_id="s", headers=stranger)
+        assert (named.status_code, named.json()["error"]["param"]) == (404, "session_id")
+        assert len(desk.runs()) == 1
+        # The one that the host has named is theirs to go on with.
+        again = await desk.ask("hi", session_id=first.json()["session_id"], headers=stranger)
+        assert again.status_code == 200

@@ -1,0 +1,109 @@
+"""What a workflow's first executor gets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import pytest
+from agent_framework import Message
+
+from frontdesk.errors import InvalidRequestError
+from frontdesk.targets.typed_input import fit, is_of
+
+
+@dataclass
+class Order:
+    number: int
+
+
+ONE = [Message("user", ["one"])]
+TWO = [Message("user", ["one"]), Message("user", ["two"])]
+ORDER = Order(1)
+
+
+@pytest.mark.parametrize(
+    ("value", "messages", "types", "expected"),
+    [
+        # What fits goes through as it is.
+        ("one", ONE, [str], "one"),
+        (ORDER, [], [Order], ORDER),
+        (ORDER, [], [str, Order], ORDER),
+        ({"a": 1}, [], [dict], {"a": 1}),
+        ({"a": 1}, [], [dict[str, int]], {"a": 1}),
+        ([1, 2], [], [list[int]], [1, 2]),
+        (None, [], [Any], None),
+        (7, [], [int | str], 7),
+        # Without types nothing is known, and everything goes through.
+        (ORDER, [], [], ORDER),
+        ("one", ONE, [], "one"),
+        # A text becomes what is wanted, and the other way round.
+        ("one", ONE, [Message], ONE[0]),
+        ("one", ONE, [list[Message]], ONE),
+        ("one", ONE, [list], ONE),
+        ("one", ONE, [Sequence[Message]], ONE),
+        (ONE[0], ONE, [str], "one"),
+        (ONE[0], ONE, [list[Message]], ONE),
+        (TWO, TWO, [str], "one\ntwo"),
+        (TWO, TWO, [list[Message]], TWO),
+        (["one", "two"], TWO, [list[Message]], TWO),
+        # A text is the first choice.
+        (ONE[0], ONE, [str, list[Message]], "one"),
+    ],
+)
+def test_the_input_is_fitted(value: Any, messages: list[Message], types: list[Any], expected: Any) -> None:
+    assert fit(value, messages, types) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "messages", "types"),
+    [
+        ("one", ONE, [Order]),
+        ("one", ONE, [int]),
+        ({"number": 1}, [], [Order]),
+        ({"a": "b"}, [], [dict[str, int]]),
+        (["a"], [Message("user", ["a"])], [list[int]]),
+        (None, [], [str]),
+        (TWO, TWO, [Message]),
+        (3.5, [], [int]),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(value: Any, messages: list[Message], types: list[Any]) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        fit(value, messages, types)
+    assert caught.value.param == "input"
+    assert "hook" in caught.value.message
+    assert getattr(types[0], "__name__", "") in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "expected"),
+    [
+        (1, int, True),
+        (1, str, False),
+        (None, None, True),
+        (None, type(None), True),
+        (None, Optional[str], True),  # noqa: UP045
+        ("a", Union[int, str], True),  # noqa: UP007
+        (1.0, int | str, False),
+        ([1, "a"], list[int | str], True),
+        ([1, 2.0], list[int | str], False),
+        ({"a": [1]}, dict[str, list[int]], True),
+        ({"a": ["b"]}, dict[str, list[int]], False),
+        ({1, 2}, set[int], True),
+        ({"a"}, set[int], False),
+        ({"a": 1}, Mapping[str, int], True),
+        ({"a": "b"}, Mapping[str, int], False),
+        (("a",), tuple[str], True),
+        ([], list[int], True),
+        ("text", list[str], False),
+        ([1], "list[int]", False),
+    ],
+)
+def test_types_are_looked_into(value: Any, wanted: Any, expected: bool) -> None:
+    assert is_of(value, wanted) is expected
+
+
+def test_a_bool_is_not_taken_for_a_number() -> None:
+    # JSON tells them apart, so a caller who sends true did not mean 1.
+    assert not is_of(True, int)
+    assert is_of(True, bool)
