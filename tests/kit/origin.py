@@ -6,6 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import pytest
+
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.outbound import GuardedClient
+
+SECRET = "sig-5f1d0c"
+"""What no error and no log may show."""
+
 Answer = bytes | Callable[["Origin", asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -92,7 +100,7 @@ class Names:
 class Internet:
     """Leads connections to public addresses to servers on loopback, and writes down where they were meant to go."""
 
-    def __init__(self, monkeypatch: Any) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.dialled: list[tuple[str, int]] = []
         self.places: dict[str, int] = {}
         loop = asyncio.get_running_loop()
@@ -104,3 +112,23 @@ class Internet:
         if host not in self.places:
             raise ConnectionRefusedError(f"nobody at {host}")
         return await self._connect(protocol, "127.0.0.1", self.places[host], **options)
+
+
+def client_for(*origins: Origin, **settings: Any) -> GuardedClient:
+    """A client that may go to these servers."""
+    hosts = [f"127.0.0.1:{one.port}" for one in origins]
+    return GuardedClient(allowed_hosts=hosts, allow_http=True, **settings)
+
+
+def at(origin: Origin, path: str = "/") -> str:
+    """A URL of this server."""
+    return f"http://127.0.0.1:{origin.port}{path}"
+
+
+async def refusal(client: GuardedClient, url: str) -> tuple[str, str]:
+    """The code and the text of the error; the text shows nothing of the URL."""
+    with pytest.raises(InvalidRequestError) as caught:
+        await client.fetch(url)
+    assert (caught.value.status, caught.value.message) == (400, str(caught.value))
+    assert SECRET not in repr(caught.value)
+    return caught.value.code, caught.value.message

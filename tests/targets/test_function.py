@@ -20,7 +20,7 @@ async def of_text(text: str) -> str:
     return f"heard {text}"
 
 
-async def of_anything(said):  # noqa: ANN001, ANN202
+async def of_anything(said):
     return f"heard {said}"
 
 

@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any, get_origin
 
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
@@ -13,6 +14,8 @@ from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import need_messages
 from frontdesk.targets.streams import PlainStream
 
+_LISTS = (list, Sequence, Collection, Iterable)
+
 
 class FunctionTarget:
     """A function of the text (or, where its parameter is annotated as a list, of all messages, history first)."""
@@ -21,10 +24,10 @@ class FunctionTarget:
         self.native = function
         self.warnings: list[str] = []
         self._generates = inspect.isasyncgenfunction(function)
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        parameters = _parameters(function)
         self.findings = _parameter_findings(function, parameters)
         first = parameters[0].annotation if parameters else str
-        self._takes_messages = first is list or get_origin(first) is not None
+        self._takes_messages = (get_origin(first) or first) in _LISTS
         self._takes_session = any(one.name == "session" for one in parameters[1:])
         self.info = TargetInfo(
             name=getattr(function, "__name__", "function"), kind="function", description=inspect.getdoc(function) or ""
@@ -39,20 +42,11 @@ class FunctionTarget:
         return self._done(turn, _response(await self._call(turn)))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
-        return PlainStream(await self._updates(turn), lambda result: self._done(turn, result))
-
-    async def _updates(self, turn: TargetTurn) -> AsyncIterator[AgentResponseUpdate]:
         call = await self._prepared(turn)
-
-        async def pieces() -> AsyncIterator[AgentResponseUpdate]:
-            if self._generates:
-                async for piece in call():
-                    yield _update(piece)
-            else:
-                for update in _response(await call()).to_updates():
-                    yield update
-
-        return pieces()
+        # An answer that came in one piece is kept as it is: what makes it structured is not in its updates.
+        whole: list[AgentResponse[Any]] = []
+        updates = _pieces(call) if self._generates else _whole(call, whole)
+        return PlainStream(updates, lambda joined: self._done(turn, whole[0] if whole else joined))
 
     async def _call(self, turn: TargetTurn) -> Any:
         return await (await self._prepared(turn))()
@@ -62,6 +56,8 @@ class FunctionTarget:
         if turn.admitted.request.options:
             name = next(iter(turn.admitted.request.options))
             raise InvalidRequestError(f"This function does not take {name!r}.", param=name)
+        if turn.admitted.request.client_tools:
+            raise InvalidRequestError("This function does not take tools of the client's.", param="tools")
         said: Any = "\n".join(message.text for message in turn.messages)
         if self._takes_messages:
             said = [*await turn.history(), *turn.messages]
@@ -73,11 +69,33 @@ class FunctionTarget:
         return result
 
 
+async def _pieces(call: Callable[[], Any]) -> AsyncIterator[AgentResponseUpdate]:
+    async with aclosing(call()) as pieces:
+        async for piece in pieces:
+            yield _update(piece)
+
+
+async def _whole(call: Callable[[], Any], kept: list[AgentResponse[Any]]) -> AsyncIterator[AgentResponseUpdate]:
+    kept.append(_response(await call()))
+    for update in kept[0].to_updates():
+        yield update
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function, eval_str=True).parameters.values())
+    except NameError:
+        # An annotation that only type checkers can read.
+        return list(inspect.signature(function).parameters.values())
+
+
 def _parameter_findings(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> list[str]:
     needed = [one.name for one in parameters[1:] if one.default is inspect.Parameter.empty and one.name != "session"]
     name = getattr(function, "__name__", "function")
     if not parameters:
         return [f"target: {name}() takes no argument; it needs one for the text or the messages"]
+    if parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
+        return [f"target: {name}() takes {parameters[0].name} by name only; it is called with the input as it is"]
     if needed:
         return [f"target: {name}() needs {', '.join(needed)}; it is called with the input, and `session` if it has one"]
     return []

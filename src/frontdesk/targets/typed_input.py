@@ -35,7 +35,7 @@ def is_of(value: Any, wanted: Any) -> bool:
         return isinstance(value, wanted) if isinstance(wanted, type) else False
     if origin in (Union, UnionType):
         return any(is_of(value, one) for one in arguments)
-    if not isinstance(origin, type) or not isinstance(value, origin):
+    if not isinstance(origin, type) or not isinstance(value, origin) or isinstance(value, (str, bytes)):
         return False
     if isinstance(value, dict) and len(arguments) == 2:
         items = cast("dict[Any, Any]", value).items()

@@ -5,15 +5,12 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.invocations.wire import ErrorEnvelope, InvocationBody, InvocationOut
+from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
-_ID: dict[str, Any] = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 256,
-    "pattern": "^[A-Za-z0-9_:-][A-Za-z0-9_.:-]*$",
-}
+_ID: dict[str, Any] = {"type": "string", **ID}
+_ALONE = {"session_id": {"type": "null"}, "options": {"type": "null"}}
+_ONE_OF = [{"required": ["message"]}, {"required": ["input"]}, {"required": ["approval"], "properties": _ALONE}]
 
 
 def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str, Any]:
@@ -21,6 +18,7 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
+    components["InvocationBody"]["oneOf"] = _ONE_OF
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},

@@ -6,6 +6,19 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 
+ID: dict[str, Any] = {"minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_:-][A-Za-z0-9_.:-]*$"}
+"""What `parse` asks of an id, in the words of the document."""
+
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}"
+
+# What `parse` checks itself, to say more clearly what is wrong.
+Id = Annotated[str, Meta(extra_json_schema=ID)]
+Base64 = Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64", "pattern": _BASE64})]
+MediaType = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_TOKEN}/{_TOKEN}$"})]
+HttpUri = Annotated[str, Meta(extra_json_schema={"pattern": "^https?://"})]
+
+
 class Body(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Anything that comes in; a field that is not known is an error."""
 
@@ -19,16 +32,16 @@ class TextPart(Body, tag="text", tag_field="type", frozen=True, kw_only=True):
 class DataPart(Body, tag="data", tag_field="type", frozen=True, kw_only=True):
     """An image, a sound or a file, in base64."""
 
-    data: str
-    media_type: str
+    data: Base64
+    media_type: MediaType
     name: str | None = None
 
 
 class UriPart(Body, tag="uri", tag_field="type", frozen=True, kw_only=True):
     """An image, a sound or a file that the agent's model may fetch; the host itself does not."""
 
-    uri: str
-    media_type: str
+    uri: HttpUri
+    media_type: MediaType
 
 
 class Options(Body, frozen=True, kw_only=True):
@@ -46,7 +59,7 @@ class Options(Body, frozen=True, kw_only=True):
 class ApprovalAnswer(Body, frozen=True, kw_only=True):
     """A human's word on a tool call that waits for it."""
 
-    id: str
+    id: Id
     approved: bool
     reason: Annotated[str, Meta(max_length=4096)] | None = None
 
@@ -54,10 +67,10 @@ class ApprovalAnswer(Body, frozen=True, kw_only=True):
 class InvocationBody(Body, frozen=True, kw_only=True):
     """`POST /invocations`: one of `message`, `input` and `approval`."""
 
-    message: str | Annotated[list[TextPart | DataPart | UriPart], Meta(max_length=256)] | UnsetType = UNSET
+    message: str | Annotated[list[TextPart | DataPart | UriPart], Meta(min_length=1, max_length=256)] | UnsetType = UNSET
     input: Any | UnsetType = UNSET
     approval: ApprovalAnswer | UnsetType = UNSET
-    session_id: str | None = None
+    session_id: Id | None = None
     stream: bool = False
     background: bool = False
     options: Options | None = None
