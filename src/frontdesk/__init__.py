@@ -6,128 +6,70 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frontdesk.abc.allowlist import (
         Allowed as Allowed,
-    )
-    from frontdesk.abc.allowlist import (
         AllowlistDecision as AllowlistDecision,
-    )
-    from frontdesk.abc.allowlist import (
         AuthorizationContext as AuthorizationContext,
-    )
-    from frontdesk.abc.allowlist import (
         Denied as Denied,
-    )
-    from frontdesk.abc.allowlist import (
         IdentityAllowlist as IdentityAllowlist,
-    )
-    from frontdesk.abc.allowlist import (
         IdentityResolver as IdentityResolver,
-    )
-    from frontdesk.abc.allowlist import (
         LinkRequired as LinkRequired,
     )
     from frontdesk.abc.approvals import ApprovalStorage as ApprovalStorage
-    from frontdesk.abc.auth import HttpAuth as HttpAuth
-    from frontdesk.abc.auth import Principal as Principal
+    from frontdesk.abc.auth import HttpAuth as HttpAuth, Principal as Principal
     from frontdesk.abc.channel import (
         Channel as Channel,
-    )
-    from frontdesk.abc.channel import (
         ChannelCommand as ChannelCommand,
-    )
-    from frontdesk.abc.channel import (
         ChannelCommandContext as ChannelCommandContext,
-    )
-    from frontdesk.abc.channel import (
         ChannelContext as ChannelContext,
-    )
-    from frontdesk.abc.channel import (
         ChannelContribution as ChannelContribution,
-    )
-    from frontdesk.abc.channel import (
         ChannelPush as ChannelPush,
-    )
-    from frontdesk.abc.channel import (
         ChannelPushCodec as ChannelPushCodec,
     )
     from frontdesk.abc.hooks import (
         ChannelResponseContext as ChannelResponseContext,
-    )
-    from frontdesk.abc.hooks import (
         ResponseHook as ResponseHook,
-    )
-    from frontdesk.abc.hooks import (
         RunHook as RunHook,
-    )
-    from frontdesk.abc.hooks import (
         StreamTransformHook as StreamTransformHook,
     )
-    from frontdesk.abc.linker import IdentityLinker as IdentityLinker
-    from frontdesk.abc.linker import SupportsLinkStorePath as SupportsLinkStorePath
+    from frontdesk.abc.linker import IdentityLinker as IdentityLinker, SupportsLinkStorePath as SupportsLinkStorePath
     from frontdesk.abc.runner import (
         DurableTaskRunner as DurableTaskRunner,
-    )
-    from frontdesk.abc.runner import (
         RetryPolicy as RetryPolicy,
-    )
-    from frontdesk.abc.runner import (
         TaskHandle as TaskHandle,
-    )
-    from frontdesk.abc.runner import (
         TaskStatus as TaskStatus,
     )
-    from frontdesk.abc.store import HostStateStore as HostStateStore
-    from frontdesk.abc.store import StateTransaction as StateTransaction
-    from frontdesk.abc.target import BindsRequestContext as BindsRequestContext
-    from frontdesk.abc.target import TargetInfo as TargetInfo
+    from frontdesk.abc.store import HostStateStore as HostStateStore, StateTransaction as StateTransaction
+    from frontdesk.abc.target import BindsRequestContext as BindsRequestContext, TargetInfo as TargetInfo
     from frontdesk.access.allowlists import AllowAll as AllowAll
-    from frontdesk.data.approval import ApprovalAnswer as ApprovalAnswer
-    from frontdesk.data.approval import PendingApproval as PendingApproval
-    from frontdesk.data.codec import register as register
-    from frontdesk.data.conversation import Conversation as Conversation
-    from frontdesk.data.conversation import ConversationItem as ConversationItem
-    from frontdesk.data.delivery import Delivery as Delivery
-    from frontdesk.data.delivery import InboxItem as InboxItem
-    from frontdesk.data.identity import Caller as Caller
-    from frontdesk.data.identity import ChannelIdentity as ChannelIdentity
+    from frontdesk.data.approval import ApprovalAnswer as ApprovalAnswer, PendingApproval as PendingApproval
+    from frontdesk.data.codec import (
+        register as register,
+        register_dataclass as register_dataclass,
+        register_model as register_model,
+    )
+    from frontdesk.data.conversation import Conversation as Conversation, ConversationItem as ConversationItem
+    from frontdesk.data.delivery import Delivery as Delivery, InboxItem as InboxItem
+    from frontdesk.data.identity import Caller as Caller, ChannelIdentity as ChannelIdentity
     from frontdesk.data.isolation import IsolationKeys as IsolationKeys
     from frontdesk.data.link import LinkChallenge as LinkChallenge
     from frontdesk.data.request import (
         ChannelRequest as ChannelRequest,
-    )
-    from frontdesk.data.request import (
         ChannelSession as ChannelSession,
-    )
-    from frontdesk.data.request import (
+        ClientOutput as ClientOutput,
         ClientTool as ClientTool,
     )
     from frontdesk.data.response_target import ResponseTarget as ResponseTarget
-    from frontdesk.data.result import HostedRunResult as HostedRunResult
-    from frontdesk.data.result import HostedStreamResult as HostedStreamResult
+    from frontdesk.data.result import HostedRunResult as HostedRunResult, HostedStreamResult as HostedStreamResult
     from frontdesk.data.run import (
         ContinuationToken as ContinuationToken,
-    )
-    from frontdesk.data.run import (
         RunEvent as RunEvent,
-    )
-    from frontdesk.data.run import (
         RunFailure as RunFailure,
-    )
-    from frontdesk.data.run import (
         RunRecord as RunRecord,
     )
     from frontdesk.errors import (
         ChannelConfigurationError as ChannelConfigurationError,
-    )
-    from frontdesk.errors import (
         CodecError as CodecError,
-    )
-    from frontdesk.errors import (
         FrontdeskError as FrontdeskError,
-    )
-    from frontdesk.errors import (
         RequestError as RequestError,
-    )
-    from frontdesk.errors import (
         StoreError as StoreError,
     )
     from frontdesk.host.host import AgentFrameworkHost as AgentFrameworkHost
@@ -157,6 +99,7 @@ _HOME = {
     "ChannelRequest": "frontdesk.data.request",
     "ChannelResponseContext": "frontdesk.abc.hooks",
     "ChannelSession": "frontdesk.data.request",
+    "ClientOutput": "frontdesk.data.request",
     "ClientTool": "frontdesk.data.request",
     "CodecError": "frontdesk.errors",
     "ContinuationToken": "frontdesk.data.run",
@@ -196,6 +139,8 @@ _HOME = {
     "TaskHandle": "frontdesk.abc.runner",
     "TaskStatus": "frontdesk.abc.runner",
     "register": "frontdesk.data.codec",
+    "register_dataclass": "frontdesk.data.codec",
+    "register_model": "frontdesk.data.codec",
 }
 
 __all__ = [
@@ -221,6 +166,7 @@ __all__ = [
     "ChannelRequest",
     "ChannelResponseContext",
     "ChannelSession",
+    "ClientOutput",
     "ClientTool",
     "CodecError",
     "ContinuationToken",
@@ -260,6 +206,8 @@ __all__ = [
     "TaskHandle",
     "TaskStatus",
     "register",
+    "register_dataclass",
+    "register_model",
 ]
 
 

@@ -11,6 +11,7 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import FINAL, RunEvent, RunFailure, RunRecord
 from frontdesk.errors import NotFoundError, RequestError, RunExistsError, TooManyRequestsError
 from frontdesk.host.config import HostConfig
+from frontdesk.kit.framework import is_event
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 
@@ -96,6 +97,9 @@ class Background:
         number = 0
         async with await pipeline.stream_admitted(admitted, patient=True) as stream:
             async for update in stream:
+                if is_event(update) and update.type not in ("output", "intermediate"):
+                    # What a workflow tells about itself is for its operator; it has no stored form.
+                    continue
                 number += 1
                 event = RunEvent(owner=admitted.owner, run_id=admitted.run_id, number=number, data=encode(update))
                 async with self._store.transaction() as transaction:

@@ -19,7 +19,7 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
-from frontdesk.errors import ChannelConfigurationError
+from frontdesk.errors import ChannelConfigurationError, InvalidRequestError
 from frontdesk.history.staged import install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks import bind_findings, channel_findings, runtime_findings
@@ -143,6 +143,8 @@ class AgentFrameworkHost:
 
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
         """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
+        if request.channel not in self._parts.channels:
+            raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
         hosted = await self._parts.pipeline.run(request.replace(background=True), Caller(identity=identity))
         return ContinuationToken(run_id=hosted.run.run_id)
 
@@ -161,6 +163,8 @@ class AgentFrameworkHost:
         import uvicorn
 
         self.check_bind(host)
+        # Without a limit the server would wait for the last open stream to end by itself.
+        uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
         uvicorn.run(self.app, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:

@@ -6,22 +6,32 @@ from collections.abc import Awaitable, Callable
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.data.identity import Caller
-from frontdesk.errors import InternalError, MethodNotAllowedError, RequestError, UnsupportedMediaError
+from frontdesk.errors import (
+    InternalError,
+    MethodNotAllowedError,
+    RequestError,
+    UnavailableError,
+    UnsupportedMediaError,
+)
 from frontdesk.kit.auth import HttpVerifier
 from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, present_task, read_body
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.reminders import Reminders
 from frontdesk.loggers import http as log
 
+_PATIENCE = 0.05
+"""How long a request may take before somebody looks whether its client is still there."""
+
 
 class HttpCall:
     """One HTTP request on its way through a channel."""
 
-    __slots__ = ("begun", "caller", "headers", "receive", "scope", "send", "watch")
+    __slots__ = ("_patience", "begun", "caller", "headers", "receive", "scope", "send", "watch")
 
     caller: Caller
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, patience: Reminders) -> None:
+        self._patience = patience
         self.scope = scope
         self.receive = receive
         self.send = send
@@ -39,7 +49,7 @@ class HttpCall:
                 raise UnsupportedMediaError
         task = present_task()
         raw = await read_body(self.receive, self.headers, task, limit=limit, deadline=deadline)
-        self.watch = DisconnectWatch(self.receive, task)
+        self.watch = DisconnectWatch(self.receive, task, self._patience)
         return raw
 
     @property
@@ -56,15 +66,16 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_methods", "_refuse", "_verifier")
+    __slots__ = ("_methods", "_patience", "_refuse", "_verifier")
 
     def __init__(self, verifier: HttpVerifier, refuse: Refuse, **methods: Handler) -> None:
         self._verifier = verifier
         self._refuse = refuse
         self._methods = methods
+        self._patience = Reminders(_PATIENCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = HttpCall(scope, receive, send)
+        call = HttpCall(scope, receive, send, self._patience)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
@@ -77,6 +88,8 @@ class HttpEndpoint:
             await self._failed(call, error)
         except asyncio.CancelledError:
             if call.watch is None or not call.watch.forgive():
+                # The server is stopping, and the caller is still there to be told.
+                await self._failed(call, UnavailableError("The server is stopping.", retry_after=1))
                 raise
         except Exception as error:
             # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.

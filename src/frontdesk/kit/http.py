@@ -117,9 +117,6 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-_patience = Reminders(0.05)
-
-
 class DisconnectWatch:
     """Cancels a task when its client goes away.
 
@@ -128,10 +125,10 @@ class DisconnectWatch:
 
     __slots__ = ("_receive", "_reminder", "_task", "_watcher", "gone")
 
-    def __init__(self, receive: Receive, task: "asyncio.Task[Any]") -> None:
+    def __init__(self, receive: Receive, task: "asyncio.Task[Any]", patience: Reminders) -> None:
         self._receive = receive
         self._task: asyncio.Task[Any] | None = task
-        self._reminder = _patience.set(self._begin)
+        self._reminder = patience.set(self._begin)
         self._watcher: asyncio.Task[None] | None = None
         self.gone = False
 
