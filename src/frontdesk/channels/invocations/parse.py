@@ -75,7 +75,7 @@ def run_id_of(headers: Headers) -> str | None:
 def _session_id(body: InvocationBody, query: bytes) -> str | None:
     if not query:
         return None if body.session_id is None else plain_id(body.session_id, "session_id")
-    ids = set(parse_qs(query.decode("latin-1")).get("agent_session_id", []))
+    ids = set(parse_qs(query.decode("latin-1"), keep_blank_values=True).get("agent_session_id", []))
     if body.session_id is not None:
         ids.add(body.session_id)
     if len(ids) > 1:
