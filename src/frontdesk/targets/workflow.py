@@ -41,11 +41,12 @@ class WorkflowTarget:
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         value = self._input(turn)
-        scope = None
-        if self._alone is not None:
-            scope = AsyncExitStack()
+        if self._alone is None:
+            return FrameworkStream(self._make().run(value, stream=True), lambda result: self._done(turn, result))
+        async with AsyncExitStack() as scope:
             await scope.enter_async_context(self._alone)
-        return FrameworkStream(self._make().run(value, stream=True), lambda result: self._done(turn, result), scope)
+            stream = self._make().run(value, stream=True)
+            return FrameworkStream(stream, lambda result: self._done(turn, result), scope.pop_all())
 
     def _input(self, turn: TargetTurn) -> Any:
         request = turn.admitted.request

@@ -9,8 +9,8 @@ from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBod
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
-_ALONE = {"session_id": {"type": "null"}, "options": {"type": "null"}}
-_ONE_OF = [{"required": ["message"]}, {"required": ["input"]}, {"required": ["approval"], "properties": _ALONE}]
+_KINDS = {"message": {"input", "approval"}, "input": {"message", "approval"}}
+_ALONE = {"approval": {"message", "input", "session_id", "options"}}
 
 
 def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
-    components["InvocationBody"]["oneOf"] = _ONE_OF
+    components["InvocationBody"] = _one_of(components["InvocationBody"])
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
@@ -35,6 +35,17 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
     return found
 
 
+def _one_of(whole: dict[str, Any]) -> dict[str, Any]:
+    """The three kinds of body, each with the fields that go with it."""
+    kinds = [_kind(whole, name, without) for name, without in {**_KINDS, **_ALONE}.items()]
+    return {"title": whole["title"], "description": whole["description"], "oneOf": kinds}
+
+
+def _kind(whole: dict[str, Any], name: str, without: set[str]) -> dict[str, Any]:
+    fields = {field: schema for field, schema in whole["properties"].items() if field not in without}
+    return {"type": "object", "properties": fields, "required": [name], "additionalProperties": False}
+
+
 def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
     conflicts = {
         "404": "No such session or approval.",
@@ -48,7 +59,7 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "501": "This host is not set up for that.",
         "503": "The service can't answer at the moment.",
     }
-    answers = {"application/json": {"schema": out}, "text/event-stream": {"schema": {"type": "string"}}}
+    answers = {"application/json": {"schema": out}, "text/event-stream": {}}
     return {
         "operationId": "create_invocation",
         "summary": "Runs the agent.",

@@ -13,6 +13,7 @@ from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
+from frontdesk.channels.responses.fetch import Fetcher
 from frontdesk.channels.responses.items import Items, Reference
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import Renderer, input_items
@@ -21,6 +22,7 @@ from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -46,6 +48,7 @@ class ResponsesChannel(Channel):
         forward: Collection[str] = FORWARDED,
         fetch_urls: bool = False,
         fetch_from: Sequence[str] = (),
+        max_fetched_bytes: int = ResponsesConfig.max_fetched_bytes,
         finish_abandoned: bool = False,
         max_body_bytes: int = ResponsesConfig.max_body_bytes,
         max_items: int = ResponsesConfig.max_items,
@@ -72,6 +75,7 @@ class ResponsesChannel(Channel):
             forward=frozenset(forward),
             fetch_urls=fetch_urls,
             fetch_from=tuple(fetch_from),
+            max_fetched_bytes=max_fetched_bytes,
             finish_abandoned=finish_abandoned,
         )
 
@@ -88,6 +92,8 @@ class _Room:
         self._config = config
         self._context = context
         self._deadline = Reminders(config.body_timeout)
+        self._lasting = LastingRuns()
+        self._fetcher = Fetcher(config.fetch_from, max_bytes=config.max_fetched_bytes) if config.fetch_urls else None
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
         self._renderer = Renderer(config, context.target)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
@@ -113,10 +119,13 @@ class _Room:
         request = await self._request(call, raw)
         answer = Answer(call, self._renderer)
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
+        lasting = self._config.finish_abandoned and request.store
         if not request.stream or request.background:
-            hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
+            work = self._context.run(request, call.caller, protocol_request=protocol_request)
+            hosted = await (self._lasting.run(work) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
-        async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
+        opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
+        async with await (self._lasting.stream(opened) if lasting else opened) as stream:
             if stream.run.status == "queued":
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.keep_alive)
@@ -125,6 +134,8 @@ class _Room:
         body = decode(raw)
         items = self._parser.items(body)
         request = self._parser.request(body, items)
+        if items.urls and self._fetcher is not None:
+            await self._fetcher.fill(items)
         if any(isinstance(one, Reference) for one in items.messages):
             request = request.replace(input=await self._resolved(call, items))
         if items.approvals and body.previous_response_id is None:

@@ -47,6 +47,7 @@ class ResponsesConfig:
     forward: frozenset[str] = FORWARDED
     fetch_urls: bool = False
     fetch_from: tuple[str, ...] = ()
+    max_fetched_bytes: int = 20 * 1024 * 1024
     finish_abandoned: bool = False
 
     def findings(self) -> list[str]:
@@ -65,7 +66,7 @@ class ResponsesConfig:
         return wrong
 
 
-_POSITIVE = ("max_body_bytes", "max_items", "body_timeout", "keep_alive")
+_POSITIVE = ("max_body_bytes", "max_fetched_bytes", "max_items", "body_timeout", "keep_alive")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),

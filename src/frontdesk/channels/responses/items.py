@@ -36,8 +36,8 @@ class Items:
     messages: list[Message | Reference] = field(default_factory=list["Message | Reference"])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
-    urls: bool = False
-    """Whether a picture or a file is named by its address."""
+    urls: list[tuple[Content, str]] = field(default_factory=list[tuple[Content, str]])
+    """The pictures and files that are named by their address, each with its place in the request."""
 
 
 def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], replayed: bool) -> Items:
@@ -126,9 +126,10 @@ def _media(item: _Item, name: str, otherwise: str, found: Items) -> Content:
         return Content.from_uri(url, media_type=_data_media_type(url, where))
     if not url.startswith(("https://", "http://")) or any(ord(one) <= 32 for one in url):
         raise InvalidRequestError("A URL must begin with https://, http:// or data:.", param=where)
-    found.urls = True
     media_type = mimetypes.guess_type(url.partition("?")[0])[0] or otherwise
-    return Content.from_uri(url, media_type=media_type, additional_properties={"where": where})
+    content = Content.from_uri(url, media_type=media_type)
+    found.urls.append((content, where))
+    return content
 
 
 def _data_media_type(url: str, where: str) -> str:

@@ -81,7 +81,8 @@ class Parser:
             raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
         found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
         if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
-            raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param="input")
+            where = found.urls[0][1]
+            raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
         return found
 
     def request(self, body: CreateBody, items: Items) -> ChannelRequest:

