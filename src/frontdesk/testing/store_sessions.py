@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.data.session import ClientCall, ForkPoint, SessionName
 from frontdesk.errors import StaleTurnError
 from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
 
@@ -21,7 +21,14 @@ class SessionNames:
         assert list(await store.sessions.history(OWNER, "ses_1")) == []
 
     async def test_a_session_is_read_as_it_was_written(self, store: HostStateStore) -> None:
-        record = session(key="mine", turns=3, messages=6, state={"a": {"b": [1, 2.5, None, True, "\0"]}})
+        record = session(
+            key="mine",
+            turns=3,
+            messages=6,
+            state={"a": {"b": [1, 2.5, None, True, "\0"]}},
+            parent=ForkPoint(session_id="ses_0", messages=2),
+            client_calls=(ClientCall(call_id="call_1", name="look"),),
+        )
         await store.sessions.reserve(named(), "ses_1")
         await keep_session(store, record)
         assert await store.sessions.get(OWNER, "ses_1") == record

@@ -13,7 +13,6 @@ from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
-from frontdesk.channels.responses.fetch import Fetcher
 from frontdesk.channels.responses.items import Items, Reference
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import Renderer, input_items
@@ -23,6 +22,7 @@ from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.lasting import LastingRuns
+from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -93,7 +93,9 @@ class _Room:
         self._context = context
         self._deadline = Reminders(config.body_timeout)
         self._lasting = LastingRuns()
-        self._fetcher = Fetcher(config.fetch_from, max_bytes=config.max_fetched_bytes) if config.fetch_urls else None
+        self._fetcher = (
+            MediaFetcher(config.fetch_from, max_bytes=config.max_fetched_bytes) if config.fetch_urls else None
+        )
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
         self._renderer = Renderer(config, context.target)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
@@ -135,7 +137,7 @@ class _Room:
         items = self._parser.items(body)
         request = self._parser.request(body, items)
         if items.urls and self._fetcher is not None:
-            await self._fetcher.fill(items)
+            await self._fetcher.fill(items.urls)
         if any(isinstance(one, Reference) for one in items.messages):
             request = request.replace(input=await self._resolved(call, items))
         if items.approvals and body.previous_response_id is None:

@@ -1,28 +1,28 @@
-"""Fetches the pictures and files that a request names by their address, where the channel is set to."""
+"""Fetches the pictures and files that a request names by their address, where a channel is set to."""
 
 import asyncio
 import base64
+from collections.abc import Sequence
 
 from agent_framework import Content
 
-from frontdesk.channels.responses.items import Items
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.outbound import GuardedClient
 
 _MOST = 20
 
 
-class Fetcher:
+class MediaFetcher:
     """Turns addresses into data, through the guarded client alone."""
 
     def __init__(self, allowed_hosts: tuple[str, ...], *, max_bytes: int) -> None:
         self._client = GuardedClient(allowed_hosts=allowed_hosts, allow_http=True, max_bytes=max_bytes)
 
-    async def fill(self, items: Items) -> None:
-        """Puts what was fetched in the place of every address."""
-        if len(items.urls) > _MOST:
-            raise InvalidRequestError(f"A request takes {_MOST} URLs at most.", param=items.urls[_MOST][1])
-        await asyncio.gather(*(self._fill(content, where) for content, where in items.urls))
+    async def fill(self, places: Sequence[tuple[Content, str]]) -> None:
+        """Puts what was fetched in the place of every address; each comes with its place in the request."""
+        if len(places) > _MOST:
+            raise InvalidRequestError(f"A request takes {_MOST} URLs at most.", param=places[_MOST][1])
+        await asyncio.gather(*(self._fill(content, where) for content, where in places))
 
     async def _fill(self, content: Content, where: str) -> None:
         try:

@@ -1,0 +1,121 @@
+"""Answers count once, for what was asked, where it was asked, by whom it was asked of."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from frontdesk.approvals.answers import Answers
+from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.session import ForkPoint, SessionRecord
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing import FakeClock
+from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, question, session
+
+
+def yes(approval_id: str = "apr_1") -> ApprovalAnswer:
+    return ApprovalAnswer(approval_id=approval_id, approved=True)
+
+
+def no(approval_id: str = "apr_1") -> ApprovalAnswer:
+    return ApprovalAnswer(approval_id=approval_id, approved=False, reason="too much")
+
+
+class Desk:
+    """Questions `apr_1` and `apr_2` of a session that its owner may answer."""
+
+    def __init__(self) -> None:
+        self.store = InMemoryStateStore()
+        self.clock = FakeClock(2000.0)
+        self.answers = Answers(self.store, self.clock)
+
+    async def ask(self, *ids: str, **fields: Any) -> None:
+        await keep_session(self.store, session())
+        async with self.store.transaction() as transaction:
+            for approval_id in ids:
+                transaction.add_approval(question(approval_id, **fields))
+
+    async def take(self, *answers: ApprovalAnswer, owner: str = OWNER, place: SessionRecord | None = None) -> Any:
+        return await self.answers.take(owner, place or session(owner=owner), answers)
+
+    async def pending(self) -> list[str]:
+        return [one.approval_id for one in await self.store.approvals.pending(OWNER)]
+
+
+@pytest.fixture
+async def desk() -> Desk:
+    desk = Desk()
+    await desk.ask("apr_1", "apr_2")
+    return desk
+
+
+async def test_an_answer_is_taken_once(desk: Desk) -> None:
+    (message,) = await desk.take(yes())
+    assert message.contents[0].approved is True
+    assert await desk.pending() == ["apr_2"]
+    record = await desk.store.approvals.get(OWNER, "apr_1")
+    assert record is not None
+    assert (record.status, record.decided_at) == ("approved", 2000.0)
+    for again in (yes(), no()):
+        with pytest.raises(ConflictError) as caught:
+            await desk.take(again)
+        assert caught.value.code == "approval_answered"
+
+
+async def test_several_are_answered_together_or_not_at_all(desk: Desk) -> None:
+    await desk.take(no("apr_2"))
+    with pytest.raises(ConflictError):
+        await desk.take(yes("apr_1"), yes("apr_2"))
+    assert await desk.pending() == ["apr_1"]
+
+
+async def test_several_can_be_answered_apart(desk: Desk) -> None:
+    (first,) = await desk.take(yes("apr_1"))
+    (second,) = await desk.take(no("apr_2"))
+    assert first.contents[0].approved is True
+    assert second.contents[0].approved is False
+    assert second.text == "too much"
+
+
+async def test_of_twenty_answers_at_once_one_is_taken(desk: Desk) -> None:
+    taken = await asyncio.gather(*(desk.take(yes()) for _ in range(20)), return_exceptions=True)
+    assert [type(one) for one in taken].count(list) == 1
+    assert [type(one) for one in taken].count(ConflictError) == 19
+
+
+async def test_the_same_question_twice_in_one_request_is_refused(desk: Desk) -> None:
+    with pytest.raises(InvalidRequestError):
+        await desk.take(yes(), no())
+    assert await desk.pending() == ["apr_1", "apr_2"]
+
+
+async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: Desk) -> None:
+    await keep_session(desk.store, session("ses_other"))
+    errors: list[NotFoundError] = []
+    for owner, answer, place in [
+        (OTHER, yes(), session(owner=OTHER)),
+        (OWNER, yes("apr_unknown"), session()),
+        (OWNER, yes(), session("ses_other")),
+    ]:
+        with pytest.raises(NotFoundError) as caught:
+            await desk.take(answer, owner=owner, place=place)
+        errors.append(caught.value)
+    assert len({(error.message, error.code, error.param) for error in errors}) == 1
+    assert await desk.pending() == ["apr_1", "apr_2"]
+
+
+async def test_without_a_session_nothing_is_answered(desk: Desk) -> None:
+    with pytest.raises(InvalidRequestError):
+        await desk.answers.take(OWNER, None, [yes()])
+    assert await desk.pending() == ["apr_1", "apr_2"]
+
+
+async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
+    for name in ("left", "right"):
+        await keep_session(desk.store, session(name, parent=ForkPoint(session_id="ses_1", messages=0)))
+    left = await desk.store.sessions.get(OWNER, "left")
+    right = await desk.store.sessions.get(OWNER, "right")
+    assert await desk.take(yes(), place=left)
+    with pytest.raises(ConflictError):
+        await desk.take(yes(), place=right)

@@ -1,0 +1,104 @@
+"""The OpenAPI document is valid, and describes this very host."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from frontdesk import ApiKeyAuth
+from frontdesk.channels.invocations import InvocationsChannel
+from tests.scenarios.cast import echo, parrot, two_voices
+from tests.scenarios.desk import Desk, open_desk
+
+
+async def _document(desk: Desk, path: str = "/invocations") -> dict[str, Any]:
+    response = await desk.client.get(f"{path}/docs/openapi.json")
+    assert response.status_code == 200
+    return response.json()
+
+
+def _schema(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+
+
+@pytest.mark.parametrize("path", ["/invocations", "/deep/down"])
+@pytest.mark.parametrize("make", [parrot, two_voices, lambda: echo], ids=["agent", "workflow", "function"])
+async def test_it_is_a_valid_document_of_openapi_3_1(path: str, make: Any) -> None:
+    async with open_desk(make(), InvocationsChannel(path=path)) as desk:
+        document = await _document(desk, path)
+        OpenAPIV31SpecValidator(document).validate()
+        assert document["openapi"] == "3.1.0"
+        assert document["info"]["title"] == desk.host.target.name
+        assert set(document["paths"]) == {path, f"{path}/{{invocation_id}}", f"{path}/{{invocation_id}}/cancel"}
+        assert "security" not in document
+
+
+async def test_it_says_which_credentials_are_needed() -> None:
+    key = "the-key-of-alice"
+    async with open_desk(echo, InvocationsChannel(auth=ApiKeyAuth({"a": key})), headers={"x-api-key": key}) as desk:
+        document = await _document(desk)
+        OpenAPIV31SpecValidator(document).validate()
+        (needed,) = document["security"]
+        assert set(needed) <= set(document["components"]["securitySchemes"])
+
+
+GOOD: dict[str, Any] = {
+    "a text": {"message": "hi"},
+    "parts": {"message": [{"type": "text", "text": "hi"}, {"type": "data", "data": "aGk=", "media_type": "text/plain"}]},
+    "an input": {"input": {"anything": [1, None]}},
+    "everything": {"message": "hi", "session_id": "s", "stream": True, "options": {"seed": 1}, "metadata": {"a": "b"}},
+    "an approval": {"approval": {"id": "x", "approved": True, "reason": "why not"}},
+}
+BAD: dict[str, Any] = {
+    "nothing": {},
+    "a message and an input": {"message": "hi", "input": 1},
+    "an approval and a message": {"approval": {"id": "x", "approved": True}, "message": "hi"},
+    "an unknown field": {"message": "hi", "mesage": "hi"},
+    "no parts": {"message": []},
+    "an id with a slash": {"message": "hi", "session_id": "a/b"},
+    "an empty id": {"message": "hi", "session_id": ""},
+    "data that is not base64": {"message": [{"type": "data", "data": "?", "media_type": "text/plain"}]},
+    "a uri of another kind": {"message": [{"type": "uri", "uri": "file:///x", "media_type": "text/plain"}]},
+    "an option out of range": {"message": "hi", "options": {"top_p": 2}},
+}
+
+
+@pytest.mark.parametrize("body", GOOD.values(), ids=GOOD)
+async def test_the_document_and_the_server_accept(body: Any) -> None:
+    async with open_desk(echo) as desk:
+        jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
+        error = (await desk.post(body)).json().get("error") or {}
+        assert error.get("param") in (None, "input", "seed")
+        assert "The body" not in error.get("message", "")
+
+
+@pytest.mark.parametrize("body", BAD.values(), ids=BAD)
+async def test_the_document_and_the_server_refuse(body: Any) -> None:
+    async with open_desk(echo) as desk:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
+        assert (await desk.post(body)).status_code == 400
+
+
+async def test_answers_and_errors_are_as_described() -> None:
+    async with open_desk(two_voices()) as desk:
+        document = await _document(desk)
+        good = [await desk.ask("hi"), await desk.ask("hi", background=True)]
+        good.append(await desk.get(good[0].json()["id"]))
+        for response in good:
+            jsonschema.validate(response.json(), _schema(document, "InvocationOut"))
+        for event in await desk.events("hi"):
+            if event.name == "completed":
+                jsonschema.validate(event.data, _schema(document, "InvocationOut"))
+        for response in (await desk.get("nope"), await desk.post({}), await desk.client.put("/invocations")):
+            jsonschema.validate(response.json(), _schema(document, "ErrorEnvelope"))
+
+
+async def test_every_status_of_a_read_is_described() -> None:
+    async with open_desk(echo) as desk:
+        document = await _document(desk)
+        for path, method in (("/{invocation_id}", "get"), ("/{invocation_id}/cancel", "post")):
+            described = document["paths"][f"/invocations{path}"][method]["responses"]
+            # A run that waits in the background is 202 wherever it is shown.
+            assert {"200", "202", "400", "404"} <= set(described)
