@@ -81,8 +81,9 @@ endef
 # Without a network the tests that need it are skipped, and say so at their end.
 .venv/node/.installed: .venv/.locked tests/node/package.json tests/node/package-lock.json
 	@mkdir -p .venv/node && cp tests/node/package.json tests/node/package-lock.json .venv/node
-	@if $(NPM) ci --prefix .venv/node --ignore-scripts --no-audit --no-fund --silent --fetch-retries 1; then \
-		touch $@; else echo "npm could not install what tests/node needs; its tests will be skipped" >&2; fi
+	@if $(NPM) ci --prefix .venv/node --ignore-scripts --no-audit --no-fund --silent \
+		--fetch-retries 1 --fetch-retry-mintimeout 1000; then touch $@; \
+	else echo "npm could not install what tests/node names; the tests with it will be skipped" >&2; fi
 
 .venv-lock/.installed: Makefile
 	$(call venv,.venv-lock)

@@ -5,76 +5,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from frontdesk.abc.allowlist import (
-        Allowed as Allowed,
-        AllowlistDecision as AllowlistDecision,
-        AuthorizationContext as AuthorizationContext,
-        Denied as Denied,
-        IdentityAllowlist as IdentityAllowlist,
-        IdentityResolver as IdentityResolver,
-        LinkRequired as LinkRequired,
+        Allowed,
+        AllowlistDecision,
+        AuthorizationContext,
+        Denied,
+        IdentityAllowlist,
+        IdentityResolver,
+        LinkRequired,
     )
-    from frontdesk.abc.approvals import ApprovalStorage as ApprovalStorage
-    from frontdesk.abc.auth import HttpAuth as HttpAuth, Principal as Principal
+    from frontdesk.abc.approvals import ApprovalStorage
+    from frontdesk.abc.auth import HttpAuth, Principal
     from frontdesk.abc.channel import (
-        Channel as Channel,
-        ChannelCommand as ChannelCommand,
-        ChannelCommandContext as ChannelCommandContext,
-        ChannelContext as ChannelContext,
-        ChannelContribution as ChannelContribution,
-        ChannelPush as ChannelPush,
-        ChannelPushCodec as ChannelPushCodec,
+        Channel,
+        ChannelCommand,
+        ChannelCommandContext,
+        ChannelContext,
+        ChannelContribution,
+        ChannelPush,
+        ChannelPushCodec,
     )
-    from frontdesk.abc.hooks import (
-        ChannelResponseContext as ChannelResponseContext,
-        ResponseHook as ResponseHook,
-        RunHook as RunHook,
-        StreamTransformHook as StreamTransformHook,
-    )
-    from frontdesk.abc.linker import IdentityLinker as IdentityLinker, SupportsLinkStorePath as SupportsLinkStorePath
-    from frontdesk.abc.runner import (
-        DurableTaskRunner as DurableTaskRunner,
-        RetryPolicy as RetryPolicy,
-        TaskHandle as TaskHandle,
-        TaskStatus as TaskStatus,
-    )
-    from frontdesk.abc.store import HostStateStore as HostStateStore, StateTransaction as StateTransaction
-    from frontdesk.abc.target import BindsRequestContext as BindsRequestContext, TargetInfo as TargetInfo
-    from frontdesk.access.allowlists import AllowAll as AllowAll
-    from frontdesk.data.approval import ApprovalAnswer as ApprovalAnswer, PendingApproval as PendingApproval
-    from frontdesk.data.codec import (
-        register as register,
-        register_dataclass as register_dataclass,
-        register_model as register_model,
-    )
-    from frontdesk.data.conversation import Conversation as Conversation, ConversationItem as ConversationItem
-    from frontdesk.data.delivery import Delivery as Delivery, InboxItem as InboxItem
-    from frontdesk.data.identity import Caller as Caller, ChannelIdentity as ChannelIdentity
-    from frontdesk.data.isolation import IsolationKeys as IsolationKeys
-    from frontdesk.data.link import LinkChallenge as LinkChallenge
-    from frontdesk.data.request import (
-        ChannelRequest as ChannelRequest,
-        ChannelSession as ChannelSession,
-        ClientOutput as ClientOutput,
-        ClientTool as ClientTool,
-    )
-    from frontdesk.data.response_target import ResponseTarget as ResponseTarget
-    from frontdesk.data.result import HostedRunResult as HostedRunResult, HostedStreamResult as HostedStreamResult
-    from frontdesk.data.run import (
-        ContinuationToken as ContinuationToken,
-        RunEvent as RunEvent,
-        RunFailure as RunFailure,
-        RunRecord as RunRecord,
-    )
-    from frontdesk.errors import (
-        ChannelConfigurationError as ChannelConfigurationError,
-        CodecError as CodecError,
-        FrontdeskError as FrontdeskError,
-        RequestError as RequestError,
-        StoreError as StoreError,
-    )
-    from frontdesk.host.host import AgentFrameworkHost as AgentFrameworkHost
-    from frontdesk.kit.auth import ApiKeyAuth as ApiKeyAuth
-    from frontdesk.stores.memory import InMemoryStateStore as InMemoryStateStore
+    from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+    from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
+    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle, TaskStatus
+    from frontdesk.abc.store import HostStateStore, StateTransaction
+    from frontdesk.abc.target import BindsRequestContext, TargetInfo
+    from frontdesk.access.allowlists import AllowAll
+    from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+    from frontdesk.data.codec import register, register_dataclass, register_model
+    from frontdesk.data.conversation import Conversation, ConversationItem
+    from frontdesk.data.delivery import Delivery, InboxItem
+    from frontdesk.data.identity import Caller, ChannelIdentity
+    from frontdesk.data.isolation import IsolationKeys
+    from frontdesk.data.link import LinkChallenge
+    from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
+    from frontdesk.data.response_target import ResponseTarget
+    from frontdesk.data.result import HostedRunResult, HostedStreamResult
+    from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+    from frontdesk.errors import ChannelConfigurationError, CodecError, FrontdeskError, RequestError, StoreError
+    from frontdesk.host.host import AgentFrameworkHost
+    from frontdesk.kit.auth import ApiKeyAuth
+    from frontdesk.stores.memory import InMemoryStateStore
 
 _HOME = {
     "AgentFrameworkHost": "frontdesk.host.host",

@@ -184,6 +184,7 @@ class Pipeline:
         return channel.conversation_scope if channel.session_family == "host_tracked" else None
 
     async def _open(self, admitted: AdmittedRequest, patient: bool) -> ActiveRun:
+        self._target.check(admitted.request)
         await self._recorder.refuse_known(admitted)
         turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient)
         try:

@@ -133,7 +133,7 @@ class Generous(Invocations):
 
 
 CHANNEL_FAULTS: list[tuple[type[ChannelContract], str, Sequence[Any]]] = [
-    (Forgetful, "test_nobody_gets_in_without_the_right_credentials", [{}]),
+    (Forgetful, "test_nobody_gets_in_without_the_right_credentials", []),
     (Forgetful, "test_what_is_anothers_looks_like_what_does_not_exist", []),
     (Talkative, "test_an_unknown_method_is_a_405", []),
     (Generous, "test_the_largest_body_is_taken", []),

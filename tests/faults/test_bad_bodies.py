@@ -197,7 +197,9 @@ async def test_the_body_was_called_something_else(kind: str) -> None:
         await _nothing_happened(desk, agent)
 
 
-@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON", "application/vnd.x+json", None])
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", "Application/JSON", "application/vnd.x+json", None]
+)
 async def test_the_body_was_called_json_in_other_words(kind: str | None) -> None:
     async with open_desk(parrot()) as desk:
         headers = {} if kind is None else {"content-type": kind}
@@ -205,7 +207,9 @@ async def test_the_body_was_called_json_in_other_words(kind: str | None) -> None
         assert response.status_code == 200
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", "/x"), ("POST", "/x"), ("GET", "/x/cancel")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", "/x"), ("POST", "/x"), ("GET", "/x/cancel")]
+)
 async def test_the_method_was_another(method: str, path: str) -> None:
     async with open_desk(parrot()) as desk:
         response = await desk.client.request(method, f"{PATH}{path}")

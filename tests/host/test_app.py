@@ -85,7 +85,9 @@ async def test_middleware_of_a_channel_sees_only_its_own_requests() -> None:
     channels = [Stamped(name="a", path="/a"), InvocationsChannel(name="b", path="/b")]
     async with open_desk(echo, channels=channels) as desk:
         for path, stamps in (("/a", ["seen"]), ("/b", []), ("/healthz", [])):
-            answer = await (desk.client.get(path) if path == "/healthz" else desk.client.post(path, json={"message": "x"}))
+            answer = await (
+                desk.client.get(path) if path == "/healthz" else desk.client.post(path, json={"message": "x"})
+            )
             assert answer.status_code == 200
             assert answer.headers.get_list("x-stamp") == stamps
 
@@ -112,7 +114,9 @@ async def test_two_doors_have_their_own_visitors() -> None:
         assert (await desk.client.get(f"/a/{runs['/a']['id']}")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/invocations/", "/invocations/a/b", "/invocations/a/cancel/b", "//"])
+@pytest.mark.parametrize(
+    "path", ["/", "/nowhere", "/invocations/", "/invocations/a/b", "/invocations/a/cancel/b", "//"]
+)
 async def test_nobody_serves(path: str) -> None:
     async with open_desk(echo) as desk:
         for method in ("GET", "POST"):

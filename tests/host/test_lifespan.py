@@ -88,7 +88,9 @@ async def test_a_failed_start_runs_everything_and_raises_the_first(
     _told_by_name(caplog, failing)
 
 
-@pytest.mark.parametrize("failing", [("fourth", "shut a"), ("shut b",), ("third", "fourth", "shut b", "shut a")], ids=str)
+@pytest.mark.parametrize(
+    "failing", [("fourth", "shut a"), ("shut b",), ("third", "fourth", "shut b", "shut a")], ids=str
+)
 async def test_a_failed_stop_runs_everything_and_raises_the_first(
     failing: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:

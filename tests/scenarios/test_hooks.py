@@ -88,7 +88,9 @@ async def test_a_run_hook_sees_the_target_and_the_http_request() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("what", [{"background": True}, {"response_target": ResponseTarget.none()}], ids=["flag", "none"])
+@pytest.mark.parametrize(
+    "what", [{"background": True}, {"response_target": ResponseTarget.none()}], ids=["flag", "none"]
+)
 async def test_a_run_hook_moves_a_request_to_the_background(kind: str, stream: bool, what: dict[str, Any]) -> None:
     async with open_desk(spell, InvocationsChannel(run_hook=of_kind(kind, changes(**what)))) as desk:
         response = await desk.ask("hi", stream=stream, headers=MINE)

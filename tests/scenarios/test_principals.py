@@ -103,7 +103,9 @@ async def test_a_key_is_never_logged_or_told(caplog: pytest.LogCaptureFixture) -
             said = [(await desk.ask(headers=headers)).text for headers in (ALICE, {"x-api-key": "not-a-key-at-all"})]
     for key in (*ALICE.values(), "not-a-key-at-all"):
         assert all(key not in text for text in said)
-        assert key not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("frontdesk"))
+        assert key not in "".join(
+            record.getMessage() for record in caplog.records if record.name.startswith("frontdesk")
+        )
 
 
 async def test_a_page_of_another_origin_can_t_drive_the_host() -> None:

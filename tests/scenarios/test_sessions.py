@@ -82,7 +82,9 @@ async def _twenty(desk: Desk, number: int, **body: Any) -> None:
     assert f"question {number}" in response.text
 
 
-@pytest.mark.parametrize("make", [parrot, PlainAgent, two_voices, lambda: spell], ids=["function", "agent", "builder", "factory"])
+@pytest.mark.parametrize(
+    "make", [parrot, PlainAgent, two_voices, lambda: spell], ids=["function", "agent", "builder", "factory"]
+)
 async def test_twenty_requests_at_once_are_twenty_whole_turns(make: Any) -> None:
     async with open_desk(make()) as desk:
         answers = await asyncio.gather(*(desk.ask(f"q{number}", session_id="s") for number in range(20)))

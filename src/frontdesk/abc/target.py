@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Noun
-from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
 
 
 class TargetInfo(Noun, frozen=True, kw_only=True):
@@ -45,6 +45,10 @@ class Target(Protocol):
     info: TargetInfo
     native: Any
     """The operator's own object."""
+
+    def check(self, request: ChannelRequest) -> None:
+        """Refuses what the target can't take, by name, before anything is used up for it."""
+        ...
 
     async def run(self, turn: TargetTurn) -> Any:
         """Runs to the end and returns the full output."""

@@ -56,8 +56,12 @@ class Gate:
         )
         if await settle(self._allowlist.evaluate(context)) is not AllowlistDecision.ALLOW:
             return _NOT_ALLOWED
+        key = await self._keys.look_up(who)
+        if key is None and not self._keys.issues:
+            # Decided here and not at `admit`, because a stranger reaches no hook.
+            return _REFUSED
         return Allowed(
-            isolation_key=await self._keys.look_up(who),
+            isolation_key=key,
             verified_claims=context.verified_claims,
             claim_source=context.claim_source,
         )

@@ -17,6 +17,11 @@ class IdentityKeys:
         self._clock = clock
         self._resolver = resolver
 
+    @property
+    def issues(self) -> bool:
+        """Whether an identity without a key gets one; otherwise the operator's resolver has refused it."""
+        return self._resolver is None
+
     async def look_up(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that has one."""
         if self._resolver is not None:

@@ -9,7 +9,7 @@ from agent_framework import AgentResponse, FunctionTool
 
 from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.request import ClientTool
+from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.messages import need_messages
 from frontdesk.targets.streams import as_stream
@@ -37,6 +37,16 @@ class AgentTarget:
             tool_names=_tool_names(agent),
         )
 
+    def check(self, request: ChannelRequest) -> None:
+        if request.options and not self.info.options:
+            name = next(iter(request.options))
+            raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
+        if request.client_tools and not self.info.tools:
+            raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
+        for tool in request.client_tools:
+            if tool.name in self.info.tool_names:
+                raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
+
     async def run(self, turn: TargetTurn) -> Any:
         arguments = await self._arguments(turn)
         if not self._binding:
@@ -63,6 +73,7 @@ class AgentTarget:
 
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
         need_messages(turn.messages)
+        self.check(turn.admitted.request)
         messages = turn.messages
         if self._history == "host" and (history := await turn.history()):
             messages = [*history, *messages]
@@ -71,27 +82,10 @@ class AgentTarget:
             arguments["session"] = turn.session
         request = turn.admitted.request
         if request.options or self._defaults:
-            arguments["options"] = self._options(request.options)
+            arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
-            arguments["tools"] = self._tools(request.client_tools)
+            arguments["tools"] = [_declared(tool) for tool in request.client_tools]
         return arguments
-
-    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        if options and not self.info.options:
-            name = next(iter(options))
-            raise InvalidRequestError(f"This agent does not take {name!r}.", param=name)
-        return {**self._defaults, **options}
-
-    def _tools(self, tools: tuple[ClientTool, ...]) -> list[FunctionTool]:
-        if not self.info.tools:
-            raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
-        for tool in tools:
-            if tool.name in self.info.tool_names:
-                raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
-        return [
-            FunctionTool(name=one.name, description=one.description, func=None, input_model=dict(one.parameters))
-            for one in tools
-        ]
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
         # Parsed now: a model that broke its promise of structure has failed, and whoever shows the result must not.
@@ -113,6 +107,10 @@ class AgentTarget:
                 await scope.enter_async_context(manager)
             else:
                 scope.enter_context(manager)
+
+
+def _declared(tool: ClientTool) -> FunctionTool:
+    return FunctionTool(name=tool.name, description=tool.description, func=None, input_model=dict(tool.parameters))
 
 
 def _tool_names(agent: Any) -> tuple[str, ...]:

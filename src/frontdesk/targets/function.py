@@ -9,9 +9,10 @@ from typing import Any, get_origin
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
-from frontdesk.errors import InvalidRequestError
+from frontdesk.data.request import ChannelRequest
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import need_messages
+from frontdesk.targets.extras import refuse_extras
 from frontdesk.targets.streams import PlainStream
 
 _LISTS = (list, Sequence, Collection, Iterable)
@@ -33,6 +34,9 @@ class FunctionTarget:
             name=getattr(function, "__name__", "function"), kind="function", description=inspect.getdoc(function) or ""
         )
 
+    def check(self, request: ChannelRequest) -> None:
+        refuse_extras(request, "function")
+
     async def run(self, turn: TargetTurn) -> Any:
         if self._generates:
             stream = await self.stream(turn)
@@ -53,11 +57,7 @@ class FunctionTarget:
 
     async def _prepared(self, turn: TargetTurn) -> Callable[[], Any]:
         need_messages(turn.messages)
-        if turn.admitted.request.options:
-            name = next(iter(turn.admitted.request.options))
-            raise InvalidRequestError(f"This function does not take {name!r}.", param=name)
-        if turn.admitted.request.client_tools:
-            raise InvalidRequestError("This function does not take tools of the client's.", param="tools")
+        self.check(turn.admitted.request)
         said: Any = "\n".join(message.text for message in turn.messages)
         if self._takes_messages:
             said = [*await turn.history(), *turn.messages]

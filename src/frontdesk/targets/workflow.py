@@ -10,7 +10,9 @@ from typing import Any, cast
 from agent_framework import AgentResponse, Message, SupportsAgentRun, Workflow, WorkflowBuilder, WorkflowRunResult
 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
-from frontdesk.errors import InvalidRequestError, UnsupportedError
+from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import UnsupportedError
+from frontdesk.targets.extras import refuse_extras
 from frontdesk.targets.streams import FrameworkStream
 from frontdesk.targets.typed_input import fit
 
@@ -32,6 +34,9 @@ class WorkflowTarget:
             name=sample.name or "workflow", kind="workflow", description=getattr(sample, "description", None) or ""
         )
 
+    def check(self, request: ChannelRequest) -> None:
+        refuse_extras(request, "workflow")
+
     async def run(self, turn: TargetTurn) -> Any:
         value = self._input(turn)
         if self._alone is None:
@@ -50,11 +55,7 @@ class WorkflowTarget:
 
     def _input(self, turn: TargetTurn) -> Any:
         request = turn.admitted.request
-        if request.options:
-            name = next(iter(request.options))
-            raise InvalidRequestError(f"This workflow does not take {name!r}.", param=name)
-        if request.client_tools:
-            raise InvalidRequestError("This workflow does not take tools of the client's.", param="tools")
+        self.check(request)
         return fit(request.input, turn.messages, self._input_types)
 
     def _done(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:

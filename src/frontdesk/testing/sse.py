@@ -26,14 +26,15 @@ def parse_sse(body: bytes) -> list[ServerSentEvent]:
     """The events of a whole response, without comments; `ValueError` for what is not one, or is cut off."""
     events: list[ServerSentEvent] = []
     lines: list[str] = []
-    for line in _lines_of(body):
+    *whole, rest = _lines_of(body)
+    for line in whole:
         if line:
             lines.append(line)
         elif lines:
             events += _event(lines)
             lines = []
-    if lines:
-        raise ValueError(f"the stream ends within an event: {lines[-1]!r}")
+    if lines or rest:
+        raise ValueError(f"the stream ends within an event: {rest or lines[-1]!r}")
     return events
 
 
@@ -41,7 +42,7 @@ async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEven
     """The events of a response that is still coming in, each as soon as it is whole."""
     rest = b""
     async for chunk in chunks:
-        *whole, rest = (rest + chunk.replace(b"\r\n", b"\n")).split(b"\n\n")
+        *whole, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
         for block in whole:
             for event in parse_sse(block + b"\n\n"):
                 yield event

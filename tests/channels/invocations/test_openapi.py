@@ -45,7 +45,9 @@ async def test_it_says_which_credentials_are_needed() -> None:
 
 GOOD: dict[str, Any] = {
     "a text": {"message": "hi"},
-    "parts": {"message": [{"type": "text", "text": "hi"}, {"type": "data", "data": "aGk=", "media_type": "text/plain"}]},
+    "parts": {
+        "message": [{"type": "text", "text": "hi"}, {"type": "data", "data": "aGk=", "media_type": "text/plain"}]
+    },
     "an input": {"input": {"anything": [1, None]}},
     "everything": {"message": "hi", "session_id": "s", "stream": True, "options": {"seed": 1}, "metadata": {"a": "b"}},
     "an approval": {"approval": {"id": "x", "approved": True, "reason": "why not"}},

@@ -25,7 +25,9 @@ parts = st.lists(
     st.dictionaries(st.sampled_from(["type", "text", "data", "uri", "media_type", "name"]), maybe_right), max_size=3
 )
 names = ["message", "input", "approval", "session_id", "stream", "background", "options", "metadata"]
-values = maybe_right | parts | st.dictionaries(st.sampled_from(["id", "approved", "reason", "temperature"]), maybe_right)
+values = (
+    maybe_right | parts | st.dictionaries(st.sampled_from(["id", "approved", "reason", "temperature"]), maybe_right)
+)
 bodies = st.dictionaries(st.sampled_from(names) | st.text(max_size=8), values, max_size=5)
 quickly = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

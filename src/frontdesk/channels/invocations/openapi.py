@@ -83,7 +83,8 @@ def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:
         "parameters": [{"name": "invocation_id", "in": "path", "required": True, "schema": _ID}],
         "responses": {
             "200": {"description": "The invocation.", "content": {"application/json": {"schema": out}}},
-            **_errors({**_IN, "404": "No such invocation."}, error),
+            "202": {"description": "It waits in the background.", "content": {"application/json": {"schema": out}}},
+            **_errors({**_IN, "404": "No such invocation.", "422": "A hook refused to show it."}, error),
         },
     }
 
