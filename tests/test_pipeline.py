@@ -49,7 +49,7 @@ async def opened(
 ) -> AsyncIterator[Any]:
     """A started host, as its one channel sees it, and what was written."""
     probe = probe or Probe()
-    ledger = Ledger(store or InMemoryStateStore())
+    ledger: Any = Ledger(store or InMemoryStateStore())
     host = AgentFrameworkHost(target, channels=[probe], store=ledger, **options)
     async with host.app.router.lifespan_context(host.app):
         yield probe.context, ledger

@@ -195,8 +195,9 @@ async def test_a_target_returned_objects_of_its_own() -> None:
             return "a thing"
 
     async def things(text: str) -> AgentResponse[Any]:
+        value: Any = [Thing()]
         content = Content.from_function_result("call-1", result={"a": Thing(), (1, 2): {3}})
-        return AgentResponse(messages=[Message("assistant", [Content.from_text("here"), content])], value=[Thing()])
+        return AgentResponse(messages=[Message("assistant", [Content.from_text("here"), content])], value=value)
 
     async with open_desk(things, InvocationsChannel(tool_calls="show")) as desk:
         for stream in (False, True):

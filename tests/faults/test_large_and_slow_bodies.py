@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+import httpx
 import pytest
 
 from frontdesk.channels.invocations import InvocationsChannel
@@ -61,15 +62,9 @@ async def test_chunks_without_end_are_not_kept() -> None:
             yield b" " * 10_000
 
     async with open_desk(parrot()) as desk:
-        try:
-            response = await desk.client.post(PATH, content=endless(), headers=JSON)
-        except OSError:
-            pass
-        except Exception as error:
-            # The server may be gone before the client has read its answer.
-            assert type(error).__name__ in ("WriteError", "ReadError", "RemoteProtocolError")
-        else:
-            assert_refused(response, 413, "body_too_large")
+        # The server may hang up before the client has read its answer.
+        with suppress(httpx.TransportError):
+            assert_refused(await desk.client.post(PATH, content=endless(), headers=JSON), 413, "body_too_large")
         assert sent * 10_000 < 64 * 1024 * 1024
         assert desk.untouched()
 

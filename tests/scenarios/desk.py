@@ -41,7 +41,7 @@ class Desk:
     port: int
     server: uvicorn.Server
 
-    async def ask(self, message: Any = "hello", *, headers: Mapping[str, str] | None = None, **body: Any) -> Any:
+    async def ask(self, message: Any = "hello", *, headers: Any = None, **body: Any) -> Any:
         """Posts a message, and returns the response."""
         return await self.client.post(PATH, json={"message": message, **body}, headers=headers)
 
@@ -55,7 +55,7 @@ class Desk:
     async def cancel(self, run_id: str, **options: Any) -> httpx.Response:
         return await self.client.post(f"{PATH}/{run_id}/cancel", **options)
 
-    async def events(self, message: Any = "hello", *, headers: Mapping[str, str] | None = None, **body: Any) -> Any:
+    async def events(self, message: Any = "hello", *, headers: Any = None, **body: Any) -> Any:
         """Posts a message, and returns the events of its stream."""
         async with self.streaming(message, headers=headers, **body) as (response, events):
             assert response.status_code == 200, await response.aread()
@@ -63,7 +63,7 @@ class Desk:
 
     @asynccontextmanager
     async def streaming(
-        self, message: Any = "hello", *, headers: Mapping[str, str] | None = None, **body: Any
+        self, message: Any = "hello", *, headers: Any = None, **body: Any
     ) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[Event]]]:
         """A stream that is read event by event; leaving the block hangs up."""
         sent = {"message": message, "stream": True, **body}
@@ -190,7 +190,8 @@ async def open_desk(
 ) -> AsyncIterator[Desk]:
     """A started host with one Invocations channel."""
     ledger = Ledger(options.pop("store", None) or InMemoryStateStore())
-    host = AgentFrameworkHost(target, channels=channels or [channel or InvocationsChannel()], store=ledger, **options)
+    store: Any = ledger
+    host = AgentFrameworkHost(target, channels=channels or [channel or InvocationsChannel()], store=store, **options)
     async with serving(host) as server:
         port = server.servers[0].sockets[0].getsockname()[1]
         address = f"http://127.0.0.1:{port}"

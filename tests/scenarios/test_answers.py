@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agent_framework import Agent, Content, Message, UsageDetails, tool
+from agent_framework import Content, Message, UsageDetails, tool
 from pydantic import BaseModel
 
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import PlainAgent, ScriptedClient, call, echo, parrot, scripted, spell, two_voices, voices
+from tests.scenarios.cast import PlainAgent, call, echo, parrot, scripted, spell, two_voices, voices
 from tests.scenarios.desk import open_desk
 
 TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -23,7 +23,7 @@ TARGETS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.fixture(params=TARGETS.values(), ids=TARGETS)
+@pytest.fixture(params=TARGETS.values(), ids=list(TARGETS))
 def target(request: pytest.FixtureRequest) -> tuple[Any, str]:
     make, text = request.param
     return make(), text
@@ -73,7 +73,7 @@ async def clock(zone: str) -> str:
     return f"noon in {zone}"
 
 
-def _asks_both_tools() -> Agent:
+def _asks_both_tools() -> Any:
     calls = [call("weather", "call-1", city="Rome"), call("clock", "call-2", zone="UTC")]
     return scripted([calls, ["sunny at ", "noon"], calls, ["sunny at ", "noon"]], tools=[weather, clock])
 
@@ -102,7 +102,7 @@ async def test_tool_calls_are_the_house_s_own_business_unless_it_shows_them() ->
         assert drawn == ["function_call", "function_call", "function_result", "function_result"]
 
 
-def _thinks() -> Agent:
+def _thinks() -> Any:
     usage = UsageDetails(input_token_count=3, output_token_count=4, total_token_count=7)
     image = Content.from_data(b"\x89PNG", "image/png")
     turn = [Content.from_text_reasoning(text="Hm."), "here: ", image, "done", Content.from_usage(usage)]
@@ -156,9 +156,8 @@ class Weather(BaseModel):
     degrees: int
 
 
-def _structured(answer: str) -> Agent:
-    client = ScriptedClient(lambda _: [answer])
-    return Agent(client, name="Structured", default_options={"response_format": Weather})
+def _structured(answer: str) -> Any:
+    return scripted(lambda _: [answer], default_options={"response_format": Weather})
 
 
 async def test_structured_output_has_its_value() -> None:

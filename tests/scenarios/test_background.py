@@ -71,7 +71,7 @@ async def test_those_of_one_session_wait_for_each_other() -> None:
         for run in runs:
             assert (await desk.ended(run))["status"] == "completed"
         said = desk.said("s")
-        assert [answer for answer in said[1::2]] == [f"you said {question}" for question in said[::2]]
+        assert said[1::2] == [f"you said {question}" for question in said[::2]]
         assert len(said) == 20
 
 

@@ -110,7 +110,8 @@ async def test_a_run_hook_speaks_for_somebody_else() -> None:
                 assert answer.json()["text"] == expected
         owners = {one.owner for one in desk.sessions()}
         assert len(owners) == 2
-        stamps = [message.additional_properties["hosting"] for message in sum(desk.ledger.kept_messages.values(), [])]
+        stored = [message for messages in desk.ledger.kept_messages.values() for message in messages]
+        stamps = [message.additional_properties["hosting"] for message in stored]
         assert {stamp["identity"]["native_id"] for stamp in stamps if "identity" in stamp} == {"ann", "ben"}
 
 

@@ -15,8 +15,8 @@ _MOST = 20
 class MediaFetcher:
     """Turns addresses into data, through the guarded client alone."""
 
-    def __init__(self, allowed_hosts: tuple[str, ...], *, max_bytes: int) -> None:
-        self._client = GuardedClient(allowed_hosts=allowed_hosts, allow_http=True, max_bytes=max_bytes)
+    def __init__(self, allowed_hosts: tuple[str, ...], *, allow_http: bool, max_bytes: int) -> None:
+        self._client = GuardedClient(allowed_hosts=allowed_hosts, allow_http=allow_http, max_bytes=max_bytes)
 
     async def fill(self, places: Sequence[tuple[Content, str]]) -> None:
         """Puts what was fetched in the place of every address; each comes with its place in the request."""

@@ -62,7 +62,9 @@ async def serving(
     raised here: an error of its start at once, every other one at the end (unless `raise_errors` is false).
     """
     watched = _Watched(host.app)
-    listener = socket.create_server(("127.0.0.1", 0))
+    # Named as TCP, because asyncio sends small packets at once only on sockets that say so.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = _Server(
         uvicorn.Config(watched, lifespan="on", log_config=None, access_log=False, timeout_graceful_shutdown=5)

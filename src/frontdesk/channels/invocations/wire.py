@@ -5,17 +5,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-
 ID: dict[str, Any] = {"minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_:-][A-Za-z0-9_.:-]*$"}
 """What `parse` asks of an id, in the words of the document."""
 
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}"
+_WORD = "[A-Za-z0-9!#$&^_.+-]{1,127}"
 
 # What `parse` checks itself, to say more clearly what is wrong.
 Id = Annotated[str, Meta(extra_json_schema=ID)]
 Base64 = Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64", "pattern": _BASE64})]
-MediaType = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_TOKEN}/{_TOKEN}$"})]
+MediaType = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_WORD}/{_WORD}$"})]
 HttpUri = Annotated[str, Meta(extra_json_schema={"pattern": "^https?://"})]
 
 
@@ -44,6 +43,9 @@ class UriPart(Body, tag="uri", tag_field="type", frozen=True, kw_only=True):
     media_type: MediaType
 
 
+Parts = Annotated[list[TextPart | DataPart | UriPart], Meta(min_length=1, max_length=256)]
+
+
 class Options(Body, frozen=True, kw_only=True):
     """What a caller may ask of the model."""
 
@@ -67,7 +69,7 @@ class ApprovalAnswer(Body, frozen=True, kw_only=True):
 class InvocationBody(Body, frozen=True, kw_only=True):
     """`POST /invocations`: one of `message`, `input` and `approval`."""
 
-    message: str | Annotated[list[TextPart | DataPart | UriPart], Meta(min_length=1, max_length=256)] | UnsetType = UNSET
+    message: str | Parts | UnsetType = UNSET
     input: Any | UnsetType = UNSET
     approval: ApprovalAnswer | UnsetType = UNSET
     session_id: Id | None = None

@@ -76,6 +76,9 @@ class Assembler:
         self._host_tools = host_tools
         self._encrypted = encrypted
         self._emit = emit
+        self._watched = emit is not nothing
+        self._pieces: list[str] = []
+        self._length = 0
         self._delta = delta
         self._open: Any = None
         self._message_id: str | None = None
@@ -139,14 +142,14 @@ class Assembler:
             self._close_part(item)
             part = Refusal(refusal="") if refused else OutputText(text="", annotations=[], logprobs=[])
             item.content.append(part)
-            # A copy, because an event tells how things were: the part itself goes on growing.
-            self._emit("response.content_part.added", {**self._place(item), "part": msgspec.structs.replace(part)})
+            if self._watched:
+                self._emit("response.content_part.added", {**self._place(item), "part": part})
         text = content.text or ""
+        self._pieces.append(text)
+        self._length += len(text)
         if isinstance(part, Refusal):
-            part.refusal += text
             self._emit("response.refusal.delta", {**self._place(item), "delta": text})
             return
-        part.text += text
         if text and self._delta is not None:
             self._delta(
                 TextDelta(
@@ -161,7 +164,7 @@ class Assembler:
             self._annotate(item, part, annotation)
 
     def _annotate(self, item: MessageItem, part: OutputText, annotation: Mapping[str, Any]) -> None:
-        drawn = _annotation(annotation, len(part.text))
+        drawn = _annotation(annotation, self._length)
         part.annotations.append(drawn)
         place = {**self._place(item), "annotation_index": len(part.annotations) - 1}
         self._emit("response.output_text.annotation.added", {**place, "annotation": drawn})
@@ -189,7 +192,16 @@ class Assembler:
     def _close_part(self, item: MessageItem) -> None:
         if not item.content:
             return
-        part, place = item.content[-1], self._place(item)
+        part = item.content[-1]
+        # Joined once at the end: growing a text piece by piece would copy it each time.
+        said, self._pieces, self._length = "".join(self._pieces), [], 0
+        if isinstance(part, OutputText):
+            part.text = part.text or said
+        else:
+            part.refusal = part.refusal or said
+        if not self._watched:
+            return
+        place = self._place(item)
         if isinstance(part, OutputText):
             self._emit("response.output_text.done", {**place, "text": part.text, "logprobs": []})
         else:
@@ -297,10 +309,12 @@ class Assembler:
 
     def _add(self, item: Any) -> None:
         self.items.append(item)
-        self._emit("response.output_item.added", {"output_index": len(self.items) - 1, "item": _begun(item)})
+        if self._watched:
+            self._emit("response.output_item.added", {"output_index": len(self.items) - 1, "item": _begun(item)})
 
     def _done(self, item: Any) -> None:
-        self._emit("response.output_item.done", {"output_index": len(self.items) - 1, "item": item})
+        if self._watched:
+            self._emit("response.output_item.done", {"output_index": len(self.items) - 1, "item": item})
 
     def _place(self, item: MessageItem) -> dict[str, Any]:
         return {"item_id": item.id, "output_index": len(self.items) - 1, "content_index": len(item.content) - 1}

@@ -48,6 +48,7 @@ class ResponsesChannel(Channel):
         forward: Collection[str] = FORWARDED,
         fetch_urls: bool = False,
         fetch_from: Sequence[str] = (),
+        fetch_http: bool = False,
         max_fetched_bytes: int = ResponsesConfig.max_fetched_bytes,
         finish_abandoned: bool = False,
         max_body_bytes: int = ResponsesConfig.max_body_bytes,
@@ -75,6 +76,7 @@ class ResponsesChannel(Channel):
             forward=frozenset(forward),
             fetch_urls=fetch_urls,
             fetch_from=tuple(fetch_from),
+            fetch_http=fetch_http,
             max_fetched_bytes=max_fetched_bytes,
             finish_abandoned=finish_abandoned,
         )
@@ -93,9 +95,7 @@ class _Room:
         self._context = context
         self._deadline = Reminders(config.body_timeout)
         self._lasting = LastingRuns()
-        self._fetcher = (
-            MediaFetcher(config.fetch_from, max_bytes=config.max_fetched_bytes) if config.fetch_urls else None
-        )
+        self._fetcher = _fetcher(config)
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
         self._renderer = Renderer(config, context.target)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
@@ -220,6 +220,12 @@ def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
         "last_id": shown[-1]["id"] if shown else None,
         "has_more": len(found) > len(shown),
     }
+
+
+def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:
+    if not config.fetch_urls:
+        return None
+    return MediaFetcher(config.fetch_from, allow_http=config.fetch_http, max_bytes=config.max_fetched_bytes)
 
 
 def _run_id(call: HttpCall) -> str:

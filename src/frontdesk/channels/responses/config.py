@@ -47,6 +47,7 @@ class ResponsesConfig:
     forward: frozenset[str] = FORWARDED
     fetch_urls: bool = False
     fetch_from: tuple[str, ...] = ()
+    fetch_http: bool = False
     max_fetched_bytes: int = 20 * 1024 * 1024
     finish_abandoned: bool = False
 
@@ -58,8 +59,8 @@ class ResponsesConfig:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        if self.fetch_from and not self.fetch_urls:
-            wrong.append("fetch_from has no effect without fetch_urls=True")
+        if (self.fetch_from or self.fetch_http) and not self.fetch_urls:
+            wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
         for origin in self.allowed_origins:
             if "://" not in origin or origin.endswith("/"):
                 wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")

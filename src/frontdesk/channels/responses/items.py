@@ -34,6 +34,8 @@ class Items:
     """What the input items of a request come to."""
 
     messages: list[Message | Reference] = field(default_factory=list["Message | Reference"])
+    text: str | None = None
+    """The whole input, when it is nothing but a text."""
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
     urls: list[tuple[Content, str]] = field(default_factory=list[tuple[Content, str]])

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
-from agent_framework import Message
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
@@ -32,6 +31,22 @@ _INCLUDES = frozenset(
         "code_interpreter_call.outputs",
         "computer_call_output.output.image_url",
     }
+)
+_OPTIONS = (
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("presence_penalty", "presence_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("max_output_tokens", "max_tokens"),
+    ("parallel_tool_calls", "allow_multiple_tool_calls"),
+    ("model", "model"),
+    ("store", "store"),
+    ("metadata", "metadata"),
+    ("service_tier", "service_tier"),
+    ("safety_identifier", "safety_identifier"),
+    ("prompt_cache_key", "prompt_cache_key"),
+    ("truncation", "truncation"),
+    ("top_logprobs", "top_logprobs"),
 )
 # Without options a target can still answer; it only answers as it always does, and the response says so.
 _CAN_BE_IGNORED = frozenset(
@@ -76,7 +91,7 @@ class Parser:
         if given is None:
             return Items()
         if isinstance(given, str):
-            return Items(messages=[Message("user", [given])])
+            return Items(text=given)
         if len(given) > self._config.max_items:
             raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
         found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
@@ -88,7 +103,7 @@ class Parser:
     def request(self, body: CreateBody, items: Items) -> ChannelRequest:
         """The request, with its references still to be looked up."""
         self._check(body)
-        if not (items.messages or items.outputs or items.approvals):
+        if items.text is None and not (items.messages or items.outputs or items.approvals):
             raise InvalidRequestError("The request needs `input`.", param="input")
         tools = _client_tools(body)
         options = self._options(body)
@@ -96,7 +111,7 @@ class Parser:
         previous = body.previous_response_id
         return ChannelRequest(
             channel=self._channel,
-            input=items.messages,
+            input=items.messages if items.text is None else items.text,
             options=options,
             session_mode=self._session_mode,
             stream=bool(body.stream),
@@ -153,27 +168,23 @@ class Parser:
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
     """By the API's name and the framework's, what the body asks of the model."""
-    found: dict[tuple[str, str], Any] = {
-        ("temperature", "temperature"): body.temperature,
-        ("top_p", "top_p"): body.top_p,
-        ("presence_penalty", "presence_penalty"): body.presence_penalty,
-        ("frequency_penalty", "frequency_penalty"): body.frequency_penalty,
-        ("max_output_tokens", "max_tokens"): body.max_output_tokens,
-        ("parallel_tool_calls", "allow_multiple_tool_calls"): body.parallel_tool_calls,
-        ("tool_choice", "tool_choice"): _tool_choice(body.tool_choice),
-        ("text", "response_format"): None if body.text is None else _response_format(body.text.format),
-        ("text", "verbosity"): None if body.text is None else body.text.verbosity,
-        ("reasoning", "reasoning"): None if body.reasoning is None else _without_none(body.reasoning),
-        ("model", "model"): body.model,
-        ("store", "store"): body.store,
-        ("metadata", "metadata"): body.metadata,
-        ("service_tier", "service_tier"): body.service_tier,
-        ("safety_identifier", "safety_identifier"): body.safety_identifier,
-        ("prompt_cache_key", "prompt_cache_key"): body.prompt_cache_key,
-        ("truncation", "truncation"): body.truncation,
-        ("top_logprobs", "top_logprobs"): body.top_logprobs,
-    }
-    return {names: value for names, value in found.items() if value is not None}
+    found: dict[tuple[str, str], Any] = {}
+    for names in _OPTIONS:
+        value = getattr(body, names[0])
+        if value is not None:
+            found[names] = value
+    choice = _tool_choice(body.tool_choice)
+    if choice is not None:
+        found["tool_choice", "tool_choice"] = choice
+    if body.reasoning is not None:
+        found["reasoning", "reasoning"] = _without_none(body.reasoning)
+    if body.text is not None:
+        form = _response_format(body.text.format)
+        if form is not None:
+            found["text", "response_format"] = form
+        if body.text.verbosity is not None:
+            found["text", "verbosity"] = body.text.verbosity
+    return found
 
 
 def _without_none(value: msgspec.Struct) -> dict[str, Any]:

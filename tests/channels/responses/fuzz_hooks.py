@@ -1,0 +1,1 @@
+"""What the document can't say, for the fuzzer."""

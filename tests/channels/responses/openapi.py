@@ -1,0 +1,225 @@
+"""An OpenAPI document of the routes, for the fuzzer: the channel's own types, and what they leave to the code."""
+
+from typing import Any
+
+import msgspec
+
+from frontdesk.channels.responses import wire
+
+_REF = "#/components/schemas/{name}"
+_TEXT: dict[str, Any] = {"type": "string"}
+_MAYBE_TRUE: dict[str, Any] = {"enum": [True, None]}
+_MAYBE_FALSE: dict[str, Any] = {"enum": [False, None]}
+_NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
+_CALL_ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 64}
+_ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+_PIXEL = "data:image/png;base64,iVBORw0KGgo="
+_ERRORS = {
+    "400": "The request can't be understood.",
+    "401": "Credentials are needed.",
+    "403": "Refused.",
+    "404": "No such thing.",
+    "405": "No such method.",
+    "409": "It does not fit the present state.",
+}
+_ERRORS_OF_A_BODY = {
+    "408": "The body did not arrive in time.",
+    "413": "The body is too large.",
+    "415": "The body must be JSON.",
+    "422": "A hook refused the request.",
+    "429": "Too many at once.",
+}
+
+
+class Envelope(msgspec.Struct):
+    """Every error."""
+
+    error: wire.ErrorOut
+
+
+class InputPage(msgspec.Struct):
+    """A page of input items."""
+
+    object: str
+    data: list[dict[str, Any]]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class Deleted(msgspec.Struct):
+    """What is left of a response."""
+
+    id: str
+    object: str
+    deleted: bool
+
+
+class Model(msgspec.Struct):
+    """The target."""
+
+    id: str
+    object: str
+    created: int
+    owned_by: str
+
+
+class ModelPage(msgspec.Struct):
+    """All there is."""
+
+    object: str
+    data: list[Model]
+
+
+_OUTPUT = (
+    wire.MessageItem,
+    wire.ReasoningItem,
+    wire.FunctionCallItem,
+    wire.ApprovalItem,
+    wire.HostCallItem,
+    wire.ImageItem,
+)
+_TYPES = (wire.CreateBody, wire.ResponseOut, Envelope, InputPage, Deleted, ModelPage, *_OUTPUT)
+
+
+def document() -> dict[str, Any]:
+    """The document, without the prefix that the routes have too."""
+    _, parts = msgspec.json.schema_components(_TYPES, ref_template=_REF)
+    _refine_input(parts)
+    _refine_output(parts)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Responses", "version": "1.0.0"},
+        "paths": {
+            "/responses": {"post": _create()},
+            "/responses/{response_id}": {
+                "get": _about("get", "ResponseOut"),
+                "delete": _about("delete", "Deleted"),
+            },
+            "/responses/{response_id}/cancel": {"post": _about("cancel", "ResponseOut")},
+            "/responses/{response_id}/input_items": {"get": _about("list_input", "InputPage", _paging())},
+            "/models": {"get": {"operationId": "models", "responses": _answers("ModelPage")}},
+            "/models/{model}": {
+                "get": {"operationId": "model", "parameters": [_path("model")], "responses": _answers("Model")}
+            },
+        },
+        "components": {"schemas": parts},
+    }
+
+
+def _object(*optional: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "object", "required": [name for name in fields if name not in optional], "properties": fields}
+
+
+def _kind(kind: str, /, *optional: str, **fields: Any) -> dict[str, Any]:
+    return _object(*optional, type={"const": kind}, **fields)
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"type": "null"}, schema]}
+
+
+def _input_items() -> list[dict[str, Any]]:
+    part = {
+        "anyOf": [
+            _kind("input_text", text=_TEXT),
+            _kind("refusal", refusal=_TEXT),
+            _kind("input_image", image_url={"const": _PIXEL}),
+            _kind("input_file", "filename", file_data={"const": "aGVsbG8="}, filename={"const": "hello.txt"}),
+        ]
+    }
+    content = {"anyOf": [_TEXT, {"type": "array", "items": part, "maxItems": 3}]}
+    role = {"enum": ["user", "assistant", "system", "developer"]}
+    answer: dict[str, Any] = {"approval_request_id": _ID, "approve": {"type": "boolean"}, "reason": _or_null(_TEXT)}
+    return [
+        _object("type", type={"const": "message"}, role=role, content=content),
+        _kind("function_call", call_id=_CALL_ID, name=_NAME, arguments=_TEXT),
+        _kind("function_call_output", call_id=_CALL_ID, output=content),
+        _kind("reasoning", summary={"type": "array", "items": _kind("summary_text", text=_TEXT)}),
+        _kind("item_reference", id=_ID),
+        _kind("mcp_approval_response", "reason", **answer),
+    ]
+
+
+def _refine_input(parts: dict[str, Any]) -> None:
+    """What `parse` and `items` ask beyond the types."""
+    body = parts["CreateBody"]
+    body["required"] = ["input"]
+    body["properties"] |= {
+        "input": {"anyOf": [_TEXT, {"type": "array", "items": {"anyOf": _input_items()}, "minItems": 1}]},
+        "conversation": {"type": "null"},
+        "previous_response_id": _or_null(_ID),
+        "include": _or_null({"type": "array", "items": {"enum": ["reasoning.encrypted_content"]}}),
+        "tools": _or_null({"type": "array", "items": _function(), "maxItems": 1}),
+        "tool_choice": {"enum": [None, "auto", "none", "required"]},
+    }
+    # A background run is stored, and is not streamed.
+    body["anyOf"] = [
+        {"properties": {"background": _MAYBE_FALSE}},
+        {"properties": {"background": {"const": True}, "stream": _MAYBE_FALSE, "store": _MAYBE_TRUE}},
+    ]
+    schema = _object(type={"const": "object"})
+    parts["TextFormat"] = {
+        "anyOf": [
+            _kind("text"),
+            _kind("json_object"),
+            _kind("json_schema", name={**_TEXT, "minLength": 1}, schema=schema),
+        ]
+    }
+
+
+def _function() -> dict[str, Any]:
+    more = {"description": _or_null(_TEXT), "parameters": _or_null(_object(type={"const": "object"}))}
+    return _kind("function", *more, name=_NAME, **more)
+
+
+def _refine_output(parts: dict[str, Any]) -> None:
+    """Everything that goes out is complete, and has nothing more."""
+    for kind in (wire.ResponseOut, wire.Usage, wire.ErrorOut, *_OUTPUT):
+        part = parts[kind.__name__]
+        optional = {field.encode_name for field in msgspec.structs.fields(kind) if field.default is msgspec.UNSET}
+        part["required"] = sorted(set(part["properties"]) - optional)
+        part["additionalProperties"] = False
+    items = {"anyOf": [{"$ref": _REF.format(name=kind.__name__)} for kind in _OUTPUT]}
+    parts["ResponseOut"]["properties"]["output"] = {"type": "array", "items": items}
+
+
+def _answers(name: str, errors: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    good = {"application/json": {"schema": {"$ref": _REF.format(name=name)}}, **more}
+    bad = {"application/json": {"schema": {"$ref": _REF.format(name="Envelope")}}}
+    return {
+        "200": {"description": "Here it is.", "content": good},
+        **{status: {"description": text, "content": bad} for status, text in (_ERRORS | (errors or {})).items()},
+    }
+
+
+def _create() -> dict[str, Any]:
+    stream = {"text/event-stream": {"schema": _TEXT}}
+    answers = _answers("ResponseOut", _ERRORS_OF_A_BODY, **stream)
+    answers["200"]["links"] = {
+        operation: {"operationId": operation, "parameters": {"response_id": "$response.body#/id"}}
+        for operation in ("get", "delete", "cancel", "list_input")
+    }
+    body = {"application/json": {"schema": {"$ref": _REF.format(name="CreateBody")}}}
+    return {"operationId": "create", "requestBody": {"required": True, "content": body}, "responses": answers}
+
+
+def _about(operation: str, name: str, parameters: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    return {
+        "operationId": operation,
+        "parameters": [_path("response_id"), *(parameters or ())],
+        "responses": _answers(name),
+    }
+
+
+def _path(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": _ID}
+
+
+def _paging() -> list[dict[str, Any]]:
+    fields: dict[str, Any] = {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+        "order": {"enum": ["asc", "desc"]},
+        "after": _ID,
+    }
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()]
