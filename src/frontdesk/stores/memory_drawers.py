@@ -1,7 +1,7 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -19,31 +19,54 @@ V = TypeVar("V")
 
 
 class Shelf(Generic[K, V]):
-    """A dictionary that drops what was longest untouched when it is full."""
+    """A dictionary that makes room when it is full: what was put and never touched since goes first.
 
-    __slots__ = ("_items", "_limit", "_on_drop", "get")
+    The oldest is asked first, and one that was touched gets a second chance at the end of the row. That comes close to
+    "longest untouched", for a third of what an ordered dictionary costs at every put.
+    """
+
+    __slots__ = ("_items", "_limit", "_on_drop", "_row", "_touched", "get")
 
     def __init__(self, limit: int, on_drop: Callable[[K, V], None] | None = None) -> None:
-        self._items: OrderedDict[K, V] = OrderedDict()
+        self._items: dict[K, V] = {}
+        self._row: deque[K] = deque()
+        self._touched: set[K] = set()
         self._limit = limit
         self._on_drop = on_drop
         self.get: Callable[[K], V | None] = self._items.get
 
     def put(self, key: K, value: V) -> None:
         if key in self._items:
-            self._items.move_to_end(key)
+            self._touched.add(key)
+        else:
+            self._row.append(key)
         self._items[key] = value
         if len(self._items) > self._limit:
-            dropped = self._items.popitem(last=False)
-            if self._on_drop is not None:
-                self._on_drop(*dropped)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while True:
+            key = self._row.popleft()
+            if key in self._touched:
+                self._touched.discard(key)
+                self._row.append(key)
+            elif key in self._items:
+                value = self._items.pop(key)
+                if self._on_drop is not None:
+                    self._on_drop(key, value)
+                return
 
     def touch(self, key: K) -> None:
-        """Makes a key that is there the last to go."""
-        self._items.move_to_end(key)
+        """Gives a key that is there a second chance."""
+        self._touched.add(key)
 
     def pop(self, key: K) -> V | None:
-        return self._items.pop(key, None)
+        self._touched.discard(key)
+        value = self._items.pop(key, None)
+        if len(self._row) > 2 * self._limit:
+            # What was taken out is still in the row.
+            self._row = deque(dict.fromkeys(one for one in self._row if one in self._items))
+        return value
 
     def __contains__(self, key: K) -> bool:
         return key in self._items
@@ -135,8 +158,10 @@ class MemorySessions:
             # It was dropped while its turn ran, because the store was full; the turn must not be lost for that.
             kept = _Session()
             kept.fence = lease.fence
+            self.kept.put(record.session_id, kept)
+        elif kept.record is not None:
+            self.kept.touch(record.session_id)
         kept.record = record
-        self.kept.put(record.session_id, kept)
 
     def append(self, session_id: str, messages: Sequence[Any]) -> None:
         kept = self.kept.get(session_id)

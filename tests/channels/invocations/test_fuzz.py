@@ -23,13 +23,16 @@ def _any_input(request: ChannelRequest, *, target: Any, protocol_request: Any) -
 
 
 async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
-    """Every phase and every check: examples, edges of the schema, random bodies, and chains of calls."""
+    """The edges of the schema and random bodies, with every check; the same calls each time."""
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"
-    bounds = ["--seed", "2", "--max-examples", "30", "--generation-database", "none", "--no-color", "--workers", "1"]
+    # Chains of calls are left out: what they send depends on ids and times that are new at each run.
+    phases = ["--phases", "examples,coverage,fuzzing"]
+    bounds = ["--seed", "2", "--max-examples", "60", "--generation-database", "none", "--no-color", "--workers", "1"]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,
+        *phases,
         *bounds,
         *options,
         cwd=tmp_path,

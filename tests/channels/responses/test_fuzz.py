@@ -24,7 +24,7 @@ async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
     described = tmp_path / "openapi.json"
     described.write_text(json.dumps(document()))
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
-    bounds = ["--seed", "2", "--max-examples", "30", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", os.environ.get("SEED","2"), "--max-examples", os.environ.get("N","30"), "--generation-database", "none", "--no-color", "--workers", "1"]
     process = await asyncio.create_subprocess_exec(
         *command,
         str(described),
@@ -48,5 +48,21 @@ async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplo
         status, said = await _fuzz(desk, tmp_path)
         assert status == 0, said
         assert len(desk.runs()) > 30
+        assert not desk.active
+    assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]
+
+
+async def test_the_same_behind_a_lock_with_a_tool_that_asks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        return f"paid {amount}"
+
+    agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["done"], tools=[pay])
+    channel = ResponsesChannel(auth=ApiKeyAuth({"fuzzer": KEY}), host_tools="full")
+    async with open_desk(agent, channels=[channel], max_background_runs_per_caller=100) as desk:
+        status, said = await _fuzz(desk, tmp_path, "-H", f"Authorization: Bearer {KEY}")
+        assert status == 0, said
+        assert desk.ledger.kept_approvals
         assert not desk.active
     assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]

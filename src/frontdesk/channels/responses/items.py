@@ -47,7 +47,8 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
     found = Items()
     calls = {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
     for place, item in enumerate(items):
-        reader = _READERS.get(item.get("type") or ("message" if "role" in item else "item_reference"))
+        kind = item.get("type") or ("message" if "role" in item else "item_reference")
+        reader = _READERS.get(kind) if isinstance(kind, str) else None
         if reader is None:
             raise InvalidRequestError(f"Unknown item type: {item.get('type')!r}.", param=f"input[{place}].type")
         reader(_Item(item, f"input[{place}]", host_tools, calls, replayed), found)
