@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from agent_framework import WorkflowBuilder
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError
 from frontdesk.channels.invocations import InvocationsChannel
@@ -66,8 +67,6 @@ def test_a_host_needs_a_channel() -> None:
 
 
 def _no_name() -> Any:
-    from agent_framework import WorkflowBuilder
-
     upper = Upper()
     return WorkflowBuilder(start_executor=upper, output_from=[upper]).build()
 

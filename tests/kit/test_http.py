@@ -163,7 +163,7 @@ class TestReminders:
 class TestDisconnectWatch:
     async def test_a_client_that_leaves_ends_the_work(self) -> None:
         async def work() -> str:
-            watch = DisconnectWatch(Wire([GONE]).receive, present_task())
+            watch = DisconnectWatch(Wire([GONE]).receive, present_task(), Reminders(0.01))
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -177,7 +177,7 @@ class TestDisconnectWatch:
 
     async def test_anything_else_that_cancels_is_not_the_client(self) -> None:
         async def work() -> None:
-            watch = DisconnectWatch(Wire().receive, present_task())
+            watch = DisconnectWatch(Wire().receive, present_task(), Reminders(0.01))
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -193,12 +193,11 @@ class TestDisconnectWatch:
             await task
 
     async def test_after_the_request_nobody_watches(self) -> None:
-        wire = Wire([GONE])
-        DisconnectWatch(wire.receive, present_task()).stop()
-        later = Wire([GONE])
+        wire, later, patience = Wire([GONE]), Wire([GONE]), Reminders(0.01)
+        DisconnectWatch(wire.receive, present_task(), patience).stop()
 
         async def work() -> None:
-            watch = DisconnectWatch(later.receive, present_task())
+            watch = DisconnectWatch(later.receive, present_task(), patience)
             try:
                 await asyncio.Event().wait()
             finally:

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from agent_framework import Agent, tool
+from agent_framework import tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import Desk, open_desk, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
@@ -23,14 +23,14 @@ class Bank:
     def __init__(self) -> None:
         self.paid: list[int] = []
 
-    def agent(self, *turns: Any) -> Agent:
+    def agent(self, *turns: Any, more: Any = ()) -> Any:
         @tool(approval_mode="always_require")
         def pay(amount: int) -> str:
             """Pays."""
             self.paid.append(amount)
             return f"paid {amount}"
 
-        return scripted(list(turns), tools=[pay])
+        return scripted(list(turns), tools=[pay, *more])
 
 
 @asynccontextmanager
@@ -165,3 +165,82 @@ async def test_without_a_session_nobody_can_be_asked() -> None:
         assert response.json()["error"]["message"]
         assert not desk.ledger.kept_approvals
         assert bank.paid == []
+
+
+async def test_an_answer_can_be_followed_as_a_stream() -> None:
+    bank = Bank()
+    async with _paused(bank) as (desk, run):
+        response = await desk.post({**_answer(run, True), "stream": True})
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert "event: completed" in response.text
+        assert "done" in response.text
+        assert bank.paid == [5]
+        assert (await desk.post(_answer(run, True))).status_code == 409
+
+
+async def test_an_answer_can_be_worked_on_in_the_background() -> None:
+    bank = Bank()
+    async with _paused(bank) as (desk, run):
+        accepted = await desk.post({**_answer(run, True), "background": True})
+        assert accepted.status_code == 202
+        assert (await desk.ended(accepted.json()["id"]))["text"] == "done"
+        assert bank.paid == [5]
+
+
+async def test_a_question_asked_in_the_background_is_found_by_polling() -> None:
+    bank = Bank()
+    async with open_desk(bank.agent([call("pay", amount=5)], ["done"])) as desk:
+        run = await desk.ended((await desk.ask("pay 5", background=True, session_id="s")).json()["id"])
+        assert (await desk.post(_answer(run, True))).json()["text"] == "done"
+        assert bank.paid == [5]
+
+
+async def test_an_answer_waits_for_the_turn_that_is_running() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(approval_mode="never_require")
+    async def hold() -> str:
+        """Holds."""
+        began.set()
+        await go_on.wait()
+        return "held"
+
+    bank = Bank()
+    agent = bank.agent([call("pay", amount=5)], [call("hold", "call-2")], ["held on"], ["done"], more=[hold])
+    async with open_desk(agent) as desk:
+        run = (await desk.ask("pay 5", session_id="s")).json()
+        other = asyncio.create_task(desk.ask("hold on", session_id="s"))
+        await began.wait()
+        answered = asyncio.create_task(desk.post(_answer(run, True)))
+        await until(lambda: desk.requests == 2)
+        assert bank.paid == []
+        go_on.set()
+        assert (await other).json()["text"] == "held on"
+        response = (await answered).json()
+        assert (response["text"], response["session_id"], bank.paid) == ("done", "s", [5])
+
+
+@pytest.mark.parametrize("failing", ["model", "hook"])
+async def test_an_approved_tool_is_not_lost_without_a_word(failing: str) -> None:
+    """Whatever goes wrong after the answer: the tool has not run twice, and the caller was told."""
+    bank = Bank()
+
+    def script(messages: list[Any]) -> list[Any]:
+        if any(content.type == "function_result" for message in messages for content in message.contents):
+            raise RuntimeError("no network")
+        return [call("pay", amount=5)]
+
+    def hook(request: Any, **_: Any) -> Any:
+        if failing == "hook" and request.operation == "approval":
+            raise RuntimeError("not on Sundays")
+        return request
+
+    agent = bank.agent([])
+    agent.client._script = script
+    async with open_desk(agent, InvocationsChannel(run_hook=hook)) as desk:
+        run = (await desk.ask("pay 5", session_id="s")).json()
+        first = await desk.post(_answer(run, True))
+        assert first.status_code == (422 if failing == "hook" else 500)
+        second = await desk.post(_answer(run, True))
+        assert second.is_error
+        assert bank.paid == ([] if failing == "hook" else [5])

@@ -83,7 +83,7 @@ async def _twenty(desk: Desk, number: int, **body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [parrot, PlainAgent, two_voices, lambda: spell], ids=["function", "agent", "builder", "factory"]
+    "make", [parrot, PlainAgent, two_voices, lambda: spell], ids=["agent", "plain agent", "workflow", "generator"]
 )
 async def test_twenty_requests_at_once_are_twenty_whole_turns(make: Any) -> None:
     async with open_desk(make()) as desk:

@@ -90,7 +90,7 @@ async def live(store: InMemoryStateStore, number: int) -> None:
         transaction.accept(inbox_item(f"evt_{number}", chat=owner))
         transaction.add_delivery(delivery(f"del_{number}", due_at=NOW + number))
         transaction.save_conversation(conversation(f"conv_{number}", owner=owner))
-        transaction.add_items([conversation_item(n, f"conv_{number}") for n in "ab"])
+        transaction.add_items(OWNER, [conversation_item(n, f"conv_{number}") for n in "ab"])
     item = await store.inbox.next("telegram", owner)
     assert item is not None
     async with store.transaction() as transaction:
@@ -114,7 +114,7 @@ async def test_what_was_deleted_takes_no_room(small: InMemoryStateStore) -> None
             transaction.save_run(run(f"run_{number}"))
             transaction.add_events([event(1, f"run_{number}")])
             transaction.save_conversation(conversation(f"conv_{number}"))
-            transaction.add_items([conversation_item("a", f"conv_{number}")])
+            transaction.add_items(OWNER, [conversation_item("a", f"conv_{number}")])
             transaction.add_link(link(identity(str(number)), key=f"owner_{number}"))
         async with small.transaction() as transaction:
             transaction.delete_run(OWNER, f"run_{number}")
@@ -127,7 +127,7 @@ async def test_what_comes_too_late_takes_no_room(small: InMemoryStateStore) -> N
     before = size(small)
     async with small.transaction() as transaction:
         transaction.add_events([event(1, "run_deleted")])
-        transaction.add_items([conversation_item("a", "conv_deleted")])
+        transaction.add_items(OWNER, [conversation_item("a", "conv_deleted")])
         transaction.append_history("ses_dropped", said("late"))
     assert size(small) == before
 

@@ -163,8 +163,17 @@ class StateTransaction(Protocol):
     def add_delivery(self, delivery: Delivery) -> None: ...
 
     def mark_delivery(
-        self, delivery_id: str, status: DeliveryStatus, *, receipt: str | None = None, error: str | None = None
-    ) -> None: ...
+        self,
+        delivery_id: str,
+        status: DeliveryStatus,
+        *,
+        receipt: str | None = None,
+        error: str | None = None,
+        attempts: int | None = None,
+        due_at: float | None = None,
+    ) -> None:
+        """Notes how far a delivery is; `attempts` and `due_at` stay as they are unless they are given."""
+        ...
 
     def save_conversation(self, conversation: Conversation) -> None: ...
 
@@ -172,9 +181,11 @@ class StateTransaction(Protocol):
         """Removes a conversation and its items."""
         ...
 
-    def add_items(self, items: Sequence[ConversationItem]) -> None: ...
+    def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
+        """Adds items to conversations of the owner's; those for any other are left out."""
+        ...
 
-    def delete_item(self, conversation_id: str, item_id: str) -> None: ...
+    def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None: ...
 
 
 class HostStateStore(Protocol):

@@ -139,10 +139,10 @@ class HostContext:
     async def add_conversation_items(
         self, caller: Caller, conversation_id: str, items: Sequence[ConversationItem]
     ) -> Sequence[ConversationItem]:
-        await self.get_conversation(caller, conversation_id)
+        owner = (await self.get_conversation(caller, conversation_id)).owner
         own = [item.replace(conversation_id=conversation_id) for item in items]
         async with self._store.transaction() as transaction:
-            transaction.add_items(own)
+            transaction.add_items(owner, own)
         return own
 
     async def list_conversation_items(
@@ -167,9 +167,10 @@ class HostContext:
         return found
 
     async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> None:
+        owner = await self._owner(caller)
         await self.get_conversation_item(caller, conversation_id, item_id)
         async with self._store.transaction() as transaction:
-            transaction.delete_item(conversation_id, item_id)
+            transaction.delete_item(owner, conversation_id, item_id)
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))

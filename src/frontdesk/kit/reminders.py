@@ -50,9 +50,11 @@ class Reminders:
         if self._loop is not loop:
             return
         queue, now = self._queue, loop.time()
-        while queue and (queue[0].due <= now or queue[0].call is None):
-            call = queue.popleft().call
-            if call is not None:
-                call()
-        if queue:
-            loop.call_later(max(queue[0].due - now, self._delay / 10), self._look, loop)
+        try:
+            while queue and (queue[0].due <= now or queue[0].call is None):
+                call = queue.popleft().call
+                if call is not None:
+                    call()
+        finally:
+            if queue:
+                loop.call_later(max(queue[0].due - now, self._delay / 10), self._look, loop)

@@ -74,11 +74,12 @@ class Turns:
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
         self.check(admitted, tracked)
-        if not request.store and _name(admitted, tracked) is None:
-            return self._unkept(admitted, self._fresh(admitted, self._ids.new("ses"), ""))
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, None if patient else self._session_wait)
         name = _name(admitted, tracked)
+        if not request.store:
+            known = None if name is None else await self._store.sessions.find(name)
+            return self._unkept(admitted, known or self._fresh(admitted, self._ids.new("ses"), ""))
         if name is None:
             return await self._begin(admitted)
         return await self._resume(admitted, name, None if patient else self._session_wait)
@@ -109,7 +110,10 @@ class Turns:
         return await self._enter(admitted, fresh, wait)
 
     async def _reopen(self, admitted: AdmittedRequest, session_id: str, wait: float | None) -> Turn:
-        for owner in (admitted.owner, SHARED):
+        # What belongs to a group is opened by its id only with the answer to a question that it has asked this owner;
+        # whether it has is looked at before anything of the session is read.
+        owners = (admitted.owner, SHARED) if admitted.request.approvals else (admitted.owner,)
+        for owner in owners:
             record = await self._store.sessions.get(owner, session_id)
             if record is not None:
                 return await self._enter(admitted, record, wait)

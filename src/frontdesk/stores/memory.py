@@ -123,9 +123,19 @@ class MemoryTransaction:
         self._writes.append((self._store.outbox.add, (delivery,)))
 
     def mark_delivery(
-        self, delivery_id: str, status: DeliveryStatus, *, receipt: str | None = None, error: str | None = None
+        self,
+        delivery_id: str,
+        status: DeliveryStatus,
+        *,
+        receipt: str | None = None,
+        error: str | None = None,
+        attempts: int | None = None,
+        due_at: float | None = None,
     ) -> None:
-        self._writes.append((self._store.outbox.mark, (delivery_id, status, receipt, error)))
+        changes: dict[str, Any] = {"status": status, "receipt": receipt, "error": error}
+        changes |= {} if attempts is None else {"attempts": attempts}
+        changes |= {} if due_at is None else {"due_at": due_at}
+        self._writes.append((self._store.outbox.mark, (delivery_id, changes)))
 
     def save_conversation(self, conversation: Conversation) -> None:
         self._writes.append((self._store.conversations.save, (conversation,)))
@@ -133,8 +143,8 @@ class MemoryTransaction:
     def delete_conversation(self, owner: str, conversation_id: str) -> None:
         self._writes.append((self._store.conversations.delete, (owner, conversation_id)))
 
-    def add_items(self, items: Sequence[ConversationItem]) -> None:
-        self._writes.append((self._store.conversations.add_items, (items,)))
+    def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
+        self._writes.append((self._store.conversations.add_items, (owner, items)))
 
-    def delete_item(self, conversation_id: str, item_id: str) -> None:
-        self._writes.append((self._store.conversations.delete_item, (conversation_id, item_id)))
+    def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
+        self._writes.append((self._store.conversations.delete_item, (owner, conversation_id, item_id)))

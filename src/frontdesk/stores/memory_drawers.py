@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
@@ -92,6 +92,7 @@ class MemorySessions:
     def __init__(self, limit: int) -> None:
         self.kept: Shelf[str, _Session] = Shelf(limit, self._forget)
         self.names: Shelf[SessionName, str] = Shelf(4 * limit)
+        self._count = 0
 
     def _forget(self, session_id: str, kept: _Session) -> None:
         if kept.record is not None:
@@ -119,17 +120,18 @@ class MemorySessions:
 
     async def begin(self, name: SessionName, session_id: str) -> Lease:
         kept = _Session()
-        kept.fence = 1
+        kept.fence = self._count = self._count + 1
         self.names.put(name, session_id)
         self.kept.put(session_id, kept)
-        return Lease(session_id=session_id, fence=1)
+        return Lease(session_id=session_id, fence=kept.fence)
 
     async def claim(self, session_id: str) -> Lease:
         kept = self.kept.get(session_id)
         if kept is None:
             kept = _Session()
             self.kept.put(session_id, kept)
-        kept.fence += 1
+        # One count for all sessions, so that one which was dropped and comes back never gives out a number twice.
+        kept.fence = self._count = self._count + 1
         return Lease(session_id=session_id, fence=kept.fence)
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
@@ -259,7 +261,7 @@ class MemoryRuns:
 
 
 class MemoryApprovals:
-    """Questions that wait for a human. Their ids come from models, so they are unique within an owner at most."""
+    """Questions that wait for a human. Their ids come from the target, which knows nothing of owners."""
 
     def __init__(self, limit: int) -> None:
         self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
@@ -355,14 +357,15 @@ class MemoryOutbox:
             if delivery.status == "pending":
                 insort(self.queue, (delivery.due_at, delivery.delivery_id))
 
-    def mark(self, delivery_id: str, status: DeliveryStatus, receipt: str | None, error: str | None) -> None:
+    def mark(self, delivery_id: str, changes: dict[str, Any]) -> None:
         record = self.records.get(delivery_id)
         if record is None:
             return
         self._forget(delivery_id, record)
-        self.records.put(delivery_id, record.replace(status=status, receipt=receipt, error=error))
-        if status == "pending":
-            insort(self.queue, (record.due_at, delivery_id))
+        changed = record.replace(**changes)
+        self.records.put(delivery_id, changed)
+        if changed.status == "pending":
+            insort(self.queue, (changed.due_at, delivery_id))
 
 
 class MemoryConversations:
@@ -404,13 +407,17 @@ class MemoryConversations:
             self.records.pop(conversation_id)
             self.contents.pop(conversation_id, None)
 
-    def add_items(self, items: Sequence[ConversationItem]) -> None:
+    def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
         for item in items:
-            if item.conversation_id not in self.records:
+            if not self._owned(owner, item.conversation_id):
                 continue
             self.count += 1
             self.contents.setdefault(item.conversation_id, []).append(item.replace(number=self.count))
 
-    def delete_item(self, conversation_id: str, item_id: str) -> None:
-        found = self.contents.get(conversation_id, [])
+    def _owned(self, owner: str, conversation_id: str) -> bool:
+        record = self.records.get(conversation_id)
+        return record is not None and record.owner == owner
+
+    def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
+        found = self.contents.get(conversation_id, []) if self._owned(owner, conversation_id) else []
         found[:] = [one for one in found if one.item_id != item_id]

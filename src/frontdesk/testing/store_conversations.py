@@ -11,7 +11,7 @@ async def begin(store: HostStateStore, *ids: str, conversation_id: str = "conv_1
     """Makes a conversation with items."""
     async with store.transaction() as transaction:
         transaction.save_conversation(conversation(conversation_id))
-        transaction.add_items([conversation_item(item_id, conversation_id) for item_id in ids])
+        transaction.add_items(OWNER, [conversation_item(item_id, conversation_id) for item_id in ids])
 
 
 def ids_of(items: Sequence[ConversationItem]) -> list[str]:
@@ -38,7 +38,7 @@ class Conversations:
     async def test_items_keep_their_order_and_get_growing_numbers(self, store: HostStateStore) -> None:
         await begin(store, "z", "y")
         async with store.transaction() as transaction:
-            transaction.add_items([conversation_item("x")])
+            transaction.add_items(OWNER, [conversation_item("x")])
         found = await store.conversations.items(OWNER, "conv_1")
         assert [item.replace(number=0) for item in found] == [conversation_item(item_id) for item_id in "zyx"]
         numbers = [item.number for item in found]
@@ -52,7 +52,7 @@ class Conversations:
         await begin(store, *ids[:13])
         await begin(store, "foreign", conversation_id="conv_2")
         async with store.transaction() as transaction:
-            transaction.add_items([conversation_item(item_id) for item_id in ids[13:]])
+            transaction.add_items(OWNER, [conversation_item(item_id) for item_id in ids[13:]])
         for descending in (False, True):
             read: list[str] = []
             after = 0
@@ -68,7 +68,7 @@ class Conversations:
         await begin(store, "a", "b", "c", "d")
         second = (await store.conversations.items(OWNER, "conv_1", limit=2))[-1]
         async with store.transaction() as transaction:
-            transaction.delete_item("conv_1", second.item_id)
+            transaction.delete_item(OWNER, "conv_1", second.item_id)
         assert ids_of(await store.conversations.items(OWNER, "conv_1", after=second.number)) == ["c", "d"]
         down = await store.conversations.items(OWNER, "conv_1", after=second.number, descending=True)
         assert ids_of(down) == ["a"]
@@ -77,9 +77,9 @@ class Conversations:
         await begin(store, "a", "b", "c")
         await begin(store, "b", conversation_id="conv_2")
         async with store.transaction() as transaction:
-            transaction.delete_item("conv_1", "b")
-            transaction.delete_item("conv_1", "unknown")
-            transaction.delete_item("conv_unknown", "a")
+            transaction.delete_item(OWNER, "conv_1", "b")
+            transaction.delete_item(OWNER, "conv_1", "unknown")
+            transaction.delete_item(OWNER, "conv_unknown", "a")
         assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "c"]
         assert await store.conversations.item(OWNER, "conv_1", "b") is None
         assert await store.conversations.item(OWNER, "conv_2", "b") is not None

@@ -155,7 +155,7 @@ class Approvals:
         assert [one.status for one in await store.approvals.pending(OWNER)] == ["pending"]
 
     async def test_one_id_of_two_owners_is_two_questions(self, store: HostStateStore) -> None:
-        # The ids come from models, and some count their calls from one.
+        # The ids come from the target, which knows nothing of owners and may count its calls from one.
         async with store.transaction() as transaction:
             transaction.add_approval(question(tool="pay"))
             transaction.add_approval(question(owner=OTHER, tool="delete"))

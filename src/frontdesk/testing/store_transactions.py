@@ -43,7 +43,7 @@ async def prepare(store: HostStateStore) -> Lease:
         transaction.add_delivery(delivery("del_old"))
         transaction.save_conversation(conversation("conv_old"))
         transaction.save_conversation(conversation("conv_kept"))
-        transaction.add_items([conversation_item("item_old", "conv_kept")])
+        transaction.add_items(OWNER, [conversation_item("item_old", "conv_kept")])
     return await store.sessions.claim("ses_new")
 
 
@@ -69,8 +69,8 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     transaction.mark_delivery("del_old", "dead")
     transaction.save_conversation(conversation("conv_new"))
     transaction.delete_conversation(OWNER, "conv_old")
-    transaction.add_items([conversation_item("item_new", "conv_kept")])
-    transaction.delete_item("conv_kept", "item_old")
+    transaction.add_items(OWNER, [conversation_item("item_new", "conv_kept")])
+    transaction.delete_item(OWNER, "conv_kept", "item_old")
 
 
 async def look(store: HostStateStore) -> dict[str, object]:

@@ -28,7 +28,7 @@ async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"
     # Chains of calls are left out: what they send depends on ids and times that are new at each run.
     phases = ["--phases", "examples,coverage,fuzzing"]
-    bounds = ["--seed", "2", "--max-examples", "60", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", "2", "--max-examples", "40", "--generation-database", "none", "--no-color", "--workers", "1"]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,
@@ -50,7 +50,7 @@ async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplo
     async with open_desk(agent, InvocationsChannel(run_hook=_any_input), max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path)
         assert status == 0, said
-        assert len(desk.runs()) > 30
+        assert len(desk.runs()) > 10
         assert not desk.active
     assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]
 

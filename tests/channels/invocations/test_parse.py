@@ -1,5 +1,6 @@
 """Whatever comes in becomes a `ChannelRequest` or an `InvalidRequestError`, never another exception."""
 
+import base64
 import json
 from typing import Any
 
@@ -88,8 +89,6 @@ def test_an_id_comes_through_unchanged_or_not_at_all(text: str) -> None:
 @quickly
 @given(st.binary(max_size=50), st.sampled_from(["image/png", "application/vnd.x+json", "a/b"]))
 def test_data_comes_through_unchanged(data: bytes, media_type: str) -> None:
-    import base64
-
     part = {"type": "data", "data": base64.b64encode(data).decode(), "media_type": media_type}
     request = _parsed(json.dumps({"message": [part]}).encode())
     assert request is not None

@@ -1,5 +1,6 @@
 """The facts of the protocol that clients of hosted agents rely on: routes, headers, the query parameter, the errors."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -113,8 +114,6 @@ async def test_events_have_a_name_a_number_and_one_line_of_json() -> None:
 
 
 async def test_an_idle_stream_is_kept_alive() -> None:
-    import asyncio
-
     go_on = asyncio.Event()
 
     async def slow(text: str) -> str:

@@ -1,5 +1,6 @@
 """What the document can't say, for the fuzzer."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import schemathesis
@@ -7,7 +8,7 @@ import schemathesis
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Every output has its call, once; and 1e17 is an integer to JSON Schema only."""
+    """Every output has its call, and every call its own id; and 1e17 is an integer to JSON Schema only."""
     if not isinstance(case.body, dict):
         return
     for name in ("max_output_tokens", "max_tool_calls", "top_logprobs"):
@@ -19,8 +20,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         case.body["input"] = list(_with_calls(given))
 
 
-def _with_calls(items: list[dict[str, Any]]) -> Any:
-    known: set[str] = set()
+def _with_calls(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for place, item in enumerate(items):
         call_id = item.get("call_id")
         if item.get("type") in ("function_call", "function_call_output") and isinstance(call_id, str):

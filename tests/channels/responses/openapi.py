@@ -220,6 +220,6 @@ def _paging() -> list[dict[str, Any]]:
     fields: dict[str, Any] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": 100},
         "order": {"enum": ["asc", "desc"]},
-        "after": {"type": "string", "pattern": "^[A-Za-z0-9_-]{0,64}$"},
+        "after": _ID,
     }
     return [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -19,17 +20,20 @@ ROOT = Path(__file__).parents[3]
 KEY = "the-key-of-the-fuzzer"
 
 
+# Those that hold for every chain of calls, whatever the ids in it are this time.
+SURE = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,use_after_free"
+
+
 async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
-    """Examples, edges of the schema, random bodies, and chains of calls."""
     described = tmp_path / "openapi.json"
     described.write_text(json.dumps(document()))
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
-    bounds = ["--seed", os.environ.get("SEED","2"), "--max-examples", os.environ.get("N","30"), "--generation-database", "none", "--no-color", "--workers", "1"]
+    address = ["--url", f"http://127.0.0.1:{desk.port}/v1"]
+    bounds = ["--seed", "3", "--max-examples", "30", "--generation-database", "none", "--no-color", "--workers", "1"]
     process = await asyncio.create_subprocess_exec(
         *command,
         str(described),
-        "--url",
-        f"http://127.0.0.1:{desk.port}/v1",
+        *address,
         *bounds,
         *options,
         cwd=tmp_path,
@@ -42,27 +46,38 @@ async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
     return process.returncode, said.decode()
 
 
+def _unheard(caplog: pytest.LogCaptureFixture) -> list[str]:
+    found = [one for one in caplog.records if one.name.startswith("frontdesk") and one.levelno >= logging.ERROR]
+    return [one.getMessage() for one in found]
+
+
 async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    agent = scripted(lambda messages: ["you said ", messages[-1].text])
+    """Every check, on the edges of the schema and on random bodies."""
+    agent = scripted(lambda messages: ['{"heard": ', "true}"])
     async with open_desk(agent, channels=[ResponsesChannel()], max_background_runs_per_caller=100) as desk:
-        status, said = await _fuzz(desk, tmp_path)
+        status, said = await _fuzz(desk, tmp_path, "--phases", "examples,coverage,fuzzing")
         assert status == 0, said
-        assert len(desk.runs()) > 30
+        assert len(desk.runs()) > 10
         assert not desk.active
-    assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]
+    assert not _unheard(caplog)
 
 
-async def test_the_same_behind_a_lock_with_a_tool_that_asks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_chains_of_calls_with_a_key_and_a_tool_that_asks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Made, then read, listed, cancelled and deleted, in any order."""
+
     @tool(approval_mode="always_require")
     def pay(amount: int) -> str:
         """Pays."""
         return f"paid {amount}"
 
-    agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["done"], tools=[pay])
+    agent = scripted(lambda messages: [call("pay", amount=1)] if len(messages) % 2 else ["{}"], tools=[pay])
     channel = ResponsesChannel(auth=ApiKeyAuth({"fuzzer": KEY}), host_tools="full")
     async with open_desk(agent, channels=[channel], max_background_runs_per_caller=100) as desk:
-        status, said = await _fuzz(desk, tmp_path, "-H", f"Authorization: Bearer {KEY}")
+        key = ["-H", f"Authorization: Bearer {KEY}"]
+        status, said = await _fuzz(desk, tmp_path, "--phases", "fuzzing,stateful", "--checks", SURE, *key)
         assert status == 0, said
         assert desk.ledger.kept_approvals
         assert not desk.active
-    assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]
+    assert not _unheard(caplog)

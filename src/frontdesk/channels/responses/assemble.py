@@ -1,15 +1,14 @@
 """Puts contents together to output items, and tells what happens on the way.
 
 One way for streams and for whole results, so that what was streamed is what is found later. Contents come in the
-order in which the target produced them; each opens an item, continues the open one, or closes it.
+order in which the target produced them; each opens an item, continues one that is open, or closes it.
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
-from agent_framework import Content
+from agent_framework import AgentResponseUpdate, Content, Message
 
 from frontdesk.channels.responses.config import HostTools
 from frontdesk.channels.responses.wire import (
@@ -24,6 +23,7 @@ from frontdesk.channels.responses.wire import (
     SummaryText,
     TextDelta,
 )
+from frontdesk.kit.contents import call_arguments, call_outcome, file_name, is_refusal, joined_call, refusal
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -44,14 +44,30 @@ _HOST_RESULTS = frozenset(
         "code_interpreter_tool_result",
         "search_tool_result",
         "shell_tool_result",
-        "shell_command_output",
         "computer_tool_result",
     }
 )
+_MEDIA = frozenset({"data", "uri", "hosted_file"})
 
 
 def nothing(kind: str, fields: dict[str, Any]) -> None:
     """For a result that nobody watches come about."""
+
+
+class _Call:
+    """A call that has not ended; without an item if it is not shown."""
+
+    __slots__ = ("content", "index", "item", "pieces")
+
+    def __init__(self, content: Content, item: FunctionCallItem | HostCallItem | None, index: int) -> None:
+        self.content = content
+        self.item = item
+        self.index = index
+        self.pieces: list[str] = []
+
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"item_id": "" if self.item is None else self.item.id, "output_index": self.index}
 
 
 class Assembler:
@@ -69,7 +85,6 @@ class Assembler:
         delta: Callable[[TextDelta], None] | None = None,
     ) -> None:
         self.items: list[Any] = []
-        self.event_count = 0
         self._suffix = run_id.partition("_")[2] or run_id
         self._label = label
         self._client_tools = client_tools
@@ -77,78 +92,113 @@ class Assembler:
         self._encrypted = encrypted
         self._emit = emit
         self._watched = emit is not nothing
-        self._pieces: list[str] = []
-        self._length = 0
         self._delta = delta
-        self._open: Any = None
+        self._fresh = True
+        self._role = "assistant"
+        self._author: str | None = None
         self._message_id: str | None = None
-        self._calls: dict[str, HostCallItem | FunctionCallItem] = {}
+        # The message or thought that is open is always the last item; what it says is joined once, at its end.
+        self._open: MessageItem | ReasoningItem | None = None
+        self._part: OutputText | Refusal | None = None
+        self._pieces: list[str] = []
+        self._thought_id: str | None = None
+        self._calls: dict[str, _Call] = {}
+        self._last_call: _Call | None = None
+        self._pictures: dict[str, tuple[int, ImageItem]] = {}
 
-    def feed(self, contents: Sequence[Content], message_id: str | None, role: str | None = None) -> None:
-        """Takes the next contents."""
+    def update(self, update: AgentResponseUpdate) -> None:
+        """Takes the next piece of a stream. Messages begin where the framework begins them in the joined result."""
+        message_id, role, author = update.message_id, update.role, update.author_name
+        if (
+            self._fresh
+            or (message_id and self._message_id and message_id != self._message_id)
+            or (author and self._author and author != self._author)
+            or (role and role != self._role)
+        ):
+            self._begin(role or "assistant")
+            self._fresh = False
+        self._message_id = message_id or self._message_id
+        self._author = author or self._author
+        self._feed(update.contents)
+
+    def message(self, message: Message) -> None:
+        """Takes a whole message."""
+        self._begin(message.role)
+        self._fresh = True
+        self._feed(message.contents)
+
+    def _begin(self, role: str) -> None:
+        self._end_item()
+        self._role = role
+        self._message_id = self._author = self._last_call = None
+
+    def _feed(self, contents: Sequence[Content]) -> None:
+        if self._role in ("user", "system"):
+            # A workflow may hand out its whole conversation; what was asked is no part of the answer.
+            return
         for content in contents:
             kind = content.type
+            if kind in _HOST_CALLS:
+                self._call(content)
+                continue
+            if kind == "usage":
+                continue
+            self._last_call = None
             if kind == "text":
                 if content.text or content.annotations:
-                    self._text(content, message_id)
+                    self._text(content)
             elif kind == "text_reasoning":
-                self._reasoning(content)
-            elif kind in _HOST_CALLS:
-                self._call(content)
+                self._thought(content)
             elif kind in _HOST_RESULTS:
                 self._result(content)
-            elif kind in ("data", "uri", "hosted_file", "image_generation_tool_result"):
-                self._media(content, message_id)
+            elif kind in _MEDIA:
+                self._media(content)
+            elif kind == "image_generation_tool_result":
+                self._made(content)
             elif kind == "error":
-                self._say(Refusal(refusal=content.message or "Error"), message_id)
-            elif kind == "oauth_consent_request" and content.consent_link:
-                self._text(Content.from_text(content.consent_link), message_id)
+                self._alone(refusal(content.message or content.error_code or "Error"))
+            elif kind == "oauth_consent_request":
+                self._address(content.consent_link or "", "Consent")
+
+    def finish(self, *, whole: bool = True) -> None:
+        """Ends whatever is open; a run that did not come to its end leaves it incomplete."""
+        self._end_item("completed" if whole else "incomplete")
+        for call in self._calls.values():
+            if isinstance(call.item, FunctionCallItem):
+                self._end_client_call(call, call.item, "completed" if whole else "incomplete")
+            elif call.item is not None:
+                self._end_host_call(call, call.item, "incomplete")
+        self._calls.clear()
+        for index, picture in self._pictures.values():
+            self._end_picture(index, picture)
+        self._pictures.clear()
 
     def approve(self, requests: Sequence[Content]) -> None:
         """Shows the questions, once they and their session are stored."""
-        self.close()
         for request in requests:
             call = request.function_call
             if request.type == "function_approval_request" and call is not None:
+                arguments = call_arguments(call) or "{}"
                 item = ApprovalItem(
-                    id=str(request.id), name=str(call.name), arguments=_arguments(call), server_label=self._label
+                    id=str(request.id), name=str(call.name), arguments=arguments, server_label=self._label
                 )
-                self._add(item)
-                self._done(item)
+                self._done(self._add(item), item)
 
-    def close(self) -> None:
-        """Ends whatever is open."""
-        item, self._open = self._open, None
-        if isinstance(item, MessageItem):
-            self._close_part(item)
-            item.status = "completed"
-            self._done(item)
-        elif isinstance(item, ReasoningItem):
-            self._close_thought(item)
-            self._done(item)
-        elif isinstance(item, FunctionCallItem):
-            item.status = "completed"
-            place = {"item_id": item.id, "output_index": len(self.items) - 1}
-            self._emit(
-                "response.function_call_arguments.done", {**place, "name": item.name, "arguments": item.arguments}
-            )
-            self._done(item)
-
-    def _text(self, content: Content, message_id: str | None) -> None:
-        refused = _is_refusal(content)
-        item = self._message(content, message_id)
-        part = item.content[-1] if item.content else None
+    def _text(self, content: Content) -> None:
+        item = self._open if isinstance(self._open, MessageItem) else self._begin_message()
+        extra = content.additional_properties
+        refused = False
+        if extra:
+            refused = is_refusal(extra)
+            if item.phase is msgspec.UNSET and extra.get("phase") in ("commentary", "final_answer"):
+                item.phase = extra["phase"]
+        part = self._part
         if part is None or isinstance(part, Refusal) is not refused:
-            self._close_part(item)
-            part = Refusal(refusal="") if refused else OutputText(text="", annotations=[], logprobs=[])
-            item.content.append(part)
-            if self._watched:
-                self._emit("response.content_part.added", {**self._place(item), "part": part})
-        text = content.text or ""
-        self._pieces.append(text)
-        self._length += len(text)
+            part = self._begin_part(item, refused)
+        text = self._piece(self._pieces, content.text or "", content)
         if isinstance(part, Refusal):
-            self._emit("response.refusal.delta", {**self._place(item), "delta": text})
+            if text and self._watched:
+                self._emit("response.refusal.delta", {**self._place(item), "delta": text})
             return
         if text and self._delta is not None:
             self._delta(
@@ -163,158 +213,225 @@ class Assembler:
         for annotation in content.annotations or ():
             self._annotate(item, part, annotation)
 
+    def _piece(self, pieces: list[str], text: str, content: Content) -> str:
+        """What a content adds to the pieces before it; a snapshot repeats them."""
+        if content.merge_mode == "replace":
+            said = "".join(pieces)
+            if not text.startswith(said):
+                pieces.clear()
+            else:
+                text = text[len(said) :]
+        pieces.append(text)
+        return text
+
     def _annotate(self, item: MessageItem, part: OutputText, annotation: Mapping[str, Any]) -> None:
-        drawn = _annotation(annotation, self._length)
-        part.annotations.append(drawn)
-        place = {**self._place(item), "annotation_index": len(part.annotations) - 1}
-        self._emit("response.output_text.annotation.added", {**place, "annotation": drawn})
+        for drawn in _annotations(annotation):
+            part.annotations.append(drawn)
+            if self._watched:
+                place = {**self._place(item), "annotation_index": len(part.annotations) - 1}
+                self._emit("response.output_text.annotation.added", {**place, "annotation": drawn})
 
-    def _message(self, content: Content, message_id: str | None) -> MessageItem:
-        item = self._open
-        if isinstance(item, MessageItem) and (message_id is None or message_id == self._message_id):
-            return item
-        self.close()
-        self._message_id = message_id
-        opened = MessageItem(id=self._id("msg"), status="in_progress", content=[])
-        phase = content.additional_properties.get("phase")
-        if phase in ("commentary", "final_answer"):
-            opened.phase = phase
-        self._add(opened)
-        self._open = opened
-        return opened
+    def _begin_message(self) -> MessageItem:
+        self._end_item()
+        item = MessageItem(id=self._id("msg"), status="in_progress", content=[])
+        self._add(item)
+        self._open = item
+        return item
 
-    def _say(self, part: Any, message_id: str | None) -> None:
-        item = self._message(Content.from_text(""), message_id)
-        self._close_part(item)
+    def _begin_part(self, item: MessageItem, refused: bool) -> OutputText | Refusal:
+        self._end_part(item)
+        part = Refusal(refusal="") if refused else OutputText(text="", annotations=[], logprobs=[])
         item.content.append(part)
-        self._emit("response.content_part.added", {**self._place(item), "part": part})
+        self._part = part
+        if self._watched:
+            self._emit("response.content_part.added", {**self._place(item), "part": part})
+        return part
 
-    def _close_part(self, item: MessageItem) -> None:
-        if not item.content:
+    def _end_part(self, item: MessageItem) -> None:
+        part, self._part = self._part, None
+        if part is None:
             return
-        part = item.content[-1]
-        # Joined once at the end: growing a text piece by piece would copy it each time.
-        said, self._pieces, self._length = "".join(self._pieces), [], 0
-        if isinstance(part, OutputText):
-            part.text = part.text or said
-        else:
-            part.refusal = part.refusal or said
-        if not self._watched:
-            return
+        said, self._pieces = "".join(self._pieces), []
         place = self._place(item)
         if isinstance(part, OutputText):
-            self._emit("response.output_text.done", {**place, "text": part.text, "logprobs": []})
+            part.text = said
+            if self._watched:
+                self._emit("response.output_text.done", {**place, "text": said, "logprobs": []})
         else:
-            self._emit("response.refusal.done", {**place, "refusal": part.refusal})
+            part.refusal = said
+            self._emit("response.refusal.done", {**place, "refusal": said})
         self._emit("response.content_part.done", {**place, "part": part})
 
-    def _reasoning(self, content: Content) -> None:
+    def _alone(self, content: Content) -> None:
+        """A part of its own."""
+        if isinstance(self._open, MessageItem):
+            self._end_part(self._open)
+        self._text(content)
+        if isinstance(self._open, MessageItem):
+            self._end_part(self._open)
+
+    def _thought(self, content: Content) -> None:
         item = self._open
-        if not isinstance(item, ReasoningItem):
-            self.close()
+        if not isinstance(item, ReasoningItem) or (content.id and self._thought_id and content.id != self._thought_id):
+            self._end_item()
             item = ReasoningItem(id=self._id("rs"), summary=[])
             self._add(item)
-            self._open = item
+            self._open, self._thought_id = item, None
+        self._thought_id = self._thought_id or content.id
         if content.protected_data and self._encrypted:
             item.encrypted_content = content.protected_data
-        text = content.text or ""
-        if not text:
+        if not content.text:
             return
         place = {"item_id": item.id, "output_index": len(self.items) - 1, "summary_index": 0}
         if not item.summary:
             item.summary.append(SummaryText(text=""))
-            self._emit("response.reasoning_summary_part.added", {**place, "part": SummaryText(text="")})
-        item.summary[0].text += text
-        self._emit("response.reasoning_summary_text.delta", {**place, "delta": text})
+            self._emit("response.reasoning_summary_part.added", {**place, "part": item.summary[0]})
+        text = self._piece(self._pieces, content.text, content)
+        if text:
+            self._emit("response.reasoning_summary_text.delta", {**place, "delta": text})
 
-    def _close_thought(self, item: ReasoningItem) -> None:
-        if item.summary:
-            place = {"item_id": item.id, "output_index": len(self.items) - 1, "summary_index": 0}
-            self._emit("response.reasoning_summary_text.done", {**place, "text": item.summary[0].text})
-            self._emit("response.reasoning_summary_part.done", {**place, "part": item.summary[0]})
+    def _end_item(self, status: str = "completed") -> None:
+        item, self._open = self._open, None
+        if isinstance(item, MessageItem):
+            self._end_part(item)
+            item.status = status
+            self._done(len(self.items) - 1, item)
+        elif item is not None:
+            if item.summary:
+                said, self._pieces = "".join(self._pieces), []
+                item.summary[0].text = said
+                place = {"item_id": item.id, "output_index": len(self.items) - 1, "summary_index": 0}
+                self._emit("response.reasoning_summary_text.done", {**place, "text": said})
+                self._emit("response.reasoning_summary_part.done", {**place, "part": item.summary[0]})
+            self._done(len(self.items) - 1, item)
 
     def _call(self, content: Content) -> None:
-        if content.type == "function_call" and self._is_clients(content):
-            self._client_call(content)
-        elif self._host_tools != "hide":
-            self._host_call(content)
-
-    def _is_clients(self, content: Content) -> bool:
-        if content.name:
-            return content.name in self._client_tools
-        return isinstance(self._open, FunctionCallItem)
-
-    def _client_call(self, content: Content) -> None:
-        known = self._calls.get(content.call_id or "")
-        if known is not None and known is not self._open:
+        call = self._calls.get(content.call_id) if content.call_id else self._last_call
+        if call is None:
+            call = self._begin_call(content)
+        elif isinstance(call.item, HostCallItem):
+            call.content = joined_call(call.content, content)
+        if isinstance(call.item, FunctionCallItem):
             # The framework names a call once more when it pauses for it.
-            return
-        item = self._open
-        piece = _arguments(content)
-        if not isinstance(item, FunctionCallItem) or (content.call_id and item.call_id != content.call_id):
-            self.close()
-            call_id = content.call_id or self._id("call")
-            item = FunctionCallItem(
-                id=self._id("fc"), call_id=call_id, name=str(content.name), arguments="", status="in_progress"
-            )
-            self._calls[call_id] = item
-            self._add(item)
-            self._open = item
-        elif content.user_input_request and item.arguments:
-            return
-        if piece:
-            item.arguments += piece
-            place = {"item_id": item.id, "output_index": len(self.items) - 1}
-            self._emit("response.function_call_arguments.delta", {**place, "delta": piece})
+            again = bool(content.user_input_request and call.pieces)
+            piece = "" if again else self._piece(call.pieces, call_arguments(content), content)
+            if piece:
+                self._emit("response.function_call_arguments.delta", {**call.place, "delta": piece})
 
-    def _host_call(self, content: Content) -> None:
-        known = self._calls.get(content.call_id or "")
-        if isinstance(known, HostCallItem):
-            if self._host_tools == "full" and not content.user_input_request:
-                known.arguments += _arguments(content)
-            return
-        self.close()
-        full = self._host_tools == "full"
-        name = content.name or content.tool_name or content.type.removesuffix("_tool_call")
-        item = HostCallItem(
+    def _begin_call(self, content: Content) -> _Call:
+        item = self._call_item(content)
+        if item is not None:
+            self._end_item()
+            self._add(item)
+        call = _Call(content, item, len(self.items) - 1)
+        if isinstance(item, HostCallItem):
+            self._emit("response.mcp_call.in_progress", call.place)
+        self._calls[content.call_id or f"{content.type} {len(self._calls)}"] = call
+        self._last_call = call if content.type == "function_call" else None
+        return call
+
+    def _call_item(self, content: Content) -> FunctionCallItem | HostCallItem | None:
+        if content.type == "function_call" and content.name in self._client_tools:
+            call_id = content.call_id or self._id("call")
+            return FunctionCallItem(
+                id=self._id("fc"), call_id=call_id, name=content.name or "", arguments="", status="in_progress"
+            )
+        if self._host_tools == "hide":
+            return None
+        return HostCallItem(
             id=self._id("mcp"),
-            name=name,
-            arguments=_arguments(content) if full else "{}",
+            name=content.name or content.tool_name or content.type.removesuffix("_tool_call"),
+            arguments="",
             server_label=content.server_name or self._label,
             status="in_progress",
         )
-        self._calls[content.call_id or item.id] = item
-        self._add(item)
+
+    def _end_client_call(self, call: _Call, item: FunctionCallItem, status: str) -> None:
+        if not any(call.pieces):
+            call.pieces.append("{}")
+            self._emit("response.function_call_arguments.delta", {**call.place, "delta": "{}"})
+        item.arguments = "".join(call.pieces)
+        item.status = status
+        told = {**call.place, "name": item.name, "arguments": item.arguments}
+        self._emit("response.function_call_arguments.done", told)
+        self._done(call.index, item)
 
     def _result(self, content: Content) -> None:
-        item = self._calls.get(content.call_id or "")
-        if not isinstance(item, HostCallItem):
+        call = self._calls.get(content.call_id or "")
+        if call is None or isinstance(call.item, FunctionCallItem):
             return
-        item.status = "failed" if content.exception else "completed"
-        if self._host_tools == "full":
-            item.output = _output(content)
-        self._emit("response.output_item.done", {"output_index": self.items.index(item), "item": item})
+        del self._calls[content.call_id or ""]
+        if call.item is not None:
+            if self._host_tools == "full":
+                call.item.output = call_outcome(content)
+            self._end_host_call(call, call.item, "failed" if content.exception else "completed")
 
-    def _media(self, content: Content, message_id: str | None) -> None:
+    def _end_host_call(self, call: _Call, item: HostCallItem, status: str) -> None:
+        item.arguments = (call_arguments(call.content) if self._host_tools == "full" else "") or "{}"
+        item.status = status
+        self._emit("response.mcp_call_arguments.delta", {**call.place, "delta": item.arguments})
+        self._emit("response.mcp_call_arguments.done", {**call.place, "arguments": item.arguments})
+        if status != "incomplete":
+            self._emit(f"response.mcp_call.{status}", call.place)
+        self._done(call.index, item)
+
+    def _made(self, content: Content) -> None:
+        """Pictures that a tool has made; one that comes again takes the place of its draft."""
+        outputs: Any = content.outputs
+        many = cast("list[Any]", outputs) if isinstance(outputs, list) else [outputs]
+        for place, output in enumerate(many):
+            if isinstance(output, Content):
+                self._media(output, f"{content.image_id}/{place}" if content.image_id else None)
+
+    def _media(self, content: Content, key: str | None = None) -> None:
         uri = content.uri or ""
         if uri.startswith("data:image/"):
-            self.close()
-            item = ImageItem(id=self._id("ig"), status="completed", result=uri.partition("base64,")[2])
-            self._add(item)
-            self._done(item)
-            return
-        address = uri or content.file_id or ""
+            self._picture(uri.partition("base64,")[2], key)
+        elif content.file_id and not uri:
+            self._cited(content.file_id, {"file_id": content.file_id, "title": file_name(content)})
+        elif uri.startswith("data:"):
+            self._alone(Content.from_text(uri))
+        else:
+            self._address(uri, file_name(content))
+
+    def _address(self, address: str, title: str) -> None:
         if address:
-            self._text(Content.from_text(address), message_id)
+            region = {"start_index": 0, "end_index": len(address)}
+            self._cited(address, {"url": address, "title": title, "annotated_regions": [region]})
 
-    def _add(self, item: Any) -> None:
+    def _cited(self, text: str, annotation: dict[str, Any]) -> None:
+        self._alone(Content.from_text(text, annotations=[cast(Any, {"type": "citation", **annotation})]))
+
+    def _picture(self, data: str, key: str | None) -> None:
+        known = self._pictures.get(key) if key else None
+        if known is not None:
+            known[1].result = data
+            return
+        self._end_item()
+        item = ImageItem(id=self._id("ig"), status="in_progress", result=None)
+        index = self._add(item)
+        self._emit("response.image_generation_call.in_progress", {"item_id": item.id, "output_index": index})
+        item.result = data
+        if key:
+            self._pictures[key] = (index, item)
+        else:
+            self._end_picture(index, item)
+
+    def _end_picture(self, index: int, item: ImageItem) -> None:
+        item.status = "completed"
+        self._emit("response.image_generation_call.completed", {"item_id": item.id, "output_index": index})
+        self._done(index, item)
+
+    def _add(self, item: Any) -> int:
         self.items.append(item)
+        index = len(self.items) - 1
         if self._watched:
-            self._emit("response.output_item.added", {"output_index": len(self.items) - 1, "item": _begun(item)})
+            self._emit("response.output_item.added", {"output_index": index, "item": item})
+        return index
 
-    def _done(self, item: Any) -> None:
+    def _done(self, index: int, item: Any) -> None:
         if self._watched:
-            self._emit("response.output_item.done", {"output_index": len(self.items) - 1, "item": item})
+            self._emit("response.output_item.done", {"output_index": index, "item": item})
 
     def _place(self, item: MessageItem) -> dict[str, Any]:
         return {"item_id": item.id, "output_index": len(self.items) - 1, "content_index": len(item.content) - 1}
@@ -323,43 +440,14 @@ class Assembler:
         return f"{prefix}_{self._suffix}{len(self.items):04x}"
 
 
-def _begun(item: Any) -> Any:
-    if isinstance(item, (MessageItem, ReasoningItem)):
-        return msgspec.structs.replace(item, **{"content" if isinstance(item, MessageItem) else "summary": []})
-    return item
-
-
-def _is_refusal(content: Content) -> bool:
-    core: Any = content.additional_properties.get("core")
-    return bool(core) and core.get("model_output_kind") == "refusal"
-
-
-def _arguments(content: Content) -> str:
-    given = content.arguments
-    if given is None:
-        return ""
-    return given if isinstance(given, str) else json.dumps(given, default=str)
-
-
-def _output(content: Content) -> str:
-    value = content.result if content.result is not None else content.output or content.outputs or content.stdout
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _annotation(given: Mapping[str, Any], end: int) -> dict[str, Any]:
-    regions: Sequence[Mapping[str, Any]] = given.get("annotated_regions") or ()
-    first: Mapping[str, Any] = regions[0] if regions else {}
+def _annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """An annotation as the API draws it, once for every place that it is about."""
+    regions: Sequence[Mapping[str, Any]] = given.get("annotated_regions") or ({},)
+    title = given.get("title") or ""
     if given.get("file_id") and not given.get("url"):
-        return {
-            "type": "file_citation",
-            "file_id": given["file_id"],
-            "filename": given.get("title") or "",
-            "index": end,
-        }
-    return {
-        "type": "url_citation",
-        "url": given.get("url") or "",
-        "title": given.get("title") or "",
-        "start_index": first.get("start_index", end),
-        "end_index": first.get("end_index", end),
-    }
+        cited = {"type": "file_citation", "file_id": given["file_id"], "filename": title}
+        return [{**cited, "index": one.get("start_index") or 0} for one in regions]
+    cited = {"type": "url_citation", "url": given.get("url") or "", "title": title}
+    return [
+        {**cited, "start_index": one.get("start_index") or 0, "end_index": one.get("end_index") or 0} for one in regions
+    ]

@@ -26,6 +26,9 @@ from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
+# Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
+_LIMITS = frozenset(map(str, range(1, 101)))
+
 
 class ResponsesChannel(Channel):
     """Serves the OpenAI Responses API, under `/responses` and `/v1/responses`."""
@@ -200,9 +203,9 @@ class _Room:
 
 def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
     """One page of a list, as the API pages."""
-    asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1")).items()}
+    asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit, order = asked.get("limit", "20"), asked.get("order", "desc")
-    if not limit.isdigit() or not 1 <= int(limit) <= 100:
+    if limit not in _LIMITS:
         raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")

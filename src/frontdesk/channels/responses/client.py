@@ -10,7 +10,6 @@ from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.framework import is_response
 from frontdesk.kit.http import error_headers, send_json
 from frontdesk.kit.sse import EventStream
 
@@ -100,21 +99,21 @@ class Script:
     def update(self, update: Any) -> bytes:
         """What an update of the target's comes to; nothing, perhaps."""
         if isinstance(update, AgentResponseUpdate):
-            self._assembler.feed(update.contents, update.message_id, update.role)
+            self._assembler.update(update)
         elif isinstance(update, WorkflowEvent) and update.type == "output":  # pyright: ignore[reportUnknownMemberType]
             self._output(update.data)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return self._take() if self._told else b""
 
     def _output(self, output: Any) -> None:
         if isinstance(output, AgentResponseUpdate):
-            self._assembler.feed(output.contents, output.message_id, output.role)
+            self._assembler.update(output)
             return
         for message in messages_of(output):
-            self._assembler.feed(message.contents, message.message_id or str(id(message)), message.role)
+            self._assembler.message(message)
 
     def end(self, run: RunRecord, result: Any) -> bytes:
         """The rest: open items are closed, questions are shown, and the last event says how it ended."""
-        self._assembler.approve(result.user_input_requests if is_response(result) else ())
+        self._renderer.finish(self._assembler, run, result)
         response = self._renderer.response(run, result, self._assembler.items)
         self._tell(_last(response), {"response": response})
         return self._take()

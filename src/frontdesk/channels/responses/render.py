@@ -1,10 +1,11 @@
 """From a run to a response, and from a run's input to its items. Pure."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
-from agent_framework import AgentResponse, Message, WorkflowRunResult
+from agent_framework import AgentResponse, AgentResponseUpdate, Message, WorkflowRunResult, add_usage_details
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
@@ -18,6 +19,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 encode = _encoder.encode
 
 _STATUS = {"running": "in_progress"}
+_TOO_EARLY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # The core has its own words for what the API calls so.
@@ -63,10 +65,17 @@ class Renderer:
     def output(self, run: RunRecord, result: Any) -> list[Any]:
         """The items of a whole result."""
         assembler = self.assembler(run)
-        for message in spoken(result):
-            assembler.feed(message.contents, message.message_id or str(id(message)), message.role)
-        assembler.approve(result.user_input_requests if is_response(result) else ())
+        for answer in answers(result):
+            for message in answer.messages:
+                assembler.message(message)
+        self.finish(assembler, run, result)
         return assembler.items
+
+    def finish(self, assembler: Assembler, run: RunRecord, result: Any) -> None:
+        """Ends an output: with what is open closed, and the questions shown that wait for a human."""
+        assembler.finish(whole=run.status == "completed" and _cut_off(answers(result)) is None)
+        if is_response(result):
+            assembler.approve(result.user_input_requests)
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """A run as the API shows it; `output` if it was put together already."""
@@ -83,9 +92,14 @@ class Renderer:
             text=_TEXT,
         )
         self._echo(out, run)
-        if is_response(result):
-            out.usage = _usage(result)
-            _finish(out, result)
+        if result is not None:
+            given = answers(result)
+            out.usage = _usage(given)
+            reason = _cut_off(given)
+            if reason is not None and out.status == "completed":
+                out.status = "incomplete"
+                out.completed_at = None
+                out.incomplete_details = {"reason": reason}
         if run.failure is not None and run.status == "failed":
             out.error = {"code": "server_error", "message": run.failure.message}
         return out
@@ -107,13 +121,19 @@ class Renderer:
             out.text = _text(text)
 
 
-def spoken(result: Any) -> Sequence[Message]:
-    """The messages of a result, whatever kind of target it came from."""
+def answers(result: Any) -> Sequence[AgentResponse[Any]]:
+    """A result as answers of agents, whatever kind of target it came from."""
     if is_response(result):
-        return result.messages
-    if isinstance(result, WorkflowRunResult):
-        return [message for output in result.get_outputs() for message in messages_of(output)]
-    return ()
+        return (result,)
+    if not isinstance(result, WorkflowRunResult):
+        return ()
+    found: list[AgentResponse[Any]] = []
+    for streamed, outputs in groupby(result.get_outputs(), lambda one: isinstance(one, AgentResponseUpdate)):
+        if streamed:
+            found.append(AgentResponse.from_updates(list(outputs)))
+        else:
+            found += [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in outputs]
+    return found
 
 
 def messages_of(output: Any) -> list[Message]:
@@ -128,16 +148,15 @@ def messages_of(output: Any) -> list[Message]:
     return [Message("assistant", [text])]
 
 
-def _finish(out: ResponseOut, result: AgentResponse[Any]) -> None:
-    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(str(result.finish_reason))
-    if reason is not None and out.status == "completed":
-        out.status = "incomplete"
-        out.completed_at = None
-        out.incomplete_details = {"reason": reason}
+def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
+    """Why the last answer ended too early, if it did."""
+    return _TOO_EARLY.get(str(given[-1].finish_reason)) if given else None
 
 
-def _usage(result: AgentResponse[Any]) -> Usage | None:
-    usage: dict[str, Any] = dict(result.usage_details or {})
+def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
+    usage: dict[str, Any] = {}
+    for one in said:
+        usage = dict(add_usage_details(cast(Any, usage), one.usage_details) if usage else one.usage_details or {})
     if not usage:
         return None
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
@@ -146,7 +165,10 @@ def _usage(result: AgentResponse[Any]) -> Usage | None:
         input_tokens=given,
         output_tokens=made,
         total_tokens=int(usage.get("total_token_count") or given + made),
-        input_tokens_details={"cached_tokens": cached, "cache_write_tokens": 0},
+        input_tokens_details={
+            "cached_tokens": cached,
+            "cache_write_tokens": int(usage.get("cache_creation_input_token_count") or 0),
+        },
         output_tokens_details={"reasoning_tokens": int(usage.get("reasoning_output_token_count") or 0)},
     )
 

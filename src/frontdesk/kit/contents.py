@@ -1,0 +1,67 @@
+"""What the framework's contents say, in plain words. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from agent_framework import Content
+from agent_framework.exceptions import ContentError
+
+_KIND = "model_output_kind"
+
+
+def refusal(text: str) -> Content:
+    """Words with which a model declines."""
+    return Content.from_text(text, additional_properties={"core": {_KIND: "refusal"}})
+
+
+def is_refusal(properties: Mapping[str, Any]) -> bool:
+    """Whether a text with these properties declines."""
+    core: Any = properties.get("core")
+    kind: Any = cast("Mapping[str, Any]", core).get(_KIND) if isinstance(core, Mapping) else None
+    return (properties.get(_KIND) if kind is None else kind) == "refusal"
+
+
+def call_arguments(call: Content) -> str:
+    """What a tool is called with, as JSON or as the piece of it that has come; empty if there is nothing."""
+    given: Any = call.arguments
+    if given is None and call.type == "code_interpreter_tool_call" and call.inputs:
+        given = {"code": "".join(one.text or "" for one in call.inputs)}
+    elif given is None and call.type == "shell_tool_call" and call.commands:
+        given = {"commands": call.commands}
+    elif given is None and call.type == "computer_tool_call" and call.actions:
+        given = {"actions": call.actions}
+    return given if isinstance(given, str) else "" if given is None else as_json(given)
+
+
+def call_outcome(result: Content) -> str:
+    """What a tool has returned, as text."""
+    for value in (result.result, result.output, result.outputs, result.items, result.screenshot):
+        if value is not None:
+            return value if isinstance(value, str) else as_json(value)
+    return ""
+
+
+def joined_call(known: Content, piece: Content) -> Content:
+    """A call and another piece of it; one that does not fit is left out."""
+    if known.type not in ("function_call", "code_interpreter_tool_call"):
+        return piece
+    try:
+        return known + piece
+    except (ContentError, TypeError):
+        return known
+
+
+def file_name(content: Content) -> str:
+    """What a file is called, if it has a name."""
+    given: Any = content.additional_properties.get("filename") or content.name
+    return given if isinstance(given, str) else ""
+
+
+def as_json(value: Any) -> str:
+    """Anything as JSON; what JSON does not know is told in words."""
+    return msgspec.json.encode(value, enc_hook=_told).decode()
+
+
+def _told(value: Any) -> Any:
+    return value.to_dict() if isinstance(value, Content) else str(value)

@@ -1,0 +1,45 @@
+"""What the fuzzer has found, so that it stays mended."""
+
+from typing import Any
+
+import pytest
+
+from frontdesk.channels.responses import ResponsesChannel
+from tests.scenarios.cast import parrot
+from tests.scenarios.desk import open_desk
+
+PATH = "/v1/responses"
+
+
+@pytest.mark.parametrize("kind", [[None], {}, {"a": 1}, 1, True, "nonsense"])
+async def test_the_type_of_an_item_was_not_a_text(kind: Any) -> None:
+    async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
+        item = {"type": kind, "id": "x"}
+        response = await desk.client.post(PATH, json={"input": [item]})
+        assert (response.status_code, response.json()["error"]["param"]) in ((400, "input[0].type"), (404, "input[0]"))
+        assert desk.untouched()
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "param"),
+    [
+        ("limit=%C2%B2", 400, "limit"),
+        ("limit=" + "9" * 5_000, 400, "limit"),
+        ("limit=", 400, "limit"),
+        ("limit=1.0", 400, "limit"),
+        ("order=", 400, "order"),
+        ("after=", 404, "after"),
+    ],
+)
+async def test_a_page_was_asked_for_in_odd_words(query: str, status: int, param: str) -> None:
+    async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
+        run_id = (await desk.client.post(PATH, json={"input": "hello"})).json()["id"]
+        response = await desk.client.get(f"{PATH}/{run_id}/input_items?{query}")
+        assert (response.status_code, response.json()["error"]["param"]) == (status, param)
+
+
+async def test_the_parameter_had_a_name_that_the_api_does_not_know() -> None:
+    async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
+        response = await desk.client.post(PATH, json={"input": "hello", "previous_response_id": "resp_nobody"})
+        assert response.status_code == 404
+        assert response.json()["error"]["param"] == "previous_response_id"

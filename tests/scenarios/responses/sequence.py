@@ -1,0 +1,140 @@
+"""What has to be true of the events of a stream as a whole."""
+
+from collections.abc import Sequence
+from typing import Any
+
+FIRST = ["response.created", "response.in_progress"]
+LAST = ("response.completed", "response.failed", "response.incomplete")
+_CALLS = {"function_call": "response.function_call_arguments", "mcp_call": "response.mcp_call_arguments"}
+
+
+def wrong_sequence(events: Sequence[dict[str, Any]], *, ended: bool = True) -> list[str]:
+    """Everything that is wrong with the events; without `ended` the last ones may be missing."""
+    wrong = [
+        f"event {place} has the number {event.get('sequence_number')}"
+        for place, event in enumerate(events)
+        if event.get("sequence_number") != place
+    ]
+    kinds = [event["type"] for event in events]
+    if kinds[:2] != FIRST[: len(kinds)]:
+        wrong.append(f"the stream begins with {kinds[:2]}")
+    if any(kinds.count(kind) > 1 for kind in FIRST):
+        wrong.append("the stream begins twice")
+    if any(kind in LAST for kind in kinds[:-1]):
+        wrong.append("something follows the last event")
+    if ended and (not kinds or kinds[-1] not in LAST):
+        wrong.append(f"the stream ends with {kinds[-1:]}")
+    reader = _Reader()
+    for event in events:
+        reader.read(event)
+    wrong += reader.wrong
+    if ended and not wrong:
+        wrong += reader.unlike(events[-1]["response"]["output"])
+    return wrong
+
+
+class _Reader:
+    """Puts the items together as a careful client does."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self._items: list[dict[str, Any]] = []
+        self._done: dict[int, dict[str, Any]] = {}
+        self._parts: dict[tuple[str, int], list[str]] = {}
+        self._whole: set[tuple[str, int]] = set()
+        self._ended: dict[tuple[str, int], dict[str, Any]] = {}
+        self._arguments: dict[str, list[str]] = {}
+        self._all_arguments: dict[str, str] = {}
+        self._annotations: dict[tuple[str, int], list[Any]] = {}
+
+    def read(self, event: dict[str, Any]) -> None:
+        """Takes the next event."""
+        kind: str = event["type"]
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            self._item(event, begins=kind.endswith("added"))
+        elif "item_id" in event:
+            self._about_item(kind, event)
+
+    def _item(self, event: dict[str, Any], *, begins: bool) -> None:
+        index, item = event["output_index"], event["item"]
+        if begins:
+            self._need(index == len(self._items), f"item {index} was added as number {len(self._items)}")
+            self._items.append(item)
+            return
+        self._need(index not in self._done, f"item {index} was done twice")
+        self._need(index < len(self._items), f"item {index} was done before it was added")
+        if index < len(self._items):
+            begun = self._items[index]
+            self._need((begun["id"], begun["type"]) == (item["id"], item["type"]), f"item {index} became another")
+        self._done[index] = item
+
+    def _about_item(self, kind: str, event: dict[str, Any]) -> None:
+        index = event["output_index"]
+        if not (index < len(self._items) and self._items[index]["id"] == event["item_id"]):
+            self.wrong.append(f"{kind} is about {event['item_id']}, which is not item {index}")
+            return
+        self._need(index not in self._done, f"{kind} came after its item was done")
+        if "content_index" in event or "summary_index" in event:
+            self._about_part(kind, event)
+        elif kind.endswith("_arguments.delta"):
+            self._arguments.setdefault(event["item_id"], []).append(event["delta"])
+        elif kind.endswith("_arguments.done"):
+            self._all_arguments[event["item_id"]] = event["arguments"]
+
+    def _about_part(self, kind: str, event: dict[str, Any]) -> None:
+        place = (event["item_id"], event.get("content_index", event.get("summary_index")))
+        if kind.endswith("part.added"):
+            self._need(place not in self._parts, f"part {place} was added twice")
+            self._need(not _said(event["part"]), f"part {place} began with words in it")
+            self._parts[place] = []
+        elif kind.endswith("part.done"):
+            self._need(place in self._whole, f"part {place} was done before its text")
+            self._need(place not in self._ended, f"part {place} was done twice")
+            self._need(_said(event["part"]) == self._so_far(place), f"the deltas of part {place} are not its text")
+            self._ended[place] = event["part"]
+        elif kind.endswith(".delta"):
+            self._need(place in self._parts and place not in self._ended, f"a delta for part {place}, not open")
+            self._parts.setdefault(place, []).append(event["delta"])
+        elif kind.endswith(".done"):
+            said = event.get("text", event.get("refusal"))
+            self._need(place not in self._whole, f"the text of part {place} was done twice")
+            self._whole.add(place)
+            self._need(said == self._so_far(place), f"the deltas of part {place} are not its text")
+        elif kind.endswith("annotation.added"):
+            noted = self._annotations.setdefault(place, [])
+            self._need(event["annotation_index"] == len(noted), f"annotation {event['annotation_index']} of {place}")
+            noted.append(event["annotation"])
+
+    def _so_far(self, place: tuple[str, int]) -> str:
+        return "".join(self._parts.get(place, ()))
+
+    def unlike(self, output: list[dict[str, Any]]) -> list[str]:
+        """How the items that were told of differ from those of the last event."""
+        items = [self._done.get(index) for index in range(len(self._items))]
+        wrong = [f"item {index} was never done" for index, item in enumerate(items) if item is None]
+        if not wrong and items != output:
+            wrong.append(f"the items of the stream are not those of its end: {items} != {output}")
+        for item in output:
+            wrong += self._parts_unlike(item)
+            if item["type"] in _CALLS:
+                told = "".join(self._arguments.get(item["id"], ()))
+                if not told == item["arguments"] == self._all_arguments.get(item["id"]):
+                    wrong.append(f"the arguments of {item['id']} came as {told!r}")
+        return wrong
+
+    def _parts_unlike(self, item: dict[str, Any]) -> list[str]:
+        parts = item.get("content") or item.get("summary") or []
+        told = [self._ended.get((item["id"], index)) for index in range(len(parts))]
+        noted = [self._annotations.get((item["id"], index), []) for index in range(len(parts))]
+        wrong = [] if told == parts else [f"the parts of {item['id']} came as {told}"]
+        if noted != [part.get("annotations", []) for part in parts]:
+            wrong.append(f"the annotations of {item['id']} came as {noted}")
+        return wrong
+
+    def _need(self, true: bool, otherwise: str) -> None:
+        if not true:
+            self.wrong.append(otherwise)
+
+
+def _said(part: dict[str, Any]) -> str:
+    return part.get("text", part.get("refusal", ""))

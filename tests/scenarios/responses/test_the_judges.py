@@ -1,0 +1,71 @@
+"""The judges of the other tests: what they let pass is worth what they find when something is wrong."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.scenarios.responses.cast import parrot
+from tests.scenarios.responses.customers import AsyncCustomer
+from tests.scenarios.responses.desk import open_desk
+from tests.scenarios.responses.published import VARIABLE, found
+from tests.scenarios.responses.sequence import wrong_sequence
+from tests.scenarios.responses.tap import judge_event, judge_response
+
+
+def test_the_published_schema_was_found() -> None:
+    if found() is None:
+        pytest.skip(f"The strict check was not run: the Open Responses schema is not here, and {VARIABLE} names none")
+
+
+async def _seen() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async with open_desk(parrot()) as desk:
+        customer = AsyncCustomer(desk)
+        await customer.create("hello")
+        await customer.events("hello")
+        whole, streamed = desk.tap.exchanges
+        response = whole.response
+        assert response is not None
+        return response, streamed.events
+
+
+async def test_a_field_that_is_missing_or_of_another_type_is_seen() -> None:
+    response, events = await _seen()
+    assert judge_response(response) == []
+    for name in ("output", "tools", "parallel_tool_calls", "created_at"):
+        assert judge_response({key: value for key, value in response.items() if key != name})
+    assert judge_response({**response, "created_at": "today"})
+    assert judge_response({**response, "output": [{**response["output"][0], "type": "massage"}]})
+    for event in events:
+        assert judge_event(event) == []
+        assert judge_event({**event, "type": "response.made_up"})
+        assert judge_event({key: value for key, value in event.items() if key != "sequence_number"})
+
+
+async def test_every_nullable_field_is_missed() -> None:
+    response, _ = await _seen()
+    for name in response if found() is not None else ():
+        assert judge_response({key: value for key, value in response.items() if key != name}), name
+
+
+async def test_a_sequence_with_a_fault_is_seen() -> None:
+    _, events = await _seen()
+    assert wrong_sequence(events) == []
+    for place in range(len(events)):
+        without = [*events[:place], *events[place + 1 :]]
+        assert wrong_sequence(without)
+        assert wrong_sequence([{**event, "sequence_number": number} for number, event in enumerate(without)])
+        twice = [*events[: place + 1], *events[place:]]
+        assert wrong_sequence([{**event, "sequence_number": number} for number, event in enumerate(twice)])
+    for name in ("output_index", "content_index", "item_id", "delta", "text"):
+        for place, event in enumerate(events):
+            if name in event:
+                changed = copy.deepcopy(events)
+                changed[place][name] = 7 if name.endswith("index") else "other"
+                assert wrong_sequence(changed), (name, event)
+
+
+async def test_a_host_that_says_something_wrong_fails_the_test() -> None:
+    with pytest.raises(AssertionError, match="unknown event"):
+        async with open_desk(parrot()) as desk:
+            desk.tap.wrong.append("unknown event 'x'")
