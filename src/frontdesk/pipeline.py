@@ -38,7 +38,7 @@ from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_h
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.outputs import returned
-from frontdesk.sessions.record import Recorder
+from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
@@ -46,7 +46,6 @@ Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
 
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
 _TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
-_CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 
 
 class Pipeline:
@@ -236,7 +235,7 @@ class Pipeline:
         run.cancellable = False
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
         if cancelled:
-            failure = _CANCELLED
+            failure = CANCELLED
         elif isinstance(error, RequestError):
             failure = RunFailure(code=error.code, message=error.message)
         else:

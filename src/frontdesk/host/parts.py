@@ -47,7 +47,9 @@ class Parts:
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
-        self.active = ActiveRuns(self.turns, cancel_grace=config.cancel_grace_seconds)
+        pushing = [one.name for one in channels.values() if isinstance(one, ChannelPush)]
+        recorder = Recorder(store, ids, clock, pushing)
+        self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
         self.background = Background(store, config, clock)
         self.pipeline = Pipeline(
             target=target,
@@ -55,9 +57,7 @@ class Parts:
             gate=self.gate,
             turns=self.turns,
             active=self.active,
-            recorder=Recorder(
-                store, ids, clock, [one.name for one in channels.values() if isinstance(one, ChannelPush)]
-            ),
+            recorder=recorder,
             answers=Answers(store, clock),
             defer=self.background.submit,
         )

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
+from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
 
@@ -32,9 +33,10 @@ class ActiveRun:
 class ActiveRuns:
     """Finds a run in progress by its owner and its id."""
 
-    def __init__(self, turns: Turns, *, cancel_grace: float) -> None:
+    def __init__(self, turns: Turns, recorder: Recorder, *, cancel_grace: float) -> None:
         self._runs: dict[tuple[str, str], ActiveRun] = {}
         self._turns = turns
+        self._recorder = recorder
         self._cancel_grace = cancel_grace
 
     def __len__(self) -> int:
@@ -72,6 +74,8 @@ class ActiveRuns:
             async with asyncio.timeout(self._cancel_grace):
                 await run.ended.wait()
         except TimeoutError:
+            # It goes on, but nothing of it counts any more, and whoever asks is told so.
+            run.record = await self._recorder.ended(run.turn, run.record, "cancelled", CANCELLED)
             await self._turns.expel(run.turn)
 
     async def cancel_all(self) -> None:

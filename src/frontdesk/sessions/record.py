@@ -22,6 +22,7 @@ from frontdesk.kit.messages import as_messages, stamped
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.turns import Turn
 
+CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
 
 

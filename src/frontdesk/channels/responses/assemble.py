@@ -139,6 +139,8 @@ class Assembler:
         for content in contents:
             kind = content.type
             if kind in _HOST_CALLS:
+                if kind != "function_call":
+                    self._last_call = None
                 self._call(content)
                 continue
             if kind == "usage":

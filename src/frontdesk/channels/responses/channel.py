@@ -114,7 +114,12 @@ class _Room:
                 Route(f"{base}/models", endpoint=self._endpoint(GET=self.models)),
                 Route(f"{base}/models/{{model:path}}", endpoint=self._endpoint(GET=self.model)),
             ]
-        return found
+        # What the API has beyond that is not served, and its clients should learn so in words that they understand.
+        nothing = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing)
+        return [*found, Route("/v1/{path:path}", endpoint=self._endpoint(**nothing))]
+
+    async def nothing(self, call: HttpCall) -> None:
+        raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
     def _endpoint(self, **methods: Handler) -> HttpEndpoint:
         return HttpEndpoint(self._verifier, self.refuse, **methods)
