@@ -145,6 +145,6 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-lock build dist
+	@rm -rf .venv .venv-run .venv-lock .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

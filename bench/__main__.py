@@ -10,21 +10,36 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.arena import Arena, learn_sample
+from bench.arena import Arena, Contestant, learn_sample
+from bench.environments import InstallFailed, find_python, installed
 from bench.figures import Row
+from bench.load import LoadFailed
 from bench.machine import Cores, allow_many_files, choose_cores, facts, pin, run_loop
 from bench.measures import MEASURES
+from bench.measures.turns import converse
 from bench.plan import FULL, QUICK, Plan
-from bench.report import facts_text, rows_as_json, table_text, verdicts_text
+from bench.process import StartFailed
+from bench.report import contestants_text, facts_text, rows_as_json, table_text, verdicts_text
+from bench.sample import Sample
 from bench.subjects import find_subject
+from bench.subjects.base import Subject
 from bench.targets import Verdict, judge
+
+CANT_JOIN = (InstallFailed, StartFailed, LoadFailed, RuntimeError, ValueError, OSError)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run of under a minute; its figures are rough")
+    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures are rough")
     parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {','.join(MEASURES)}")
-    parser.add_argument("--subjects", default="frontdesk", help="files of bench/subjects; 'bare' alone has no ratios")
+    parser.add_argument(
+        "--subjects", default="frontdesk,responses", help="files of bench/subjects; 'bare' has no ratios"
+    )
+    parser.add_argument("--no-peers", action="store_true", help="leave out the packages of others")
+    parser.add_argument("--renew", action="store_true", help="install those anew, at their newest versions")
+    parser.add_argument(
+        "--plain", action="store_true", help="our host under uvicorn as it is, not as `frontdesk serve`"
+    )
     parser.add_argument("--loop", help="auto, uvloop or asyncio, for all servers")
     parser.add_argument("--json", type=Path, help="write everything, round by round, to this file")
     parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
@@ -36,9 +51,9 @@ def parse_arguments() -> argparse.Namespace:
 
 
 async def run_subject(name: str, plan: Plan, cores: Cores, args: argparse.Namespace) -> tuple[list[Row], list[Verdict]]:
-    """One table: the subject, and the bare app with its bytes."""
+    """One table: the bare app with the subject's bytes, the subject, and its peers."""
     with tempfile.TemporaryDirectory() as folder:
-        arena = await prepare(name, plan, cores, args.loop, Path(folder) / "sample.json")
+        arena = await prepare(name, plan, cores, args, Path(folder) / "sample.json")
         rows: list[Row] = []
         try:
             for key in args.only:
@@ -47,28 +62,50 @@ async def run_subject(name: str, plan: Plan, cores: Cores, args: argparse.Namesp
         finally:
             arena.stop()
     labels = [contestant.label for contestant in arena.contestants]
-    verdicts = [] if name == "bare" else list(judge(rows, labels[-1], quick=args.quick))
-    print(f"\n{table_text(rows, labels)}\n\n{verdicts_text(verdicts)}")
+    verdicts = [] if name == "bare" else list(judge(rows, labels[1], labels[2:], quick=args.quick))
+    notes = contestants_text([contestant.subject for contestant in arena.contestants])
+    print(f"\n{table_text(rows, labels)}\n\n{notes}\n\n{verdicts_text(verdicts)}")
     return rows, verdicts
 
 
-async def prepare(name: str, plan: Plan, cores: Cores, loop: str | None, sample_file: Path) -> Arena:
+async def prepare(name: str, plan: Plan, cores: Cores, args: argparse.Namespace, sample_file: Path) -> Arena:
     arena = Arena(plan, cores)
     bare, subject = find_subject("bare"), find_subject(name)
-    bare.loop = subject.loop = loop or subject.loop
+    bare.loop = subject.loop = args.loop or subject.loop
+    subject.plain = args.plain
     if name == "bare":
         arena.join(bare)
         return arena
     arena.join(bare, sample=sample_file)
-    host = arena.join(subject)
     try:
-        sample = await learn_sample(host)
+        (await introduce(arena.join(subject))).save(sample_file)
+        for peer in () if args.no_peers else subject.peers:
+            await invite(find_subject(peer), arena, args)
     except BaseException:
         arena.stop()
         raise
-    sample.save(sample_file)
-    print(f"  {name} sends {len(sample.answer)} bytes of JSON, {len(sample.events)} events a stream", file=sys.stderr)
     return arena
+
+
+async def invite(peer: Subject, arena: Arena, args: argparse.Namespace) -> None:
+    """A peer that can't be installed or does not do the job is left out."""
+    peer.loop = args.loop or peer.loop
+    contestant = arena.join(peer)
+    try:
+        peer.python = find_python(peer, renew=args.renew)
+        peer.served = installed(peer)
+        await introduce(contestant)
+        await converse(contestant, 2)
+    except CANT_JOIN as error:
+        print(f"  {peer.name} is left out: {error or type(error).__name__}", file=sys.stderr)
+        arena.leave(contestant)
+
+
+async def introduce(contestant: Contestant) -> Sample:
+    sample = await learn_sample(contestant)
+    sizes = f"{len(sample.answer)} bytes of JSON, {len(sample.events)} events a stream"
+    print(f"  {contestant.label} sends {sizes}", file=sys.stderr)
+    return sample
 
 
 async def run(args: argparse.Namespace) -> bool:
@@ -79,7 +116,7 @@ async def run(args: argparse.Namespace) -> bool:
     allow_many_files()
     # The generator's own collections would show up as the server's slow moments.
     gc.disable()
-    results: dict[str, Any] = {"facts": machine, "quick": args.quick, "subjects": {}}
+    results: dict[str, Any] = {"facts": machine, "quick": args.quick, "plain": args.plain, "subjects": {}}
     all_met = True
     for name in args.subjects.split(","):
         rows, verdicts = await run_subject(name, QUICK if args.quick else FULL, cores, args)

@@ -56,6 +56,10 @@ class Arena:
         self.contestants.append(contestant)
         return contestant
 
+    def leave(self, contestant: Contestant) -> None:
+        self.contestants.remove(contestant)
+        contestant.stop()
+
     def rounds(self, count: int) -> Iterator[Contestant]:
         """Everyone once in each round, beginning with another one each time, so that drift hits all alike."""
         for number in range(count):
@@ -78,4 +82,4 @@ async def learn_sample(contestant: Contestant) -> Sample:
     events = split_events(stream.body, contestant.subject.event_mark)
     if len(events) < STREAM_DELTAS:
         raise RuntimeError(f"{contestant.label} sent only {len(events)} events, the last one {events[-1]!r}")
-    return Sample(answer=answer.body.decode(), events=events)
+    return Sample(answer=answer.body.decode(), events=events, idle_count=contestant.subject.idle_events)

@@ -36,12 +36,17 @@ class Row:
         known = self.figures[label].rounds if label in self.figures else []
         self.figures[label] = Figure([*known, *values])
 
-    def ratio(self, label: str) -> float:
-        """To the first contestant: the middle of the rounds' ratios, where a slow moment hits both sides."""
-        base, own = next(iter(self.figures.values())), self.figures[label]
+    def ratio(self, label: str, to: str = "") -> float:
+        """To the first contestant or another: the middle of the rounds' ratios, where a slow moment hits both sides."""
+        base, own = self.figures[to or next(iter(self.figures))], self.figures[label]
         if len(base.rounds) == len(own.rounds) and all(base.rounds):
             return median(mine / theirs for mine, theirs in zip(own.rounds, base.rounds, strict=True))
         return own.middle / base.middle if base.middle else 0.0
+
+    def lead(self, label: str, over: str) -> float:
+        """How much better than another contestant; below 1 it is worse."""
+        ratio = self.ratio(label, over)
+        return ratio if self.unit.endswith("/s") or not ratio else 1 / ratio
 
 
 def percentile(values: list[float], part: float) -> float:

@@ -84,6 +84,8 @@ def spawn(subject: Subject, core: int | None, sample: Path | None, errors: IO[st
     command = [subject.python or sys.executable, "-m", "bench.server", subject.name, "--loop", subject.loop]
     if sample:
         command += ["--sample", str(sample)]
+    if subject.plain:
+        command += ["--plain"]
     return subprocess.Popen(
         command,
         cwd=ROOT,

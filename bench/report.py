@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.figures import Row
+from bench.subjects.base import Subject
 from bench.targets import Verdict
 
 NAME_WIDTH = 46
@@ -24,6 +25,15 @@ def table_text(rows: list[Row], labels: list[str]) -> str:
     head = f"{'':{NAME_WIDTH + UNIT_WIDTH}}{first:>{VALUE_WIDTH}}"
     head += "".join(f"{label:>{VALUE_WIDTH}}{'ratio':>{RATIO_WIDTH}}" for label in others)
     return "\n".join([head, *(line_text(row, labels) for row in rows)])
+
+
+def contestants_text(subjects: list[Subject]) -> str:
+    """How each of them was run, where that is not said by its name."""
+    return "\n".join(
+        f"{subject.name}: {'under uvicorn as it is' if subject.plain else subject.served}"
+        for subject in subjects
+        if subject.served
+    )
 
 
 def line_text(row: Row, labels: list[str]) -> str:

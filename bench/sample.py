@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-IDLE_EVENTS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -15,11 +13,12 @@ class Sample:
 
     answer: str
     events: list[str]
+    idle_count: int = 2
 
     @property
     def idle_events(self) -> list[str]:
         """What an idle stream has sent before it waits: the start and one delta."""
-        return self.events[:IDLE_EVENTS]
+        return self.events[: self.idle_count]
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))

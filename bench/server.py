@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
@@ -14,16 +15,27 @@ from bench.sample import Sample
 from bench.subjects import find_subject
 
 
+class Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("subject")
     parser.add_argument("--loop", default="auto")
     parser.add_argument("--sample", type=Path)
+    parser.add_argument("--plain", action="store_true")
     args = parser.parse_args()
     sample = Sample.load(args.sample) if args.sample else None
-    app = find_subject(args.subject).build_app(sample)
+    subject = find_subject(args.subject)
     config = uvicorn.Config(
-        app,
+        subject.build_app(sample),
         loop=args.loop,
         http="httptools",
         ws="none",
@@ -38,7 +50,7 @@ def main() -> None:
     print(listener.getsockname()[1], flush=True)
     # Nobody reads the pipe any more; whatever the subject prints must not fill it.
     os.dup2(2, 1)
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(config, (lambda: None) if args.plain else subject.started).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.figures import Row
@@ -13,6 +13,9 @@ MEMORY_GROWTH_MIB = 3.0
 MEMORY_GROWTH_PART = 0.03
 TURN_GROWTH = 1.3
 IMPORT_SECONDS = 0.6
+IDLE_KIB = 45
+NO_RACE = ("import", "start", "memory-0")
+"""Rows in which nobody is ahead of anybody: they are about the packages, not about serving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Verdict:
     text: str
 
 
-def judge(rows: list[Row], label: str, *, quick: bool) -> Iterator[Verdict]:
+def judge(rows: list[Row], label: str, peers: Sequence[str] = (), *, quick: bool) -> Iterator[Verdict]:
     """Only what was measured is judged; and a store that is still filling up to its bound says nothing about a leak."""
     by_key = {row.key: row for row in rows if label in row.figures}
     for key, least in (("json64", JSON_RATIO), ("stream32", STREAM_RATIO)):
@@ -30,12 +33,24 @@ def judge(rows: list[Row], label: str, *, quick: bool) -> Iterator[Verdict]:
             yield Verdict(ratio >= least, f"{row.name}: {ratio:.2f} of bare, at least {least:.2f} wanted")
     if "memory-2" in by_key and not quick:
         yield judge_memory(by_key, label)
+    if row := by_key.get("idle"):
+        size = row.figures[label].middle
+        yield Verdict(size <= IDLE_KIB, f"{row.name}: {size:.1f} KiB, at most {IDLE_KIB} wanted")
     if "turn200" in by_key:
         growth = by_key["turn200"].figures[label].middle / by_key["turn10"].figures[label].middle
         yield Verdict(growth <= TURN_GROWTH, f"turn 200: {growth:.2f} x turn 10, at most {TURN_GROWTH} wanted")
     if row := by_key.get("import_package"):
         seconds = row.figures[label].middle
         yield Verdict(seconds < IMPORT_SECONDS, f"{row.name}: {seconds:.2f} s, under {IMPORT_SECONDS} wanted")
+    for peer in peers:
+        yield judge_race(rows, label, peer)
+
+
+def judge_race(rows: list[Row], label: str, peer: str) -> Verdict:
+    run = [row for row in rows if {label, peer} <= set(row.figures) and not row.key.startswith(NO_RACE)]
+    lost = [f"{row.key} ({row.lead(label, peer):.2f})" for row in run if row.lead(label, peer) < 1]
+    behind = f"; behind in {', '.join(lost)}" if lost else ""
+    return Verdict(not lost, f"ahead of {peer} in {len(run) - len(lost)} of {len(run)} rows, in all wanted{behind}")
 
 
 def judge_memory(by_key: dict[str, Row], label: str) -> Verdict:

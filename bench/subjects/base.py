@@ -20,11 +20,21 @@ class Subject(ABC):
     name: str
     python: str = ""
     """Another interpreter for the server, for a peer that lives in an environment of its own."""
+    requires: tuple[str, ...] = ()
+    """The packages of that environment; the bench makes it."""
+    peers: tuple[str, ...] = ()
+    """The subjects that do the same job, and stand in the same table."""
+    served: str = ""
+    """In words, what `started` does."""
+    plain: bool = False
+    """Whether `started` is left out."""
     loop: str = "auto"
     """uvicorn's --loop."""
     health_path: str = "/healthz"
     event_mark: bytes = b"\n\n"
     """What is counted as the end of an event."""
+    idle_events: int = 2
+    """How many events an idle stream has sent before it waits."""
     import_package: str = ""
     """The statement that the import target is about."""
     import_app: str = ""
@@ -33,6 +43,10 @@ class Subject(ABC):
     @abstractmethod
     def build_app(self, sample: Sample | None) -> Any:
         """The ASGI app. The sample is what the subject beside it sends; only the bare app needs it."""
+
+    def started(self) -> None:
+        """What the subject's own command does when the server has started."""
+        return
 
     @abstractmethod
     def request(self, case: Case) -> tuple[str, bytes]:

@@ -1,13 +1,13 @@
-"""The Responses channel keeps the channel contract, at both of its paths."""
+"""The Responses channel keeps the channel contract, wherever it is served."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
-import pytest
 
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import ChannelContract
+from frontdesk.testing.channel_callers import ALICE, BOB, keys, told
 
 
 class TestResponses(ChannelContract):
@@ -23,7 +23,8 @@ class TestResponses(ChannelContract):
         return answer.json()["id"]
 
     def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
-        return [("GET", f"{self.path}/{run_id}"), ("POST", f"{self.path}/{run_id}/cancel")]
+        about = f"{self.path}/{run_id}"
+        return [("GET", about), ("POST", f"{about}/cancel"), ("DELETE", about)]
 
     def error_text(self, response: httpx.Response) -> str:
         assert response.headers["content-type"] == "application/json"
@@ -32,6 +33,17 @@ class TestResponses(ChannelContract):
         assert set(body["error"]) == {"message", "type", "param", "code"}
         assert isinstance(body["error"]["type"], str)
         return body["error"]["message"]
+
+    async def test_what_another_has_asked_looks_like_what_does_not_exist(self) -> None:
+        async with self.desk(self.channel(auth=keys())) as desk:
+            theirs = self.run_id(await self.post(desk.http, x_api_key=ALICE))
+            await self.post(desk.http, x_api_key=BOB)
+            real, made_up, own = [
+                await desk.http.get(f"{self.path}/{run_id}/input_items", headers={"x-api-key": key})
+                for run_id, key in ((theirs, BOB), (theirs[:-1] + "x", BOB), (theirs, ALICE))
+            ]
+            assert (real.status_code, own.status_code) == (404, 200)
+            assert told(real) == told(made_up)
 
 
 class TestResponsesWithoutTheVersion(TestResponses):
@@ -42,6 +54,4 @@ class TestResponsesElsewhere(TestResponses):
     path = "/desk/v1/responses"
 
     def channel(self, **settings: Any) -> ResponsesChannel:
-        channel = super().channel(**settings)
-        channel.path = "/desk"
-        return channel
+        return super().channel(path="/desk", **settings)

@@ -17,7 +17,6 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.errors import ForbiddenError, InvalidRequestError
 from frontdesk.ids import Ids
-from frontdesk.kit.calls import settle
 from frontdesk.loggers import access as log
 
 _REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver gave no isolation key")
@@ -54,7 +53,10 @@ class Gate:
             verified_claims=caller.claims if own else {},
             claim_source=caller.claim_source if own else None,
         )
-        if await settle(self._allowlist.evaluate(context)) is not AllowlistDecision.ALLOW:
+        decision = self._allowlist.evaluate(context)
+        if not isinstance(decision, AllowlistDecision):
+            decision = await decision
+        if decision is not AllowlistDecision.ALLOW:
             return _NOT_ALLOWED
         key = await self._keys.look_up(who)
         if key is None and not self._keys.issues:

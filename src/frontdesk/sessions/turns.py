@@ -162,9 +162,8 @@ class Turns:
     async def _take(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
         session_id = record.session_id
         self._locks.try_take(session_id)
-        name = SessionName(owner=admitted.owner, kind="named", value=session_id)
         try:
-            return Turn(self._store, admitted, record, await self._store.sessions.begin(name, session_id))
+            return Turn(self._store, admitted, record, await self._store.sessions.begin(record.owner, session_id))
         except BaseException:
             self._locks.release(session_id)
             raise

@@ -78,9 +78,11 @@ class Shelf(Generic[K, V]):
 class _Session:
     """A session as it lies in the drawer; without a record while its first turn runs."""
 
-    __slots__ = ("fence", "messages", "record")
+    __slots__ = ("fence", "messages", "owner", "record")
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str | None = None) -> None:
+        self.owner = owner
+        """Whose it is, for one that is named by its own id."""
         self.fence = 0
         self.record: SessionRecord | None = None
         self.messages: list[Any] = []
@@ -95,16 +97,21 @@ class MemorySessions:
         self._count = 0
 
     def _forget(self, session_id: str, kept: _Session) -> None:
-        if kept.record is not None:
+        if kept.record is not None and kept.owner is None:
             self.names.pop(SessionName(owner=kept.record.owner, kind="named", value=kept.record.key))
 
     async def find(self, name: SessionName) -> SessionRecord | None:
-        session_id = self.names.get(name)
-        if session_id is None:
-            return None
-        self.names.touch(name)
-        kept = self.kept.get(session_id)
+        session_id = self._named(name)
+        kept = None if session_id is None else self.kept.get(session_id)
         return None if kept is None else kept.record
+
+    def _named(self, name: SessionName) -> str | None:
+        session_id = self.names.get(name)
+        if session_id is not None:
+            self.names.touch(name)
+            return session_id
+        kept = self.kept.get(name.value) if name.kind == "named" else None
+        return name.value if kept is not None and kept.owner == name.owner else None
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None:
         kept = self.kept.get(session_id)
@@ -112,16 +119,15 @@ class MemorySessions:
         return record if record is not None and record.owner == owner else None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
-        known = self.names.get(name)
+        known = self._named(name)
         if known is None:
             self.names.put(name, session_id)
             return session_id
         return known
 
-    async def begin(self, name: SessionName, session_id: str) -> Lease:
-        kept = _Session()
+    async def begin(self, owner: str, session_id: str) -> Lease:
+        kept = _Session(owner)
         kept.fence = self._count = self._count + 1
-        self.names.put(name, session_id)
         self.kept.put(session_id, kept)
         return Lease(session_id=session_id, fence=kept.fence)
 

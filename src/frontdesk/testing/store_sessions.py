@@ -125,14 +125,16 @@ class Leases:
             transaction.save_session(session(turns=2), new)
         assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
 
-    async def test_a_new_session_is_named_and_claimed_at_once(self, store: HostStateStore) -> None:
-        lease = await store.sessions.begin(named(), "ses_1")
+    async def test_a_new_session_is_claimed_at_once_and_found_by_its_id(self, store: HostStateStore) -> None:
+        lease = await store.sessions.begin(OWNER, "ses_1")
         assert lease.session_id == "ses_1"
         assert await store.sessions.get(OWNER, "ses_1") is None
-        assert await store.sessions.reserve(named(), "ses_2") == "ses_1"
+        assert await store.sessions.reserve(named("ses_1"), "ses_2") == "ses_1"
+        assert await store.sessions.reserve(named("ses_1", owner=OTHER), "ses_3") == "ses_3"
         async with store.transaction() as transaction:
             transaction.save_session(session(turns=1), lease)
-        assert await store.sessions.find(named()) == session(turns=1)
+        assert await store.sessions.find(named("ses_1")) == session(turns=1)
+        assert await store.sessions.find(named("ses_1", owner=OTHER)) is None
         newer = await store.sessions.claim("ses_1")
         assert newer.fence > lease.fence
         with pytest.raises(StaleTurnError):

@@ -57,12 +57,13 @@ def nothing(kind: str, fields: dict[str, Any]) -> None:
 class _Call:
     """A call that has not ended; without an item if it is not shown."""
 
-    __slots__ = ("content", "index", "item", "pieces")
+    __slots__ = ("content", "index", "item", "message", "pieces")
 
     def __init__(self, content: Content, item: FunctionCallItem | HostCallItem | None, index: int) -> None:
         self.content = content
         self.item = item
         self.index = index
+        self.message = 0
         self.pieces: list[str] = []
 
     @property
@@ -94,6 +95,8 @@ class Assembler:
         self._watched = emit is not nothing
         self._delta = delta
         self._fresh = True
+        self._boundary = False
+        self._message = 0
         self._role = "assistant"
         self._author: str | None = None
         self._message_id: str | None = None
@@ -128,11 +131,16 @@ class Assembler:
         self._feed(message.contents)
 
     def _begin(self, role: str) -> None:
-        self._end_item()
+        # A message that says nothing does not end the one before it: the framework leaves it out.
+        self._boundary = True
+        self._message += 1
         self._role = role
         self._message_id = self._author = self._last_call = None
 
     def _feed(self, contents: Sequence[Content]) -> None:
+        if self._boundary and any(one.type != "usage" for one in contents):
+            self._boundary = False
+            self._end_item()
         if self._role in ("user", "system"):
             # A workflow may hand out its whole conversation; what was asked is no part of the answer.
             return
@@ -178,12 +186,9 @@ class Assembler:
     def approve(self, requests: Sequence[Content]) -> None:
         """Shows the questions, once they and their session are stored."""
         for request in requests:
-            call = request.function_call
-            if request.type == "function_approval_request" and call is not None:
-                arguments = call_arguments(call) or "{}"
-                item = ApprovalItem(
-                    id=str(request.id), name=str(call.name), arguments=arguments, server_label=self._label
-                )
+            if request.type == "function_approval_request":
+                name, arguments = asked_for(request)
+                item = ApprovalItem(id=str(request.id), name=name, arguments=arguments, server_label=self._label)
                 self._done(self._add(item), item)
 
     def _text(self, content: Content) -> None:
@@ -313,6 +318,10 @@ class Assembler:
             call = self._begin_call(content)
         elif isinstance(call.item, HostCallItem):
             call.content = joined_call(call.content, content)
+        if content.type == "function_call" and call.message != self._message:
+            # A piece without an id belongs to the call that is the last of its message.
+            call.message = self._message
+            self._last_call = call
         if isinstance(call.item, FunctionCallItem):
             # The framework names a call once more when it pauses for it.
             again = bool(content.user_input_request and call.pieces)
@@ -329,7 +338,6 @@ class Assembler:
         if isinstance(item, HostCallItem):
             self._emit("response.mcp_call.in_progress", call.place)
         self._calls[content.call_id or f"{content.type} {len(self._calls)}"] = call
-        self._last_call = call if content.type == "function_call" else None
         return call
 
     def _call_item(self, content: Content) -> FunctionCallItem | HostCallItem | None:
@@ -440,6 +448,12 @@ class Assembler:
 
     def _id(self, prefix: str) -> str:
         return f"{prefix}_{self._suffix}{len(self.items):04x}"
+
+
+def asked_for(request: Content) -> tuple[str, str]:
+    """What a question shows of the call that it is about: the tool's name, and its arguments as they came."""
+    call = request.function_call
+    return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
 
 
 def _annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ from starlette.routing import Route
 from frontdesk.abc.auth import HttpAuth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.channels.responses.assemble import asked_for
 from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
-from frontdesk.channels.responses.items import Items, Reference
+from frontdesk.channels.responses.items import Items, reference
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import Renderer, input_items
 from frontdesk.channels.responses.verify import verifier
@@ -116,7 +117,8 @@ class _Room:
             ]
         # What the API has beyond that is not served, and its clients should learn so in words that they understand.
         nothing = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing)
-        return [*found, Route("/v1/{path:path}", endpoint=self._endpoint(**nothing))]
+        unknown = self._endpoint(**nothing)
+        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in ("/responses", "/v1"))]
 
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
@@ -141,13 +143,13 @@ class _Room:
             await answer.stream(stream, self._config.keep_alive)
 
     async def _request(self, call: HttpCall, raw: bytes) -> ChannelRequest:
-        body = decode(raw)
+        body = await self._resolved(call, decode(raw))
         items = self._parser.items(body)
         request = self._parser.request(body, items)
         if items.urls and self._fetcher is not None:
             await self._fetcher.fill(items.urls)
-        if any(isinstance(one, Reference) for one in items.messages):
-            request = request.replace(input=await self._resolved(call, items))
+        if items.approvals:
+            await self._check_questions(call, items)
         if items.approvals and body.previous_response_id is None:
             asked = await self._context.approval_request(call.caller, items.approvals)
             request = request.replace(session=asked.session, operation=asked.operation)
@@ -155,24 +157,39 @@ class _Room:
             request = request.replace(attributes=unknown_keys(raw))
         return request
 
-    async def _resolved(self, call: HttpCall, items: Items) -> list[Any]:
-        return [await self._look_up(call, one) if isinstance(one, Reference) else one for one in items.messages]
+    async def _check_questions(self, call: HttpCall, items: Items) -> None:
+        """A question that the caller repeats with its answer must be the one that was asked."""
+        if not items.questions:
+            return
+        asked = {one.approval_id: one.request for one in await self._context.pending_approvals(call.caller)}
+        for question in items.questions:
+            request = asked.get(question.approval_id)
+            if request is not None and asked_for(request) != (question.tool, question.arguments):
+                raise InvalidRequestError("This is not what was asked.", param=question.where)
 
-    async def _look_up(self, call: HttpCall, reference: Reference) -> Any:
+    async def _resolved(self, call: HttpCall, body: CreateBody) -> CreateBody:
+        """The body with the items that it refers to in their places."""
+        given = body.input
+        if not isinstance(given, list) or not any(map(reference, given)):
+            return body
+        self._parser.check_length(given)
+        found = [await self._look_up(call, item, place) for place, item in enumerate(given)]
+        return msgspec.structs.replace(body, input=found)
+
+    async def _look_up(self, call: HttpCall, item: dict[str, Any], place: int) -> dict[str, Any]:
+        item_id = reference(item)
+        if item_id is None:
+            return item
         # An item's id holds that of its response, which is looked up as the caller's own like any other.
-        run_id = f"resp_{reference.item_id.partition('_')[2][:-4]}"
         try:
-            run = await self._context.get_run(call.caller, run_id)
+            run = await self._context.get_run(call.caller, f"resp_{item_id.partition('_')[2][:-4]}")
         except NotFoundError:
             run = None
-        if run is not None:
-            for item in [*self._renderer.output(run, run.result), *input_items(run)]:
-                body: dict[str, Any] = msgspec.to_builtins(item)
-                if body["id"] == reference.item_id:
-                    found = self._parser.items(CreateBody(input=[body], previous_response_id=run_id))
-                    if len(found.messages) == 1:
-                        return found.messages[0]
-        raise NotFoundError(f"There is no item {reference.item_id}.", param=reference.where)
+        for one in () if run is None else (*self._renderer.output(run, run.result), *input_items(run)):
+            found: dict[str, Any] = msgspec.to_builtins(one)
+            if found["id"] == item_id:
+                return found
+        raise NotFoundError(f"There is no item {item_id}.", param=f"input[{place}]")
 
     async def get(self, call: HttpCall) -> None:
         run = await self._context.get_run(call.caller, _run_id(call))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from frontdesk.kit.network import AllowedHosts
+
 HostTools = Literal["hide", "summary", "full"]
 Instructions = Literal["append", "ignore", "refuse"]
 StorePolicy = Literal["as_asked", "always"]
@@ -61,6 +63,10 @@ class ResponsesConfig:
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
         if (self.fetch_from or self.fetch_http) and not self.fetch_urls:
             wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
+        try:
+            AllowedHosts(self.fetch_from)
+        except ValueError as error:
+            wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
         for origin in self.allowed_origins:
             if "://" not in origin or origin.endswith("/"):
                 wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")

@@ -6,6 +6,7 @@ import mimetypes
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, cast
 
 from agent_framework import Content, Message
@@ -22,10 +23,12 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
-class Reference:
-    """An item that was said before, to be looked up among the caller's own."""
+class Question:
+    """A question of the host's that the caller repeats: it must be the one that was asked."""
 
-    item_id: str
+    approval_id: str
+    tool: str
+    arguments: str
     where: str
 
 
@@ -33,39 +36,58 @@ class Reference:
 class Items:
     """What the input items of a request come to."""
 
-    messages: list[Message | Reference] = field(default_factory=list["Message | Reference"])
+    messages: list[Message] = field(default_factory=list[Message])
     text: str | None = None
     """The whole input, when it is nothing but a text."""
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
     urls: list[tuple[Content, str]] = field(default_factory=list[tuple[Content, str]])
     """The pictures and files that are named by their address, each with its place in the request."""
+    questions: list[Question] = field(default_factory=list[Question])
+    calls: dict[str, bool] = field(default_factory=dict[str, bool])
+    """The calls among the items, and whether each has its output."""
+    asked: tuple[int, int] = (0, 0)
+    """How many messages and addresses came before the last question."""
 
 
 def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], replayed: bool) -> Items:
     """The items; `replayed` when the request brings its own history instead of naming a response to continue."""
     found = Items()
-    calls = {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
-    for place, item in enumerate(items):
-        kind = item.get("type") or ("message" if "role" in item else "item_reference")
+    for place, body in enumerate(items):
+        item = _Item(body, f"input[{place}]", host_tools)
+        kind = body.get("type") or ("message" if "role" in body else None)
         reader = _READERS.get(kind) if isinstance(kind, str) else None
         if reader is None:
-            raise InvalidRequestError(f"Unknown item type: {item.get('type')!r}.", param=f"input[{place}].type")
-        reader(_Item(item, f"input[{place}]", host_tools, calls, replayed), found)
+            raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")
+        if not isinstance(body.get("id"), (str, NoneType)):
+            raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
+        if replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
+            # The conversation went on after these answers: they are history.
+            found.approvals.clear()
+        reader(item, found)
+    open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
+    if open_calls:
+        raise InvalidRequestError(f"No tool output found for function call {open_calls[0]}.", param="input")
+    if replayed and found.approvals:
+        # The session that asked has everything up to the question; what came before it here is the same once more.
+        del found.messages[: found.asked[0]]
+        del found.urls[: found.asked[1]]
     return found
+
+
+def reference(item: dict[str, Any]) -> str | None:
+    """The id of an item that was said before, if the item is nothing else."""
+    named = item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item)
+    return item["id"] if named and isinstance(item.get("id"), str) else None
 
 
 class _Item:
     """One item and its place, for errors that name it."""
 
-    def __init__(
-        self, body: dict[str, Any], where: str, host_tools: Sequence[str], calls: set[str], replayed: bool
-    ) -> None:
+    def __init__(self, body: dict[str, Any], where: str, host_tools: Sequence[str] = ()) -> None:
         self.body = body
         self.where = where
         self.host_tools = host_tools
-        self.calls = calls
-        self.replayed = replayed
 
     def text(self, name: str) -> str:
         value = self.body.get(name)
@@ -91,9 +113,19 @@ def _message(item: _Item, found: Items) -> None:
         contents = [Content.from_text(content)]
     else:
         contents = read_parts(content, f"{item.where}.content", found)
-    properties = None if phase is None else {"phase": phase}
+    properties = {} if phase is None else {"phase": phase}
+    if role == "assistant" and _thinking(found):
+        found.messages[-1].contents += contents
+        found.messages[-1].additional_properties.update(properties)
+        return
     said_as = "system" if role == "developer" else role
     found.messages.append(Message(said_as, contents, additional_properties=properties))
+
+
+def _thinking(found: Items) -> bool:
+    """Whether the last message is nothing but a thought: what it led to is the rest of the message."""
+    last = found.messages[-1] if found.messages else None
+    return last is not None and last.role == "assistant" and all(one.type == "text_reasoning" for one in last.contents)
 
 
 def read_parts(parts: Any, where: str, found: Items) -> list[Content]:
@@ -106,7 +138,7 @@ def read_parts(parts: Any, where: str, found: Items) -> list[Content]:
 def _part(part: Any, where: str, found: Items) -> Content:
     if not isinstance(part, dict):
         raise InvalidRequestError("A part must be an object.", param=where)
-    item = _Item(cast("dict[str, Any]", part), where, (), set(), False)
+    item = _Item(cast("dict[str, Any]", part), where)
     kind = item.body.get("type")
     if kind in ("input_text", "output_text", "text", "summary_text", "reasoning_text"):
         return Content.from_text(item.text("text"))
@@ -144,8 +176,7 @@ def _data_media_type(url: str, where: str) -> str:
 
 
 def _file(item: _Item, found: Items) -> Content:
-    given = item.body.get("filename")
-    name = given if isinstance(given, str) else None
+    name = None if item.body.get("filename") is None else item.text("filename")
     if item.body.get("file_url") is not None:
         content = _media(item, "file_url", "application/octet-stream", found)
     elif item.body.get("file_id") is not None:
@@ -169,7 +200,7 @@ def _audio(item: _Item) -> Content:
     where = f"{item.where}.input_audio"
     if not isinstance(audio, dict):
         raise InvalidRequestError("`input_audio` must be an object.", param=where)
-    inner = _Item(cast("dict[str, Any]", audio), where, (), set(), False)
+    inner = _Item(cast("dict[str, Any]", audio), where)
     media_type = _AUDIO.get(inner.text("format"))
     if media_type is None:
         raise InvalidRequestError(f"`format` must be one of {', '.join(_AUDIO)}.", param=f"{where}.format")
@@ -190,26 +221,30 @@ def _function_call(item: _Item, found: Items) -> None:
         raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.name")
     if name in item.host_tools:
         raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{item.where}.name")
-    call = Content.from_function_call(item.call_id(), name, arguments=item.text("arguments"))
-    found.messages.append(Message("assistant", [call]))
+    call_id = item.call_id()
+    if found.calls.get(call_id) is False:
+        raise InvalidRequestError(f"Two calls are called {call_id}.", param=f"{item.where}.call_id")
+    found.calls[call_id] = False
+    call = Content.from_function_call(call_id, name, arguments=item.text("arguments"))
+    if found.messages and found.messages[-1].role == "assistant":
+        # Calls that were made together belong to one message, together with what was said before them.
+        found.messages[-1].contents.append(call)
+    else:
+        found.messages.append(Message("assistant", [call]))
 
 
 def _function_output(item: _Item, found: Items) -> None:
     call_id, output = item.call_id(), item.body.get("output")
     if not isinstance(output, str):
         output = read_parts(output, f"{item.where}.output", found)
-    if call_id in item.calls:
-        if any(_answers(message, call_id) for message in found.messages):
-            raise InvalidRequestError(f"The call {call_id} has two outputs.", param=f"{item.where}.call_id")
-        found.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
-    else:
+    answered = found.calls.get(call_id)
+    if answered:
+        raise InvalidRequestError(f"The call {call_id} has two outputs.", param=f"{item.where}.call_id")
+    if answered is None:
         found.outputs.append(ClientOutput(call_id=call_id, output=output))
-
-
-def _answers(message: Message | Reference, call_id: str) -> bool:
-    return isinstance(message, Message) and any(
-        one.type == "function_result" and one.call_id == call_id for one in message.contents
-    )
+        return
+    found.calls[call_id] = True
+    found.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
 
 
 def _reasoning(item: _Item, found: Items) -> None:
@@ -218,20 +253,14 @@ def _reasoning(item: _Item, found: Items) -> None:
         raise InvalidRequestError("`summary` must be a list.", param=f"{item.where}.summary")
     parts = read_parts(cast("list[Any]", summary), f"{item.where}.summary", found)
     text = "\n".join(part.text or "" for part in parts)
-    sealed = item.body.get("encrypted_content")
-    thought = Content.from_text_reasoning(text=text, protected_data=sealed if isinstance(sealed, str) else None)
+    sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
+    thought = Content.from_text_reasoning(id=item.body.get("id"), text=text, protected_data=sealed)
     found.messages.append(Message("assistant", [thought]))
 
 
-def _reference(item: _Item, found: Items) -> None:
-    found.messages.append(Reference(item.text("id"), item.where))
-
-
 def _approval_request(item: _Item, found: Items) -> None:
-    if item.replayed:
-        # The session that asked has everything up to the question; what came before it here is the same once more.
-        found.messages.clear()
-        found.outputs.clear()
+    found.asked = (len(found.messages), len(found.urls))
+    found.questions.append(Question(item.text("id"), item.text("name"), item.text("arguments"), item.where))
 
 
 def _approval_response(item: _Item, found: Items) -> None:
@@ -248,12 +277,12 @@ def _host_call(item: _Item, found: Items) -> None:
     """A call that the host has made and shown: the host knows it better than the wire does."""
 
 
+_ANSWERS = frozenset({"function_call", "reasoning", "mcp_approval_request", "mcp_call", "image_generation_call"})
 _READERS: dict[Any, Callable[[_Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,
     "function_call_output": _function_output,
     "reasoning": _reasoning,
-    "item_reference": _reference,
     "mcp_approval_request": _approval_request,
     "mcp_approval_response": _approval_response,
     "mcp_call": _host_call,

@@ -1,14 +1,14 @@
 """From the wire to a `ChannelRequest`. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.items import Items, Reference, read_items
+from frontdesk.channels.responses.items import Items, read_items
 from frontdesk.channels.responses.wire import AllowedTools, CreateBody, FunctionToolIn, NamedTool, TextFormat
 from frontdesk.data.request import ChannelRequest, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
@@ -92,16 +92,20 @@ class Parser:
             return Items()
         if isinstance(given, str):
             return Items(text=given)
-        if len(given) > self._config.max_items:
-            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+        self.check_length(given)
         found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
         if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
             where = found.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
         return found
 
+    def check_length(self, items: Sized) -> None:
+        """Refuses more items than a request may have."""
+        if len(items) > self._config.max_items:
+            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+
     def request(self, body: CreateBody, items: Items) -> ChannelRequest:
-        """The request, with its references still to be looked up."""
+        """The request, with its questions still to be looked up."""
         self._check(body)
         if items.text is None and not (items.messages or items.outputs or items.approvals):
             raise InvalidRequestError("The request needs `input`.", param="input")
@@ -239,8 +243,3 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         _refuse(error, where)
-
-
-def references(items: Items) -> list[Reference]:
-    """The items that have to be looked up."""
-    return [one for one in items.messages if isinstance(one, Reference)]

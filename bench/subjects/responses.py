@@ -1,0 +1,26 @@
+"""Our host: in-memory store, Responses channel, an agent that costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.sample import Sample
+from bench.subjects.frontdesk import Served
+from bench.subjects.responses_api import ResponsesApi
+
+
+class Responses(ResponsesApi, Served):
+    name = "responses"
+    peers = ("agentserver", "af-hosting")
+    import_package = "import frontdesk"
+    import_app = "from frontdesk import AgentFrameworkHost; from frontdesk.channels.responses import ResponsesChannel"
+
+    def build_app(self, sample: Sample | None) -> Any:
+        from bench.stub_agent import StubAgent
+        from frontdesk import AgentFrameworkHost
+        from frontdesk.channels.responses import ResponsesChannel
+
+        return AgentFrameworkHost(target=StubAgent(), channels=[ResponsesChannel()]).app
+
+
+subject = Responses()
