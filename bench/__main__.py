@@ -97,7 +97,8 @@ async def invite(peer: Subject, arena: Arena, args: argparse.Namespace) -> None:
         await introduce(contestant)
         await converse(contestant, 2)
     except CANT_JOIN as error:
-        print(f"  {peer.name} is left out: {error or type(error).__name__}", file=sys.stderr)
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        print(f"  {peer.name} is left out: {reason[-1]}", file=sys.stderr)
         arena.leave(contestant)
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 def as_messages(value: Any) -> list[Message] | None:
     """The input as messages; `None` if it is something else, such as a workflow's typed input."""
     if isinstance(value, str):
-        return [_said(value)]
+        return [said(value)]
     if isinstance(value, Message):
         return [value]
     if isinstance(value, Content):
@@ -42,9 +42,14 @@ _TEXT = Content.from_text("")
 _MESSAGE = Message("user", [_TEXT])
 
 
-def _said(text: str) -> Message:
-    # Most messages are a plain text, and the framework's constructors cost ten times as much as a copy of their work.
-    return _with(_MESSAGE, contents=[_with(_TEXT, text=text, additional_properties={})], additional_properties={})
+def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None) -> Message:
+    """A user's plain text, stamped if there is something to stamp it with.
+
+    Most messages are that, and the framework's constructors cost ten times as much as a copy of their work.
+    """
+    properties = {} if hosting is None else {"hosting": hosting}
+    contents = [_with(_TEXT, text=text, additional_properties={})]
+    return _with(_MESSAGE, contents=contents, additional_properties=properties, message_id=message_id)
 
 
 def _with(value: T, **changes: Any) -> T:

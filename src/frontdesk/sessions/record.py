@@ -18,7 +18,7 @@ from frontdesk.data.session import ClientCall, SessionRecord
 from frontdesk.errors import RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
 from frontdesk.kit.framework import is_response
-from frontdesk.kit.messages import as_messages, stamped
+from frontdesk.kit.messages import as_messages, said, stamped
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.turns import Turn
 
@@ -40,8 +40,11 @@ class Recorder:
         """The record of a run that starts, perhaps with the answers that resume it; nothing is written yet."""
         admitted, request = turn.admitted, turn.admitted.request
         hosting = _question_hosting(admitted)
-        said = as_messages(request.input) or ()
-        turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in (*resumed, *said)]
+        if isinstance(request.input, str) and not resumed:
+            turn.messages = [said(request.input, hosting, self._ids.new("msg"))]
+        else:
+            messages = (*resumed, *(as_messages(request.input) or ()))
+            turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in messages]
         session = turn.record
         return RunRecord(
             run_id=admitted.run_id,
@@ -73,11 +76,11 @@ class Recorder:
         """Writes a run that came to its end."""
         hosting = _answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
-        said = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
+        kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
             handed_out = _client_calls(turn.admitted, result)
             return await self._write(
-                turn, run, said, questions, status="completed", result=result, client_calls=handed_out
+                turn, run, kept, questions, status="completed", result=result, client_calls=handed_out
             )
         except StaleTurnError:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)

@@ -8,7 +8,7 @@ import schemathesis
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Every output has its call, and every call its own id; and 1e17 is an integer to JSON Schema only."""
+    """Every call has its own id and its output, and every output its call; and 1e17 is an integer to JSON Schema only."""
     if not isinstance(case.body, dict):
         return
     for name in ("max_output_tokens", "max_tool_calls", "top_logprobs"):
@@ -28,4 +28,8 @@ def _with_calls(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             item = {**item, "call_id": own}
             if item["type"] == "function_call_output":
                 yield {"type": "function_call", "call_id": own, "name": "look", "arguments": "{}"}
+            yield item
+            if item["type"] == "function_call":
+                yield {"type": "function_call_output", "call_id": own, "output": "seen"}
+            continue
         yield item

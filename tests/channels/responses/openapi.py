@@ -194,7 +194,7 @@ def _answers(name: str, errors: dict[str, str] | None = None, **more: Any) -> di
 
 
 def _create() -> dict[str, Any]:
-    stream = {"text/event-stream": {"schema": _TEXT}}
+    stream = {"text/event-stream": {"schema": {"type": "object"}}}
     answers = _answers("ResponseOut", _ERRORS_OF_A_BODY, **stream)
     answers["200"]["links"] = {
         operation: {"operationId": operation, "parameters": {"response_id": "$response.body#/id"}}

@@ -72,9 +72,15 @@ class Renderer:
         return out
 
     def _agent(self, out: InvocationOut, response: AgentResponse[Any]) -> None:
+        out.value = response.value
+        if _is_plain(response):
+            message = response.messages[0]
+            text = out.text = message.contents[0].text or ""
+            out.messages = [MessageOut(role=message.role, contents=[Text(text)], author=message.author_name)]
+            out.usage = None if response.usage_details is None else dict(response.usage_details)
+            return
         out.messages = self._messages(response.messages)
         out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
-        out.value = response.value
         out.usage = None if response.usage_details is None else dict(response.usage_details)
         out.approvals = [_approval(one) for one in response.user_input_requests if one.function_call is not None]
 
@@ -125,6 +131,14 @@ class Renderer:
         if isinstance(event.data, AgentResponseUpdate):
             return self._update(event.data)
         return Update(_text_of(event.data), None, self._output(event.data))
+
+
+def _is_plain(response: AgentResponse[Any]) -> bool:
+    """One message of one text, as most answers are; the long way draws it just so, at three times the cost."""
+    if len(response.messages) != 1 or response.messages[0].role != "assistant":
+        return False
+    contents = response.messages[0].contents
+    return len(contents) == 1 and contents[0].type == "text" and not contents[0].annotations
 
 
 def started(run: RunRecord) -> bytes:
