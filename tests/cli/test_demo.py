@@ -29,7 +29,7 @@ def paste(line: str) -> str:
 
 
 def test_the_curl_lines_work_when_pasted(demo: Running) -> None:
-    plain, again, streamed = curls(demo)
+    plain, again, streamed, openai = curls(demo)
     first = json.loads(paste(plain))
     assert first["status"] == "completed"
     assert first["text"].startswith("Breakfast is served from 7:00")
@@ -41,6 +41,9 @@ def test_the_curl_lines_work_when_pasted(demo: Running) -> None:
     assert events[0] == "event: started"
     assert events.count("event: update") > 20
     assert events[-1] == "event: completed"
+    answer = json.loads(paste(openai))
+    assert (answer["object"], answer["status"], answer["model"]) == ("response", "completed", "Concierge")
+    assert "391" in answer["output"][0]["content"][0]["text"]
 
 
 def test_the_urls_are_served(demo: Running) -> None:

@@ -54,6 +54,7 @@ The Marmalade, a small hotel by the sea: a real agent with three tools, behind i
 
   ask      {url}
   OpenAPI  {url}/docs/openapi.json
+  OpenAI   {base}/v1   (the base URL for any client of the OpenAI Responses API; any key will do)
   health   {base}/healthz
 
 Ask, with an answer in one piece:
@@ -62,6 +63,8 @@ Go on with that conversation:
   {_curl(url, message="What did I say before?", session_id="visit-1")}
 Ask, with an answer that comes word by word:
   {_curl(url, message="What can you do?", stream=True)}
+Ask as a client of the OpenAI Responses API does:
+  {_curl(f"{base}/v1/responses", model="Concierge", input="What is 17 times 23?")}
 Talk to it in another terminal; it asks you before it books anything (try: Book a sea view room for two nights):
   {_chat(url)}
 

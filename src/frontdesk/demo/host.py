@@ -1,10 +1,11 @@
-"""The demo's host: one agent, three tools, one door."""
+"""The demo's host: one agent, three tools, two doors."""
 
 from typing import Any
 
 from agent_framework import Agent
 
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.demo.hotel import HOURS, PRICES, Hotel, tools_of
 from frontdesk.demo.models import choose_client
 from frontdesk.host import AgentFrameworkHost
@@ -25,4 +26,4 @@ def build_host(client: Any = None) -> AgentFrameworkHost:
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    return AgentFrameworkHost(agent, channels=[InvocationsChannel()])
+    return AgentFrameworkHost(agent, channels=[InvocationsChannel(), ResponsesChannel()])
