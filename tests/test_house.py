@@ -43,10 +43,11 @@ def test_every_public_name_can_be_imported_and_is_documented(name: str) -> None:
         assert value.__module__.startswith("frontdesk.")
 
 
-def test_the_invocations_room_shows_its_channel() -> None:
-    room = importlib.import_module("frontdesk.channels.invocations")
-    assert room.__all__ == ["InvocationsChannel"]
-    assert issubclass(room.InvocationsChannel, frontdesk.Channel)
+@pytest.mark.parametrize("name", ["invocations", "responses"])
+def test_a_room_shows_its_channel(name: str) -> None:
+    room = importlib.import_module(f"frontdesk.channels.{name}")
+    assert room.__all__ == [f"{name.title()}Channel"]
+    assert issubclass(getattr(room, room.__all__[0]), frontdesk.Channel)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -34,10 +34,11 @@ from frontdesk.errors import (
     TargetError,
 )
 from frontdesk.kit.current import current_turn
+from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.outputs import returned
+from frontdesk.sessions.outputs import need_new_calls, returned
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
@@ -198,6 +199,8 @@ class Pipeline:
     async def _resumed(self, turn: Turn) -> Sequence[Message]:
         """What takes the session further beside the input: results of the client's functions, and a human's answers."""
         request, record = turn.admitted.request, turn.record
+        if record is not None and record.messages and _tells_of_calls(request.input):
+            need_new_calls(request.input, await turn.history())
         pending = () if record is None else record.client_calls
         if not (pending or request.client_outputs or request.approvals):
             return ()
@@ -261,6 +264,10 @@ class Pipeline:
             request=request, channel_name=request.channel, destination_identity=admitted.identity, originating=True
         )
         return await call_response_hook(hook, hosted, context)
+
+
+def _tells_of_calls(said: Any) -> bool:
+    return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
 
 
 def _later(admitted: AdmittedRequest) -> bool:

@@ -9,6 +9,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench/README.md"])
 
+# Where a host answers that was started with no options; code that names it is a client's.
+ADDRESS = "http://127.0.0.1:8000"
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,12 +32,13 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks(*languages: str) -> Iterator[Block]:
-    """Every fenced block in some language, from all pages."""
+def blocks(*languages: str, calling: bool | None = None) -> Iterator[Block]:
+    """Every fenced block in some language, from all pages; those of clients, all others, or both."""
     for page in PAGES:
         text = page.read_text("utf-8")
         for found in _FENCE.finditer(text):
-            if found.group(1) in languages:
+            client = ADDRESS in found.group(2)
+            if found.group(1) in languages and calling in (None, client):
                 yield Block(page, found.group(1), found.group(2), text[: found.start()].count("\n") + 2)
 
 

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from openai import AsyncOpenAI, NotFoundError
 
 from frontdesk.testing import parse_sse, serving
 from tests.docs.pages import EXAMPLES, ROOT
@@ -19,6 +21,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
     "approvals": ({"message": "good day"}, {}, "Say “pay”"),
     "function_host": ({"message": "good day"}, {}, "GOOD DAY"),
+    "responses_host": ({"message": "good day"}, {}, "You said: good day."),
     "hooks": ({"input": {"nights": 3}}, {"x-guest": "Ada"}, "Ada: 360 €"),
     "workflow_host": ({"message": "good day"}, {}, "2 words"),
 }
@@ -108,3 +111,21 @@ async def test_a_human_is_asked_before_the_tool_runs(approved: bool, text: str) 
     assert text in answered.json()["text"]
     assert answered.json()["session_id"] == asked["session_id"]
     assert (again.status_code, again.json()["error"]["code"]) == (409, "approval_answered")
+
+
+async def test_one_agent_has_two_doors() -> None:
+    async with serving(example(named("responses_host"))) as client:
+        invoked = await client.invoke("good day")
+        async with AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", http_client=direct()) as api:
+            answered = await api.responses.create(model="any", input="good day")
+            more = await api.responses.create(model="any", input="and", previous_response_id=answered.id)
+            with pytest.raises(NotFoundError):
+                await api.responses.retrieve(invoked["id"])
+    assert answered.output_text == invoked["text"]
+    assert (answered.model, answered.status) == ("Concierge", "completed")
+    assert more.output_text.endswith("you said 1 other things.")
+
+
+def direct() -> httpx2.AsyncClient:
+    """What the client sends with, without the machine's proxies."""
+    return httpx2.AsyncClient(trust_env=False)

@@ -10,15 +10,21 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from frontdesk.channels.invocations.parse import decode
-from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations.parse import decode as decode_invocation
+from frontdesk.channels.responses.parse import decode as decode_response
 from frontdesk.cli.options import build_parser
 from frontdesk.testing import serving
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
 from tests.docs.running import module_of
 
-PYTHON = list(blocks("python"))
+PYTHON = list(blocks("python", calling=False))
 JSON = list(blocks("json"))
+CALLS = {
+    "InvocationsChannel": ("/invocations", {"message": "good day"}),
+    "ResponsesChannel": ("/v1/responses", {"input": "good day"}),
+}
+READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
 MISSING = {"serve": ["module:host"], "check": ["module:host"]}
 
 
@@ -32,8 +38,15 @@ async def test_python_in_the_documents_runs(block: Block) -> None:
     for test in tests:
         await test()
     if "host" in space and not tests:
-        async with serving(space["host"]) as client:
-            assert (await client.invoke("good day"))["status"] == "completed"
+        await _call(space["host"])
+
+
+async def _call(host: AgentFrameworkHost) -> None:
+    async with serving(host) as client:
+        for channel in host.channels:
+            path, body = CALLS[type(channel).__name__]
+            answer = await client.http.post(path, json=body)
+            assert answer.raise_for_status().json()["status"] == "completed"
 
 
 def _is_main(node: ast.stmt) -> bool:
@@ -59,9 +72,9 @@ def test_every_frontdesk_command_can_be_given(command: str) -> None:
 @pytest.mark.parametrize("command", sorted({command for _, command in commands("curl")}))
 def test_every_curl_line_can_be_sent(command: str) -> None:
     words = shlex.split(command)
-    assert urlsplit(next(word for word in words if "://" in word)).path == "/invocations"
+    read = READERS[urlsplit(next(word for word in words if "://" in word)).path]
     assert words[words.index("-H") + 1].partition(":")[0] in ("content-type", "x-api-key")
-    assert isinstance(decode(words[words.index("-d") + 1].encode()), InvocationBody)
+    assert read(words[words.index("-d") + 1].encode())
 
 
 @pytest.mark.parametrize("command", sorted({command for _, command in commands("make")}))

@@ -3,6 +3,8 @@
 import inspect
 import re
 import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -26,12 +28,22 @@ def spans(cell: str) -> list[str]:
 
 @pytest.mark.parametrize("documented", [AgentFrameworkHost, InvocationsChannel, ApiKeyAuth, InMemoryStateStore])
 def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
-    rows = tables(HOST)[documented.__name__]
-    signature = inspect.signature(documented).parameters.values()
-    assert {spans(name)[0]: default.strip("`") for name, default, _ in rows} == {
-        one.name: "required" if one.default is one.empty else repr(one.default) for one in signature
-    }
+    assert parameters(HOST, documented) == {name: shown(one) for name, one in signature(documented).items()}
+
+
+def parameters(page: Path, documented: type) -> dict[str, str]:
+    """The parameters as a page has them, with their defaults."""
+    rows = tables(page)[documented.__name__]
     assert all(effect for _, _, effect in rows)
+    return {spans(name)[0]: default.strip("`") for name, default, _ in rows}
+
+
+def signature(documented: type) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(documented).parameters
+
+
+def shown(one: inspect.Parameter) -> str:
+    return "required" if one.default is one.empty else repr(one.default)
 
 
 def test_everything_that_a_host_offers_is_documented() -> None:

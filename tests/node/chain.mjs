@@ -40,7 +40,7 @@ assert.equal(newest.has_more, true);
 await client.responses.delete(second.id);
 await assert.rejects(client.responses.retrieve(second.id), OpenAI.NotFoundError);
 await assert.rejects(client.responses.delete(second.id), OpenAI.NotFoundError);
-await assert.rejects(say("five", second), OpenAI.NotFoundError);
+await assert.rejects(say("five", second), OpenAI.BadRequestError);
 assert.equal((await client.responses.retrieve(third.id)).id, third.id);
 
 const unkept = await client.responses.create({ model: "gpt-x", input: "forget me", store: false });

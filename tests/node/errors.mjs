@@ -29,8 +29,8 @@ await refused(create({ stream: true, max_output_tokens: 1 }), OpenAI.BadRequestE
   status: 400,
   param: "max_output_tokens",
 });
-await refused(create({ previous_response_id: "resp_nobody" }), OpenAI.NotFoundError, {
-  status: 404,
+await refused(create({ previous_response_id: "resp_nobody" }), OpenAI.BadRequestError, {
+  status: 400,
   param: "previous_response_id",
   code: "previous_response_not_found",
 });

@@ -1,4 +1,7 @@
-"""The `openai` client for Node, against a started server; tests/node has what it does."""
+"""The `openai` client for Node, against a started server; tests/node has what it does.
+
+Everything that the server says to it goes through the same judges as with the client for Python.
+"""
 
 import asyncio
 import json
@@ -12,9 +15,8 @@ import pytest
 from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
-from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import call, parrot, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.responses.desk import Desk, open_desk
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests" / "node"
@@ -48,7 +50,7 @@ def run(tmp_path: Path) -> Script:
 
     async def run_script(name: str, desk: Desk) -> None:
         script = shutil.copy(SCRIPTS / name, tmp_path)
-        environment = {"OPENAI_BASE_URL": f"http://127.0.0.1:{desk.port}/v1", "OPENAI_API_KEY": KEY}
+        environment = {"OPENAI_BASE_URL": f"{desk.url}/v1", "OPENAI_API_KEY": KEY}
         process = await asyncio.create_subprocess_exec(
             NODE, script, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
@@ -63,9 +65,8 @@ def run(tmp_path: Path) -> Script:
     return run_script
 
 
-def _open(target: Any, **options: Any) -> Any:
-    auth = ApiKeyAuth({"node": KEY})
-    return open_desk(target, channels=[ResponsesChannel(auth=auth, **options)])
+def _open(target: Any) -> Any:
+    return open_desk(target, auth=ApiKeyAuth({"node": KEY}))
 
 
 @pytest.mark.parametrize("name", ["create.mjs", "stream.mjs"])

@@ -72,6 +72,10 @@ class ChannelContext(Protocol):
         """An unguessable id, such as `msg_0192f0c1a2b3...`."""
         ...
 
+    async def allow(self, caller: Caller) -> None:
+        """Refuses a caller who may not come in, before work is done for them that comes ahead of a run."""
+        ...
+
     async def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedRunResult[Any]:

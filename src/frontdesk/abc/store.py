@@ -144,7 +144,9 @@ class StateTransaction(Protocol):
 
     def add_events(self, events: Sequence[RunEvent]) -> None: ...
 
-    def add_approval(self, approval: PendingApproval) -> None: ...
+    def add_approval(self, approval: PendingApproval) -> None:
+        """Keeps a question; one that was asked before, in another branch, stays as it is, decided or not."""
+        ...
 
     def decide_approval(
         self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None

@@ -33,7 +33,9 @@ class Answers:
                     status = "approved" if one.approved else "rejected"
                     transaction.decide_approval(owner, one.approval_id, status, at=now, reason=one.reason)
         except StoreError:
-            raise ConflictError("This approval was answered before.", code="approval_answered") from None
+            raise ConflictError(
+                "This approval was answered before.", code="approval_answered", param="approvals"
+            ) from None
         return [answer(question, one.approved, one.reason) for question, one in zip(asked, answers, strict=True)]
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:

@@ -30,6 +30,7 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     session_key: str | None = None
     previous_run_id: str | None = None
     background: bool = False
+    stored: bool = True
     stream: bool = False
     input: Any = None
     """The messages that came in, for a channel that lists them."""

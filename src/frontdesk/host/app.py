@@ -30,6 +30,8 @@ def build_app(
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
     routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
     routes.append(Route("/readyz", endpoint=_Health(is_ready)))
+    # What a channel says to any path comes after what another has to say to a certain one.
+    routes.sort(key=_takes_any_path)
     return HostApp(routes, middleware, lifespan)
 
 
@@ -55,6 +57,10 @@ class HostApp(Starlette):
                 scope["app"] = self
                 return await endpoint(scope, receive, send)
         await super().__call__(scope, receive, send)
+
+
+def _takes_any_path(route: BaseRoute) -> bool:
+    return isinstance(route, Route) and route.path.endswith(":path}")
 
 
 def _placed(path: str, route: BaseRoute, middleware: Sequence[Middleware]) -> BaseRoute:

@@ -39,6 +39,9 @@ class HostContext:
     def new_id(self, prefix: str) -> str:
         return self._parts.ids.new(prefix)
 
+    async def allow(self, caller: Caller) -> None:
+        await self._allowed(caller)
+
     async def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedRunResult[Any]:

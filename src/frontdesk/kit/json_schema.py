@@ -18,7 +18,8 @@ def need_schema(value: Any, where: str, depth: int = 0) -> None:
     if not isinstance(value, dict) or depth > _DEEPEST:
         raise InvalidRequestError("This is not a JSON schema.", param=where)
     schema = cast("dict[str, Any]", value)
-    _need_type(schema.get("type"), where)
+    if "type" in schema:
+        _need_type(schema["type"], where)
     for name in _SCHEMAS_BY_NAME:
         for key, one in _mapping(schema.get(name, {}), f"{where}.{name}").items():
             need_schema(one, f"{where}.{name}.{key}", depth + 1)
@@ -35,7 +36,7 @@ def need_schema(value: Any, where: str, depth: int = 0) -> None:
 
 def _need_type(value: Any, where: str) -> None:
     names: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if value is not None and not all(isinstance(name, str) and name in _TYPES for name in names):
+    if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
         raise InvalidRequestError("This is not a type of JSON schema.", param=f"{where}.type")
 
 

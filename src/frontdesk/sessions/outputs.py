@@ -9,6 +9,17 @@ from frontdesk.data.session import ClientCall
 from frontdesk.errors import InvalidRequestError
 
 
+def need_new_calls(said: Sequence[Message], known: Sequence[Message]) -> None:
+    """A call that the input tells of must not pass for one that the session has made."""
+    taken = _call_ids(said) & _call_ids(known)
+    if taken:
+        raise InvalidRequestError(f"The session has a call {min(taken)} of its own.", param="input")
+
+
+def _call_ids(messages: Sequence[Message]) -> set[str]:
+    return {str(one.call_id) for message in messages for one in message.contents if one.type == "function_call"}
+
+
 def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
     """The messages that take a turn further; every call that waits must be answered, and no other."""
     waiting = {call.call_id for call in pending}

@@ -56,6 +56,7 @@ class Recorder:
             session_key=None if session is None else session.key or None,
             previous_run_id=request.previous_run_id,
             background=request.background,
+            stored=request.store,
             stream=request.stream,
             input=turn.messages,
             metadata=request.metadata,

@@ -303,6 +303,8 @@ class MemoryApprovals:
             self.records.put((owner, approval_id), record.replace(status=status, decided_at=at, reason=reason))
 
     def add(self, approval: PendingApproval) -> None:
+        if (approval.owner, approval.approval_id) in self.records:
+            return
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from agent_framework import AgentResponse, FunctionTool
 
@@ -88,6 +88,8 @@ class AgentTarget:
         return arguments
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
+        if result.finish_reason in ("length", "content_filter"):
+            result = _unstructured(result)
         # Parsed now: a model that broke its promise of structure has failed, and whoever shows the result must not.
         _ = result.value
         if self._history == "host":
@@ -111,6 +113,21 @@ class AgentTarget:
 
 def _declared(tool: ClientTool) -> FunctionTool:
     return FunctionTool(name=tool.name, description=tool.description, func=None, input_model=dict(tool.parameters))
+
+
+def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
+    """An answer that was cut off, with the promise of a structure taken from it."""
+    return AgentResponse(
+        messages=result.messages,
+        response_id=result.response_id,
+        agent_id=result.agent_id,
+        created_at=result.created_at,
+        finish_reason=cast(Any, result.finish_reason),
+        usage_details=result.usage_details,
+        continuation_token=result.continuation_token,
+        raw_representation=result.raw_representation,
+        additional_properties=result.additional_properties,
+    )
 
 
 def _tool_names(agent: Any) -> tuple[str, ...]:

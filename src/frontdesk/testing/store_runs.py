@@ -99,6 +99,18 @@ class Approvals:
         assert found.request.to_dict() == question().request.to_dict()
         assert found.replace(request=None) == question().replace(request=None)
 
+    async def test_a_question_that_was_asked_before_is_not_open_again(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.add_approval(question())
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW)
+        async with store.transaction() as transaction:
+            transaction.add_approval(question(session_id="ses_2"))
+        found = await store.approvals.get(OWNER, "apr_1")
+        assert found is not None
+        assert (found.status, found.session_id) == ("approved", question().session_id)
+        assert await store.approvals.pending(OWNER) == []
+
     async def test_questions_are_listed_oldest_first(self, store: HostStateStore) -> None:
         for number in range(1, 5):
             session_id = "ses_2" if number == 2 else "ses_1"

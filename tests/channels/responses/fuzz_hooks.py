@@ -1,23 +1,39 @@
 """What the document can't say, for the fuzzer."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import schemathesis
 
+_ID = re.compile("[A-Za-z0-9_-]{1,64}")
+
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Every call has its own id and its output, and every output its call; and 1e17 is an integer to JSON Schema only."""
+    """Nothing is continued that nobody said, calls and outputs come in pairs, names are used once, 1e17 is no integer."""
     if not isinstance(case.body, dict):
         return
+    previous = case.body.get("previous_response_id")
+    if isinstance(previous, str) and _ID.fullmatch(previous):
+        del case.body["previous_response_id"]
     for name in ("max_output_tokens", "max_tool_calls", "top_logprobs"):
         value = case.body.get(name)
         if isinstance(value, float) and value.is_integer():
             case.body[name] = int(value)
-    given = case.body.get("input")
-    if isinstance(given, list) and all(isinstance(item, dict) for item in given):
+    if _are_objects(given := case.body.get("input")):
         case.body["input"] = list(_with_calls(given))
+    if _are_objects(tools := case.body.get("tools")):
+        case.body["tools"] = [_named(tool, place) for place, tool in enumerate(tools)]
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
+def _named(tool: dict[str, Any], place: int) -> dict[str, Any]:
+    name = tool.get("name")
+    return {**tool, "name": f"{name[:50]}-{place}"} if isinstance(name, str) and _ID.fullmatch(name) else tool
 
 
 def _with_calls(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,10 @@ _MAYBE_FALSE: dict[str, Any] = {"enum": [False, None]}
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,64}$"}
 _CALL_ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 64}
 _ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"type": {"enum": ["string", "number", "integer", "boolean", "object", "array", "null"]}},
+}
 _PIXEL = "data:image/png;base64,iVBORw0KGgo="
 _ERRORS = {
     "400": "The request can't be understood.",
@@ -128,7 +132,7 @@ def _input_items() -> list[dict[str, Any]]:
             _kind("input_file", "filename", file_data={"const": "aGVsbG8="}, filename={"const": "hello.txt"}),
         ]
     }
-    content = {"anyOf": [_TEXT, {"type": "array", "items": part, "maxItems": 3}]}
+    content = {"anyOf": [_TEXT, {"type": "array", "items": part}]}
     role = {"enum": ["user", "assistant", "system", "developer"]}
     answer: dict[str, Any] = {"approval_request_id": _ID, "approve": {"type": "boolean"}, "reason": _or_null(_TEXT)}
     return [
@@ -150,7 +154,7 @@ def _refine_input(parts: dict[str, Any]) -> None:
         "conversation": {"type": "null"},
         "previous_response_id": _or_null(_ID),
         "include": _or_null({"type": "array", "items": {"enum": ["reasoning.encrypted_content"]}}),
-        "tools": _or_null({"type": "array", "items": _function(), "maxItems": 1}),
+        "tools": _or_null({"type": "array", "items": _function()}),
         "tool_choice": {"enum": [None, "auto", "none", "required"]},
     }
     # A background run is stored, and is not streamed.
@@ -158,18 +162,17 @@ def _refine_input(parts: dict[str, Any]) -> None:
         {"properties": {"background": _MAYBE_FALSE}},
         {"properties": {"background": {"const": True}, "stream": _MAYBE_FALSE, "store": _MAYBE_TRUE}},
     ]
-    schema = _object(type={"const": "object"})
     parts["TextFormat"] = {
         "anyOf": [
             _kind("text"),
             _kind("json_object"),
-            _kind("json_schema", name={**_TEXT, "minLength": 1}, schema=schema),
+            _kind("json_schema", name={**_TEXT, "minLength": 1}, schema=_SCHEMA),
         ]
     }
 
 
 def _function() -> dict[str, Any]:
-    more = {"description": _or_null(_TEXT), "parameters": _or_null(_object(type={"const": "object"}))}
+    more = {"description": _or_null(_TEXT), "parameters": _or_null(_SCHEMA)}
     return _kind("function", *more, name=_NAME, **more)
 
 

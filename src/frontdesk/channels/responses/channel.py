@@ -1,7 +1,7 @@
 """The channel itself: routes, and the way of a request through this room."""
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -19,6 +19,7 @@ from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import Renderer, input_items
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.channels.responses.wire import CreateBody
+from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
@@ -29,6 +30,8 @@ from frontdesk.kit.reminders import Reminders
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
+
+T = TypeVar("T")
 
 
 class ResponsesChannel(Channel):
@@ -79,7 +82,7 @@ class ResponsesChannel(Channel):
             store_policy=store_policy,
             forward=frozenset(forward),
             fetch_urls=fetch_urls,
-            fetch_from=tuple(fetch_from),
+            fetch_from=(fetch_from,) if isinstance(fetch_from, str) else tuple(fetch_from),
             fetch_http=fetch_http,
             max_fetched_bytes=max_fetched_bytes,
             finish_abandoned=finish_abandoned,
@@ -147,15 +150,23 @@ class _Room:
         items = self._parser.items(body)
         request = self._parser.request(body, items)
         if items.urls and self._fetcher is not None:
+            # Nothing is done for a stranger, and going out for them would be something.
+            await self._context.allow(call.caller)
             await self._fetcher.fill(items.urls)
         if items.approvals:
             await self._check_questions(call, items)
         if items.approvals and body.previous_response_id is None:
-            asked = await self._context.approval_request(call.caller, items.approvals)
+            asked = await self._asked(call, items)
             request = request.replace(session=asked.session, operation=asked.operation)
         if self._channel.run_hook is not None:
             request = request.replace(attributes=unknown_keys(raw))
         return request
+
+    async def _asked(self, call: HttpCall, items: Items) -> ChannelRequest:
+        try:
+            return await self._context.approval_request(call.caller, items.approvals)
+        except NotFoundError:
+            raise NotFoundError("There is no such approval.", param="input") from None
 
     async def _check_questions(self, call: HttpCall, items: Items) -> None:
         """A question that the caller repeats with its answer must be the one that was asked."""
@@ -192,20 +203,30 @@ class _Room:
         raise NotFoundError(f"There is no item {item_id}.", param=f"input[{place}]")
 
     async def get(self, call: HttpCall) -> None:
-        run = await self._context.get_run(call.caller, _run_id(call))
+        if b"stream=true" in call.scope["query_string"]:
+            raise InvalidRequestError("A stream can't be taken up again here.", param="stream", code="unsupported")
+        run = await self._about(call, self._context.get_run)
         await Answer(call, self._renderer).run(run, run.result)
 
     async def cancel(self, call: HttpCall) -> None:
-        run = await self._context.cancel_run(call.caller, _run_id(call))
+        run = await self._about(call, self._context.cancel_run)
         await Answer(call, self._renderer).run(run, run.result)
 
     async def delete(self, call: HttpCall) -> None:
+        await self._about(call, self._context.delete_run)
+        await Answer(call, self._renderer).json({"id": _run_id(call), "object": "response", "deleted": True})
+
+    async def _about(self, call: HttpCall, act: Callable[[Caller, str], Awaitable[T]]) -> T:
+        """Does something with the response that the path names."""
         run_id = _run_id(call)
-        await self._context.delete_run(call.caller, run_id)
-        await Answer(call, self._renderer).json({"id": run_id, "object": "response", "deleted": True})
+        try:
+            return await act(call.caller, run_id)
+        except NotFoundError:
+            # One text for everyone: whether the caller was ever here, and whether somebody else has such a response.
+            raise NotFoundError(f"There is no response {run_id}.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
-        run = await self._context.get_run(call.caller, _run_id(call))
+        run = await self._about(call, self._context.get_run)
         await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
 
     async def models(self, call: HttpCall) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_framework import AgentResponseUpdate, WorkflowEvent
 
-from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, text_delta
+from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, status_of, text_delta
 from frontdesk.channels.responses.wire import ResponseOut, TextDelta
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
@@ -37,7 +37,8 @@ class Answer:
 
     async def error(self, error: RequestError) -> None:
         """What went wrong."""
-        await send_json(self._call.send, error.status, error_body(error), [*error_headers(error), *self._headers()])
+        headers = [*error_headers(error), *self._headers()]
+        await send_json(self._call.send, status_of(error), error_body(error), headers)
 
     def _headers(self) -> list[RawHeader]:
         request_id = self._call.request_id

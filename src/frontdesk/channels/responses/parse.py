@@ -125,7 +125,7 @@ class Parser:
             client_outputs=tuple(items.outputs),
             approvals=tuple(items.approvals),
             store=store,
-            details=self._details(body, options, store=store),
+            details=self._details(body, options),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
         )
 
@@ -154,9 +154,9 @@ class Parser:
             options["instructions"] = body.instructions
         return options
 
-    def _details(self, body: CreateBody, options: Mapping[str, Any], *, store: bool) -> dict[str, Any]:
+    def _details(self, body: CreateBody, options: Mapping[str, Any]) -> dict[str, Any]:
         """What was really used, and the input as it came, for everyone who asks later."""
-        details: dict[str, Any] = {"input": body.input, "store": store}
+        details: dict[str, Any] = {"input": body.input}
         for name in self._config.forward if options else ():
             value = getattr(body, name, None)
             if value is not None:

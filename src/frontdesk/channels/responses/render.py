@@ -24,6 +24,7 @@ _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # The core has its own words for what the API calls so.
 _PARAMS = {"previous_run_id": "previous_response_id", "approvals": "input"}
+_ITEM_STATUS = ("in_progress", "completed", "incomplete")
 _ECHOED = (
     "instructions",
     "temperature",
@@ -37,7 +38,6 @@ _ECHOED = (
     "service_tier",
     "safety_identifier",
     "prompt_cache_key",
-    "store",
 )
 
 
@@ -89,6 +89,7 @@ class Renderer:
             output=self.output(run, result) if output is None else output,
             metadata=run.metadata,
             background=run.background,
+            store=run.stored,
             text=_TEXT,
         )
         self._echo(out, run)
@@ -112,7 +113,7 @@ class Renderer:
         if details.get("tools"):
             out.tools = [_tool(tool) for tool in details["tools"]]
         if details.get("tool_choice"):
-            out.tool_choice = details["tool_choice"]
+            out.tool_choice = _tool_choice(details["tool_choice"])
         if details.get("reasoning"):
             given: dict[str, Any] = details["reasoning"]
             out.reasoning = {"effort": given.get("effort"), "summary": given.get("summary")}
@@ -183,6 +184,13 @@ def _tool(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _tool_choice(given: Any) -> Any:
+    if isinstance(given, dict):
+        choice = cast("dict[str, Any]", given)
+        return {"mode": "auto", **choice} if choice.get("type") == "allowed_tools" else choice
+    return given
+
+
 def _text(given: dict[str, Any]) -> dict[str, Any]:
     form: dict[str, Any] = given.get("format") or {"type": "text"}
     if form["type"] == "json_schema":
@@ -200,25 +208,40 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def input_items(run: RunRecord) -> list[dict[str, Any]]:
-    """The input of a run, every item with its id."""
+    """The input of a run, every item with an id of its own."""
     given = run.details.get("input")
-    items: list[dict[str, Any]] = []
     if isinstance(given, str):
-        given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+        given = [{"role": "user", "content": given}]
     suffix = run.run_id.partition("_")[2] or run.run_id
+    items: dict[str, dict[str, Any]] = {}
     for place, item in enumerate(cast("list[dict[str, Any]]", given or [])):
-        kind = item.get("type") or "message"
-        drawn = {**item, "type": kind, "id": item.get("id") or f"in_{suffix}{place:04x}"}
-        if kind == "message":
-            drawn.setdefault("status", "completed")
-            if isinstance(item.get("content"), str):
-                part = "output_text" if item.get("role") == "assistant" else "input_text"
-                extra: dict[str, Any] = {"annotations": []} if part == "output_text" else {}
-                drawn["content"] = [{"type": part, "text": item["content"], **extra}]
-        elif kind in ("function_call", "function_call_output"):
-            drawn.setdefault("status", "completed")
-        items.append(drawn)
-    return items
+        item_id: Any = item.get("id")
+        if not item_id or item_id in items:
+            item_id = f"in_{suffix}{place:04x}"
+        items[item_id] = _said(item, item_id)
+    return list(items.values())
+
+
+def _said(item: dict[str, Any], item_id: str) -> dict[str, Any]:
+    kind = item.get("type") or "message"
+    drawn = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
+    if kind in ("message", "function_call", "function_call_output") and drawn.get("status") not in _ITEM_STATUS:
+        drawn["status"] = "completed"
+    if kind == "message":
+        content: Any = item["content"]
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        drawn["content"] = [_part(one, assistant=item.get("role") == "assistant") for one in parts]
+    return drawn
+
+
+def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
+    if part["type"] == "input_image":
+        return {**part, "image_url": part.get("image_url"), "detail": part.get("detail") or "auto"}
+    if "text" not in part:
+        return part
+    if not assistant:
+        return {"type": "input_text", "text": part["text"]}
+    return {"type": "output_text", "text": part["text"], "annotations": part.get("annotations") or [], "logprobs": []}
 
 
 def error_body(error: RequestError) -> bytes:
@@ -228,16 +251,23 @@ def error_body(error: RequestError) -> bytes:
 
 def error_out(error: RequestError) -> ErrorOut:
     """What went wrong, as the API says it."""
-    kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
-    message = error.message if error.run_id is None else f"{error.message} ({error.run_id})"
+    status = status_of(error)
+    kind = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
+    message = "The previous response was not found." if _is_lost(error) else error.message
+    if error.run_id is not None:
+        message = f"{message} ({error.run_id})"
     param = error.param and _PARAMS.get(error.param, error.param)
-    return ErrorOut(message=message, type=kind, param=param, code=_code(error))
+    code = "previous_response_not_found" if _is_lost(error) else error.code
+    return ErrorOut(message=message, type=kind, param=param, code=code)
 
 
-def _code(error: RequestError) -> str | None:
-    if error.param == "previous_run_id" or error.param == "previous_response_id":
-        return "previous_response_not_found" if error.status == 404 else error.code
-    return error.code
+def status_of(error: RequestError) -> int:
+    """The status of an error; to the API a response that can't be continued is a bad request."""
+    return 400 if _is_lost(error) else error.status
+
+
+def _is_lost(error: RequestError) -> bool:
+    return error.status == 404 and error.param in ("previous_run_id", "previous_response_id")
 
 
 def text_delta(delta: TextDelta, number: int) -> bytes:

@@ -1,0 +1,131 @@
+"""The page about the Responses API says what its channel says: routes, parameters, fields, items, events and errors."""
+
+import re
+from typing import get_args
+
+import msgspec
+import pytest
+from openai.types.responses import ResponseStreamEvent
+from starlette.routing import Route
+
+from frontdesk import AgentFrameworkHost, errors
+from frontdesk.channels.responses import ResponsesChannel, items, wire
+from frontdesk.channels.responses.config import FORWARDABLE, FORWARDED
+from frontdesk.channels.responses.render import error_out, status_of
+from frontdesk.kit import media
+from frontdesk.kit.outbound import GuardedClient
+from frontdesk.testing import EchoAgent, serving
+from tests.docs.pages import ROOT, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+PAGE = ROOT / "docs/reference/responses.md"
+ROOM = ROOT / "src/frontdesk/channels/responses"
+
+
+def test_every_parameter_is_documented_with_its_default() -> None:
+    documented = parameters(PAGE, ResponsesChannel)
+    # A set has no order; its members have a table of their own.
+    assert documented.pop("forward") == "[nine fields](#what-reaches-the-target)"
+    wanted = {name: shown(one) for name, one in signature(ResponsesChannel).items() if name != "forward"}
+    assert documented == wanted
+    assert signature(ResponsesChannel)["forward"].default is FORWARDED
+    assert len(FORWARDED) == 9
+
+
+async def test_every_route_is_documented() -> None:
+    documented: dict[str, set[str]] = {}
+    for route, _ in tables(PAGE)["Routes"]:
+        method, path = spans(route)[0].split()
+        documented.setdefault(path, set()).add(method)
+    host = AgentFrameworkHost(EchoAgent(), channels=[ResponsesChannel()])
+    served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
+    paths = {base + re.sub(r"\{\w+\}", "{}", path) for path in documented for base in ("", "/v1")}
+    assert served == paths | {"/v1/{}", "/healthz", "/readyz"}
+    async with serving(host) as client:
+        for path, methods in documented.items():
+            for base in ("", "/v1"):
+                answer = await client.http.request("TRACE", base + re.sub(r"\{\w+\}", "x", path))
+                assert set(answer.headers["allow"].split(", ")) == methods, path
+
+
+def test_every_field_of_a_body_is_documented() -> None:
+    rows = tables(PAGE)["What goes in"]
+    assert [spans(name)[0] for name, _ in rows] == list(wire.CreateBody.__struct_fields__)
+    assert all(done for _, done in rows)
+
+
+def test_what_reaches_the_target_is_documented() -> None:
+    usual, wanted = tables(PAGE)["What reaches the target"]
+    assert set(spans(usual[0])) == FORWARDED
+    assert set(spans(wanted[0])) == FORWARDABLE - FORWARDED
+
+
+def test_every_kind_of_item_is_documented() -> None:
+    taken = {spans(kind)[0] for kind, _ in tables(PAGE)["Input items"]}
+    # References are put in their places before the others are read.
+    assert taken == {*items._READERS, "item_reference"}
+    made = {spans(kind)[0] for kind, _ in tables(PAGE)["What comes out"]}
+    kinds = [one for one in vars(wire).values() if isinstance(one, type) and one.__name__.endswith("Item")]
+    assert made == {kind.__struct_fields__ and msgspec.structs.fields(kind)[0].default for kind in kinds}
+
+
+def test_every_field_of_a_response_is_documented() -> None:
+    found = re.search(r"^\{\n.*?^\}", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    assert list(msgspec.json.decode(found.group())) == list(wire.ResponseOut.__struct_fields__)
+
+
+def test_every_event_is_documented() -> None:
+    documented = [kind for kinds, _ in tables(PAGE)["Streams"] for kind in spans(kinds)]
+    source = "".join(path.read_text("utf-8") for path in ROOM.glob("*.py"))
+    literal = set(re.findall(r"\"(response(?:\.[a-z_]+)+)\"", source))
+    put_together = {f"response.mcp_call.{status}" for status in ("completed", "failed")}
+    assert set(documented) == literal | put_together | {"response.completed", "response.failed"}
+    union = get_args(get_args(ResponseStreamEvent)[0])
+    assert set(documented) <= {kind for one in union for kind in get_args(one.model_fields["type"].annotation)}
+
+
+def test_every_error_is_documented() -> None:
+    rows = tables(PAGE)["Errors"]
+    documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
+    kinds = [
+        one
+        for one in vars(errors).values()
+        if isinstance(one, type) and issubclass(one, errors.RequestError) and one is not errors.RequestError
+    ]
+    assert set(documented) == {kind.status for kind in kinds}
+    for kind in kinds:
+        assert documented[kind.status][0] == error_out(kind()).type
+        # The bare "conflict" is never sent: whatever conflicts has a code of its own.
+        assert kind.code in documented[kind.status][1] or kind is errors.ConflictError
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src/frontdesk").rglob("*.py"))
+    for _, codes in documented.values():
+        assert all(f'"{code}"' in source for code in codes)
+
+
+@pytest.mark.parametrize("param", ["previous_run_id", "previous_response_id"])
+def test_a_response_that_cannot_be_continued_is_a_bad_request(param: str) -> None:
+    error = errors.NotFoundError(param=param)
+    assert status_of(error) == 400
+    assert error_out(error).code in spans(tables(PAGE)["Errors"][0][2])
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
+    channel, client = signature(ResponsesChannel), signature(GuardedClient)
+    host = signature(AgentFrameworkHost)
+    assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
+    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
+    assert rows["input items"] == f"{channel['max_items'].default}"
+    assert rows["a fetched URL"] == f"{channel['max_fetched_bytes'].default // 2**20} MiB"
+    assert rows["fetching one"] == f"{client['timeout'].default:.0f} s and {client['max_redirects'].default} redirects"
+    assert rows["URLs in a request"] == f"{media._MOST}, if they are fetched"
+    text, name, call_id = (msgspec.json.schema(one)["maxLength"] for one in (wire.Text, wire.ToolName, wire.CallId))
+    assert rows["the input as one text, and `instructions`"] == f"{text} characters"
+    assert rows["the name of a function"] == f"{name} characters"
+    assert rows["a `call_id`"] == f"{call_id} characters"
+    metadata = msgspec.json.schema(wire.Metadata)
+    key, value = metadata["propertyNames"]["maxLength"], metadata["additionalProperties"]["maxLength"]
+    assert rows["entries of `metadata`"] == f"{metadata['maxProperties']}, of {key} and {value} characters"
+    runs = [host[f"max_background_runs{rest}"].default for rest in ("", "_per_caller")]
+    assert rows["background runs"] == f"{runs[0]}, and {runs[1]} for one caller"
