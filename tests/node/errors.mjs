@@ -34,7 +34,7 @@ await refused(create({ previous_response_id: "resp_nobody" }), OpenAI.BadRequest
   param: "previous_response_id",
   code: "previous_response_not_found",
 });
-await refused(client.responses.retrieve("resp_nobody"), OpenAI.NotFoundError, { status: 404 });
+await refused(client.responses.retrieve("resp_nobody"), OpenAI.NotFoundError, { status: 404, param: "response_id" });
 await refused(client.models.retrieve("no-such-model"), OpenAI.NotFoundError, { status: 404, param: "model" });
 
 const stranger = new OpenAI({ ...settings, apiKey: "not-a-key-of-this-host" });

@@ -77,7 +77,9 @@ async def _pieces(call: Callable[[], Any]) -> AsyncIterator[AgentResponseUpdate]
 
 async def _whole(call: Callable[[], Any], kept: list[AgentResponse[Any]]) -> AsyncIterator[AgentResponseUpdate]:
     kept.append(_response(await call()))
-    for update in kept[0].to_updates():
+    for place, update in enumerate(kept[0].to_updates()):
+        # Two messages without ids would be one to whoever puts the updates together.
+        update.message_id = update.message_id or f"message_{place}"
         yield update
 
 

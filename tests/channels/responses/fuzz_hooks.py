@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import schemathesis
 
@@ -11,7 +11,7 @@ _ID = re.compile("[A-Za-z0-9_-]{1,64}")
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Nothing is continued that nobody said, calls and outputs come in pairs, names are used once, 1e17 is no integer."""
+    """Nothing is continued that nobody said; calls have their outputs; a name is used once; 1e17 is no integer."""
     if not isinstance(case.body, dict):
         return
     previous = case.body.get("previous_response_id")
@@ -27,7 +27,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         case.body["tools"] = [_named(tool, place) for place, tool in enumerate(tools)]
 
 
-def _are_objects(value: Any) -> bool:
+def _are_objects(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 

@@ -129,17 +129,18 @@ def _input_items() -> list[dict[str, Any]]:
             _kind("input_text", text=_TEXT),
             _kind("refusal", refusal=_TEXT),
             _kind("input_image", image_url={"const": _PIXEL}),
-            _kind("input_file", "filename", file_data={"const": "aGVsbG8="}, filename={"const": "hello.txt"}),
+            _kind("input_file", "filename", file_data={"const": "aGVsbG8="}, filename=_or_null(_TEXT)),
         ]
     }
     content = {"anyOf": [_TEXT, {"type": "array", "items": part}]}
+    summary = {"type": "array", "items": _kind("summary_text", text=_TEXT)}
     role = {"enum": ["user", "assistant", "system", "developer"]}
     answer: dict[str, Any] = {"approval_request_id": _ID, "approve": {"type": "boolean"}, "reason": _or_null(_TEXT)}
     return [
-        _object("type", type={"const": "message"}, role=role, content=content),
+        _object("type", type={"enum": ["message", None]}, role=role, content=content),
         _kind("function_call", call_id=_CALL_ID, name=_NAME, arguments=_TEXT),
         _kind("function_call_output", call_id=_CALL_ID, output=content),
-        _kind("reasoning", summary={"type": "array", "items": _kind("summary_text", text=_TEXT)}),
+        _kind("reasoning", "encrypted_content", summary=summary, encrypted_content=_or_null(_TEXT)),
         _kind("item_reference", id=_ID),
         _kind("mcp_approval_response", "reason", **answer),
     ]

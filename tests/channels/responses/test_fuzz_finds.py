@@ -11,12 +11,12 @@ from tests.scenarios.desk import open_desk
 PATH = "/v1/responses"
 
 
-@pytest.mark.parametrize("kind", [[None], {}, {"a": 1}, 1, True, "nonsense"])
+@pytest.mark.parametrize("kind", [[], [None], {}, {"a": 1}, 0, 1, False, True, "", "nonsense"])
 async def test_the_type_of_an_item_was_not_a_text(kind: Any) -> None:
     async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
-        item = {"type": kind, "id": "x"}
+        item = {"type": kind, "role": "user", "content": "hello"}
         response = await desk.client.post(PATH, json={"input": [item]})
-        assert (response.status_code, response.json()["error"]["param"]) in ((400, "input[0].type"), (404, "input[0]"))
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "input[0].type")
         assert desk.untouched()
 
 
@@ -45,6 +45,22 @@ async def test_the_type_of_a_schema_was_none(kind: Any) -> None:
         response = await desk.client.post(PATH, json={"input": "hello", "text": {"format": form}})
         assert (response.status_code, response.json()["error"]["param"]) == (400, "text.format.schema.type")
         assert desk.untouched()
+
+
+@pytest.mark.parametrize(
+    ("item", "param"),
+    [
+        (
+            {"role": "user", "content": [{"type": "input_file", "file_data": "aGk=", "filename": 7}]},
+            "content[0].filename",
+        ),
+        ({"type": "reasoning", "summary": [], "encrypted_content": {}}, "encrypted_content"),
+    ],
+)
+async def test_a_field_of_the_wrong_type_was_taken_for_none(item: Any, param: str) -> None:
+    async with open_desk(parrot(), channels=[ResponsesChannel()]) as desk:
+        response = await desk.client.post(PATH, json={"input": [item]})
+        assert (response.status_code, response.json()["error"]["param"]) == (400, f"input[0].{param}")
 
 
 async def test_the_parameter_had_a_name_that_the_api_does_not_know() -> None:

@@ -98,6 +98,7 @@ class Assembler:
         self._boundary = False
         self._message = 0
         self._role = "assistant"
+        self._voice: str | None = None
         self._author: str | None = None
         self._message_id: str | None = None
         # The message or thought that is open is always the last item; what it says is joined once, at its end.
@@ -109,17 +110,21 @@ class Assembler:
         self._last_call: _Call | None = None
         self._pictures: dict[str, tuple[int, ImageItem]] = {}
 
-    def update(self, update: AgentResponseUpdate) -> None:
-        """Takes the next piece of a stream. Messages begin where the framework begins them in the joined result."""
+    def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
+        """Takes the next piece of a stream. Messages begin where the framework begins them in the joined result.
+
+        `voice` tells apart the agents of a workflow, whose results are joined one by one.
+        """
         message_id, role, author = update.message_id, update.role, update.author_name
         if (
             self._fresh
+            or voice != self._voice
             or (message_id and self._message_id and message_id != self._message_id)
             or (author and self._author and author != self._author)
             or (role and role != self._role)
         ):
             self._begin(role or "assistant")
-            self._fresh = False
+            self._fresh, self._voice = False, voice
         self._message_id = message_id or self._message_id
         self._author = author or self._author
         self._feed(update.contents)
@@ -314,6 +319,9 @@ class Assembler:
 
     def _call(self, content: Content) -> None:
         call = self._calls.get(content.call_id) if content.call_id else self._last_call
+        if not (content.call_id or content.name) and content.type == "function_call" and (call is None or self._fresh):
+            # A piece of no call; in a whole message every piece has found its own.
+            return
         if call is None:
             call = self._begin_call(content)
         elif isinstance(call.item, HostCallItem):

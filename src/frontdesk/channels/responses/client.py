@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_framework import AgentResponseUpdate, WorkflowEvent
+from agent_framework import AgentResponseUpdate
 
 from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, status_of, text_delta
 from frontdesk.channels.responses.wire import ResponseOut, TextDelta
@@ -10,6 +10,7 @@ from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
+from frontdesk.kit.framework import is_event
 from frontdesk.kit.http import error_headers, send_json
 from frontdesk.kit.sse import EventStream
 
@@ -101,13 +102,13 @@ class Script:
         """What an update of the target's comes to; nothing, perhaps."""
         if isinstance(update, AgentResponseUpdate):
             self._assembler.update(update)
-        elif isinstance(update, WorkflowEvent) and update.type == "output":  # pyright: ignore[reportUnknownMemberType]
-            self._output(update.data)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        elif is_event(update) and update.type == "output":
+            self._output(update.data, update.executor_id)
         return self._take() if self._told else b""
 
-    def _output(self, output: Any) -> None:
+    def _output(self, output: Any, voice: str | None) -> None:
         if isinstance(output, AgentResponseUpdate):
-            self._assembler.update(output)
+            self._assembler.update(output, voice)
             return
         for message in messages_of(output):
             self._assembler.message(message)

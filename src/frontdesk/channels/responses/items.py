@@ -55,7 +55,7 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
     found = Items()
     for place, body in enumerate(items):
         item = _Item(body, f"input[{place}]", host_tools)
-        kind = body.get("type") or ("message" if "role" in body else None)
+        kind = "message" if body.get("type") is None and "role" in body else body.get("type")
         reader = _READERS.get(kind) if isinstance(kind, str) else None
         if reader is None:
             raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")

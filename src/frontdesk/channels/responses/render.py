@@ -5,7 +5,14 @@ from itertools import groupby
 from typing import Any, cast
 
 import msgspec
-from agent_framework import AgentResponse, AgentResponseUpdate, Message, WorkflowRunResult, add_usage_details
+from agent_framework import (
+    AgentResponse,
+    AgentResponseUpdate,
+    Message,
+    WorkflowEvent,
+    WorkflowRunResult,
+    add_usage_details,
+)
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
@@ -129,12 +136,18 @@ def answers(result: Any) -> Sequence[AgentResponse[Any]]:
     if not isinstance(result, WorkflowRunResult):
         return ()
     found: list[AgentResponse[Any]] = []
-    for streamed, outputs in groupby(result.get_outputs(), lambda one: isinstance(one, AgentResponseUpdate)):
+    # What an agent has streamed comes as updates, each in an event of its own.
+    for (streamed, _), events in groupby((one for one in result if one.type == "output"), _voice):
+        said: list[Any] = [event.data for event in events]
         if streamed:
-            found.append(AgentResponse.from_updates(list(outputs)))
+            found.append(AgentResponse.from_updates(said))
         else:
-            found += [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in outputs]
+            found += [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in said]
     return found
+
+
+def _voice(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
+    return isinstance(event.data, AgentResponseUpdate), event.executor_id
 
 
 def messages_of(output: Any) -> list[Message]:
