@@ -25,11 +25,13 @@ class Ids(Protocol):
 class RandomIds:
     """Time-ordered random ids."""
 
-    __slots__ = ("__weakref__", "_digits", "_used")
+    __slots__ = ("__weakref__", "_digits", "_now", "_stamp", "_used")
 
     def __init__(self) -> None:
         self._digits = ""
         self._used = 0
+        self._now = 0
+        self._stamp = ""
         forget = WeakMethod(self._forget)
         # After a fork both processes would hold the same block, and make the same ids from it.
         os.register_at_fork(after_in_child=lambda: _call(forget))
@@ -44,7 +46,10 @@ class RandomIds:
             self._digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
             start = 0
         self._used = end = start + _RANDOM_DIGITS
-        return f"{prefix}_{time.time_ns() // 1_000_000:012x}{self._digits[start:end]}"
+        now = time.time_ns() // 1_000_000
+        if now != self._now:
+            self._now, self._stamp = now, f"{now:012x}"
+        return f"{prefix}_{self._stamp}{self._digits[start:end]}"
 
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:

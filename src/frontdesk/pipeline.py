@@ -193,7 +193,6 @@ class Pipeline:
             self._turns.close(turn)
             raise
         current_turn.set(turn)
-        turn.work.begin()
         return run
 
     async def _resumed(self, turn: Turn) -> Sequence[Message]:
@@ -210,7 +209,6 @@ class Pipeline:
         return [*results, *await self._answers.take(turn.admitted.owner, record, request.approvals)]
 
     def _close(self, run: ActiveRun) -> None:
-        run.turn.work.end()
         current_turn.set(None)
         self._active.end(run)
         self._turns.close(run.turn)

@@ -4,10 +4,12 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from frontdesk.kit.current import current_turn
 from frontdesk.kit.threads import ThreadWork, TrackingExecutor
 
 
@@ -36,7 +38,7 @@ async def start(executor: TrackingExecutor, work: ThreadWork | None, job: Callab
 
     async def hand_over() -> Any:
         if work is not None:
-            work.begin()
+            current_turn.set(cast(Any, SimpleNamespace(work=work)))
         return asyncio.get_running_loop().run_in_executor(executor, job)
 
     return await asyncio.create_task(hand_over())
@@ -77,10 +79,10 @@ async def test_tasks_that_a_run_starts_belong_to_it(executor: TrackingExecutor) 
     work, job = ThreadWork(), Job()
 
     async def run() -> Any:
-        work.begin()
+        current_turn.set(cast(Any, SimpleNamespace(work=work)))
         inner = asyncio.create_task(start(executor, None, job))
         future = await inner
-        work.end()
+        current_turn.set(None)
         return future, await start(executor, None, lambda: None)
 
     future, unrelated = await asyncio.create_task(run())

@@ -31,6 +31,8 @@ class TargetTurn(Protocol):
     """The framework's `AgentSession`, or `None` when the request has no session."""
     messages: list[Any]
     """The framework messages that came in."""
+    work: Any
+    """Takes note of the threads that work for the turn."""
     staged: list[Any] | None
     """What the run adds to the history, once it is known."""
 

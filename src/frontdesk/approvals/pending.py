@@ -15,8 +15,12 @@ def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) ->
     """The tool calls of a result that need a human's word."""
     if not isinstance(result, AgentResponse):
         return ()
-    found = [one for one in result.user_input_requests if one.type == "function_approval_request"]
-    return [_question(one, admitted, session_id or "") for one in found]
+    return [
+        _question(content, admitted, session_id or "")
+        for message in result.messages
+        for content in message.contents
+        if content.user_input_request and content.type == "function_approval_request"
+    ]
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:

@@ -7,13 +7,12 @@ the one place that every such thread passes, so a run can be asked there whether
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
+
+from frontdesk.kit.current import current_turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_current: ContextVar["ThreadWork | None"] = ContextVar("frontdesk_thread_work", default=None)
 
 
 class ThreadWork:
@@ -23,14 +22,6 @@ class ThreadWork:
 
     def __init__(self) -> None:
         self._futures: set[Future[Any]] | None = None
-
-    def begin(self) -> None:
-        """What is handed to a thread from here on, in this task and those it starts, belongs to this run."""
-        _current.set(self)
-
-    def end(self) -> None:
-        """Nothing more belongs to this run."""
-        _current.set(None)
 
     def add(self, future: Future[Any]) -> None:
         if self._futures is None:
@@ -58,7 +49,7 @@ class TrackingExecutor(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         future = super().submit(fn, *args, **kwargs)
-        work = _current.get()
-        if work is not None:
-            work.add(future)
+        turn = current_turn.get()
+        if turn is not None:
+            turn.work.add(future)
         return future

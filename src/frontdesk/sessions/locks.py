@@ -12,7 +12,7 @@ class SessionLocks:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, deque[asyncio.Future[None]] | None] = {}
 
     def held(self, session_id: str) -> bool:
         """Whether a turn of the session is open."""
@@ -22,7 +22,8 @@ class SessionLocks:
         """Takes the lock if it is free."""
         if session_id in self._waiting:
             return False
-        self._waiting[session_id] = deque()
+        # Hardly any session has somebody waiting, so that the row is made when the first one comes.
+        self._waiting[session_id] = None
         return True
 
     async def take(self, session_id: str, wait: float | None) -> None:
@@ -31,6 +32,8 @@ class SessionLocks:
             return
         turn = asyncio.get_running_loop().create_future()
         queue = self._waiting[session_id]
+        if queue is None:
+            queue = self._waiting[session_id] = deque()
         queue.append(turn)
         try:
             async with asyncio.timeout(wait):
@@ -45,7 +48,7 @@ class SessionLocks:
         if turn.done() and not turn.cancelled():
             # The lock was handed over in the moment in which we stopped waiting.
             self.release(session_id)
-        elif turn in (queue := self._waiting.get(session_id, deque())):
+        elif turn in (queue := self._waiting.get(session_id) or deque()):
             # If it is not there, a release has passed over it already.
             queue.remove(turn)
 

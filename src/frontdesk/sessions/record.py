@@ -131,9 +131,9 @@ class Recorder:
 
 
 def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:
-    offered = {tool.name for tool in admitted.request.client_tools}
-    if not offered or not is_response(result):
+    if not admitted.request.client_tools or not is_response(result):
         return ()
+    offered = {tool.name for tool in admitted.request.client_tools}
     asked = [one for one in result.user_input_requests if one.type == "function_call" and one.name in offered]
     return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
 

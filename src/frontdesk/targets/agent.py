@@ -91,7 +91,13 @@ class AgentTarget:
         if result.finish_reason in ("length", "content_filter"):
             result = _unstructured(result)
         # Parsed now: a model that broke its promise of structure has failed, and whoever shows the result must not.
-        _ = result.value
+        try:
+            _ = result.value
+        except ValueError:
+            if not result.user_input_requests:
+                raise
+            # It has not come to its answer yet: it waits for a tool.
+            result = _unstructured(result)
         if self._history == "host":
             turn.staged = [*turn.messages, *result.messages]
         return result
@@ -116,7 +122,7 @@ def _declared(tool: ClientTool) -> FunctionTool:
 
 
 def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
-    """An answer that was cut off, with the promise of a structure taken from it."""
+    """An answer that is not whole, with the promise of a structure taken from it."""
     return AgentResponse(
         messages=result.messages,
         response_id=result.response_id,

@@ -51,6 +51,15 @@ class Desk:
         """Posts a body as it is."""
         return await self.http.post("/v1/responses", json=body, **options)
 
+    async def raw(self, data: bytes) -> bytes:
+        """Sends bytes as they are, and returns all that comes back until the server closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
+        writer.write(data)
+        try:
+            return await asyncio.wait_for(reader.read(), DEADLINE)
+        finally:
+            writer.close()
+
     def runs(self) -> list[RunRecord]:
         """Every run that is stored."""
         return list(self.ledger.kept_runs.values())

@@ -207,7 +207,11 @@ class Assembler:
         part = self._part
         if part is None or isinstance(part, Refusal) is not refused:
             part = self._begin_part(item, refused)
-        text = self._piece(self._pieces, content.text or "", content)
+        text = content.text or ""
+        if content.merge_mode is None:
+            self._pieces.append(text)
+        else:
+            text = _piece(self._pieces, text, content)
         if isinstance(part, Refusal):
             if text and self._watched:
                 self._emit("response.refusal.delta", {**self._place(item), "delta": text})
@@ -224,17 +228,6 @@ class Assembler:
             )
         for annotation in content.annotations or ():
             self._annotate(item, part, annotation)
-
-    def _piece(self, pieces: list[str], text: str, content: Content) -> str:
-        """What a content adds to the pieces before it; a snapshot repeats them."""
-        if content.merge_mode == "replace":
-            said = "".join(pieces)
-            if not text.startswith(said):
-                pieces.clear()
-            else:
-                text = text[len(said) :]
-        pieces.append(text)
-        return text
 
     def _annotate(self, item: MessageItem, part: OutputText, annotation: Mapping[str, Any]) -> None:
         for drawn in _annotations(annotation):
@@ -298,7 +291,7 @@ class Assembler:
         if not item.summary:
             item.summary.append(SummaryText(text=""))
             self._emit("response.reasoning_summary_part.added", {**place, "part": item.summary[0]})
-        text = self._piece(self._pieces, content.text, content)
+        text = _piece(self._pieces, content.text, content)
         if text:
             self._emit("response.reasoning_summary_text.delta", {**place, "delta": text})
 
@@ -333,7 +326,7 @@ class Assembler:
         if isinstance(call.item, FunctionCallItem):
             # The framework names a call once more when it pauses for it.
             again = bool(content.user_input_request and call.pieces)
-            piece = "" if again else self._piece(call.pieces, call_arguments(content), content)
+            piece = "" if again else _piece(call.pieces, call_arguments(content), content)
             if piece:
                 self._emit("response.function_call_arguments.delta", {**call.place, "delta": piece})
 
@@ -462,6 +455,18 @@ def asked_for(request: Content) -> tuple[str, str]:
     """What a question shows of the call that it is about: the tool's name, and its arguments as they came."""
     call = request.function_call
     return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
+
+
+def _piece(pieces: list[str], text: str, content: Content) -> str:
+    """What a content adds to the pieces before it; a snapshot repeats them."""
+    if content.merge_mode == "replace":
+        said = "".join(pieces)
+        if text.startswith(said):
+            text = text[len(said) :]
+        else:
+            pieces.clear()
+    pieces.append(text)
+    return text
 
 
 def _annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -71,21 +71,28 @@ class Renderer:
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
         """The items of a whole result."""
+        return self._output(run, result, answers(result))
+
+    def _output(self, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]]) -> list[Any]:
         assembler = self.assembler(run)
-        for answer in answers(result):
+        for answer in said:
             for message in answer.messages:
                 assembler.message(message)
-        self.finish(assembler, run, result)
+        self.finish(assembler, run, result, said)
         return assembler.items
 
-    def finish(self, assembler: Assembler, run: RunRecord, result: Any) -> None:
+    def finish(
+        self, assembler: Assembler, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]] | None = None
+    ) -> None:
         """Ends an output: with what is open closed, and the questions shown that wait for a human."""
-        assembler.finish(whole=run.status == "completed" and _cut_off(answers(result)) is None)
+        given = answers(result) if said is None else said
+        assembler.finish(whole=run.status == "completed" and _cut_off(given) is None)
         if is_response(result):
             assembler.approve(result.user_input_requests)
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """A run as the API shows it; `output` if it was put together already."""
+        said = answers(result)
         out = ResponseOut(
             id=run.run_id,
             created_at=int(run.created_at),
@@ -93,17 +100,16 @@ class Renderer:
             status=_STATUS.get(run.status, run.status),
             model=self._target.name,
             previous_response_id=run.previous_run_id,
-            output=self.output(run, result) if output is None else output,
+            output=self._output(run, result, said) if output is None else output,
             metadata=run.metadata,
             background=run.background,
             store=run.stored,
             text=_TEXT,
         )
         self._echo(out, run)
-        if result is not None:
-            given = answers(result)
-            out.usage = _usage(given)
-            reason = _cut_off(given)
+        if said:
+            out.usage = _usage(said)
+            reason = _cut_off(said)
             if reason is not None and out.status == "completed":
                 out.status = "incomplete"
                 out.completed_at = None
@@ -164,7 +170,8 @@ def messages_of(output: Any) -> list[Message]:
 
 def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
     """Why the last answer ended too early, if it did."""
-    return _TOO_EARLY.get(str(given[-1].finish_reason)) if given else None
+    reason: Any = given[-1].finish_reason if given else None
+    return None if reason is None else _TOO_EARLY.get(reason)
 
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
