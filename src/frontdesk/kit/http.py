@@ -1,7 +1,8 @@
 """HTTP without ceremony: requests read and responses written straight on ASGI, because every layer costs."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import types
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -33,13 +34,21 @@ async def read_body(
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
+    # A small body is there already, nearly always, and then there is nothing to wait for and no need of a deadline.
+    coming: Any = receive()
+    try:
+        waiting: Any = coming.send(None) if type(coming) is types.CoroutineType else _NOT_BEGUN
+    except StopIteration as arrived:
+        message: Any = arrived.value
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            return _within(message.get("body", b""), limit)
+        coming = _given(message)
+    else:
+        coming = coming if waiting is _NOT_BEGUN else _go_on(coming, waiting)
     late = _Late(task)
     reminder = deadline.set(late.cancel)
     try:
-        message = await receive()
-        if message["type"] == "http.request" and not message.get("more_body", False):
-            return _within(message.get("body", b""), limit)
-        return await _read_rest(receive, message, limit)
+        return await _read_rest(receive, await coming, limit)
     except asyncio.CancelledError:
         if not late.happened:
             raise
@@ -47,6 +56,28 @@ async def read_body(
         raise BodyTimeoutError from None
     finally:
         reminder.cancel()
+
+
+_NOT_BEGUN = object()
+
+
+async def _given(message: Any) -> Any:
+    return message
+
+
+@types.coroutine
+def _go_on(begun: Any, waiting: Any) -> Generator[Any, Any, Any]:
+    """Awaits the rest of a coroutine that was begun by hand, handing on what it waits for and what comes of that."""
+    try:
+        while True:
+            try:
+                sent = yield waiting
+            except BaseException as error:
+                waiting = begun.throw(error)
+            else:
+                waiting = begun.send(sent)
+    except StopIteration as done:
+        return done.value
 
 
 class _Late:

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any, Protocol
 
-from openai.types.responses import Response
-
 from tests.scenarios.responses.desk import ANYONE, Desk
 
 MODEL = "Concierge"
@@ -13,7 +11,7 @@ MODEL = "Concierge"
 class Customer(Protocol):
     """What a client of the API does."""
 
-    async def create(self, said: Any, **body: Any) -> Response:
+    async def create(self, said: Any, **body: Any) -> Any:
         """One question, one answer."""
         ...
 
@@ -29,11 +27,11 @@ class Customer(Protocol):
         """An answer with a structure."""
         ...
 
-    async def retrieve(self, response_id: str) -> Response: ...
+    async def retrieve(self, response_id: str) -> Any: ...
 
     async def delete(self, response_id: str) -> None: ...
 
-    async def cancel(self, response_id: str) -> Response: ...
+    async def cancel(self, response_id: str) -> Any: ...
 
     async def input_items(self, response_id: str, **options: Any) -> list[Any]:
         """All of them, page by page."""
@@ -50,7 +48,7 @@ class AsyncCustomer:
     def __init__(self, desk: Desk, key: str = ANYONE) -> None:
         self.api = desk.client(key)
 
-    async def create(self, said: Any, **body: Any) -> Response:
+    async def create(self, said: Any, **body: Any) -> Any:
         return await self.api.responses.create(model=MODEL, input=said, **body)
 
     async def events(self, said: Any, **body: Any) -> list[Any]:
@@ -65,13 +63,13 @@ class AsyncCustomer:
     async def parse(self, said: Any, **body: Any) -> Any:
         return await self.api.responses.parse(model=MODEL, input=said, **body)
 
-    async def retrieve(self, response_id: str) -> Response:
+    async def retrieve(self, response_id: str) -> Any:
         return await self.api.responses.retrieve(response_id)
 
     async def delete(self, response_id: str) -> None:
         await self.api.responses.delete(response_id)
 
-    async def cancel(self, response_id: str) -> Response:
+    async def cancel(self, response_id: str) -> Any:
         return await self.api.responses.cancel(response_id)
 
     async def input_items(self, response_id: str, **options: Any) -> list[Any]:
@@ -90,7 +88,7 @@ class SyncCustomer:
     def __init__(self, desk: Desk, key: str = ANYONE) -> None:
         self.api = desk.sync_client(key)
 
-    async def create(self, said: Any, **body: Any) -> Response:
+    async def create(self, said: Any, **body: Any) -> Any:
         return await asyncio.to_thread(self.api.responses.create, model=MODEL, input=said, **body)
 
     async def events(self, said: Any, **body: Any) -> list[Any]:
@@ -110,13 +108,13 @@ class SyncCustomer:
     async def parse(self, said: Any, **body: Any) -> Any:
         return await asyncio.to_thread(self.api.responses.parse, model=MODEL, input=said, **body)
 
-    async def retrieve(self, response_id: str) -> Response:
+    async def retrieve(self, response_id: str) -> Any:
         return await asyncio.to_thread(self.api.responses.retrieve, response_id)
 
     async def delete(self, response_id: str) -> None:
         await asyncio.to_thread(self.api.responses.delete, response_id)
 
-    async def cancel(self, response_id: str) -> Response:
+    async def cancel(self, response_id: str) -> Any:
         return await asyncio.to_thread(self.api.responses.cancel, response_id)
 
     async def input_items(self, response_id: str, **options: Any) -> list[Any]:

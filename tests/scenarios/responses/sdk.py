@@ -84,7 +84,7 @@ def _with_schema(value: Any) -> Any:
     """The same with a schema in `text.format`, which the package requires and the published schema forbids."""
     if isinstance(value, dict) and isinstance(value.get("response"), dict):
         return {**value, "response": _with_schema(value["response"])}
-    text = value.get("text") if isinstance(value, dict) else None
+    text: Any = value.get("text") if isinstance(value, dict) else None
     form = text.get("format") or {} if isinstance(text, dict) else {}
     if form.get("type") == "json_schema" and form.get("schema") is None:
         return {**value, "text": {**text, "format": {**form, "schema": {}}}}

@@ -82,7 +82,7 @@ class _Reader:
             self._all_arguments[event["item_id"]] = event["arguments"]
 
     def _about_part(self, kind: str, event: dict[str, Any]) -> None:
-        place = (event["item_id"], event.get("content_index", event.get("summary_index")))
+        place = (event["item_id"], event["content_index"] if "content_index" in event else event["summary_index"])
         if kind.endswith("part.added"):
             self._need(place not in self._parts, f"part {place} was added twice")
             self._need(not _said(event["part"]), f"part {place} began with words in it")

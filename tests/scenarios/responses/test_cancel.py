@@ -36,7 +36,7 @@ async def test_a_whole_answer_is_cancelled(customer_of: Any, store: bool) -> Non
         assert desk.active == 0
 
 
-async def _cancelled_unkept(other: Any, response_id: str) -> None:
+async def _cancelled_unkept(other: Any, response_id: str) -> Any:
     # It is gone as soon as it has ended.
     with pytest.raises(NotFoundError):
         await other.cancel(response_id)

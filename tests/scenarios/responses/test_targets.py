@@ -173,7 +173,7 @@ async def test_what_a_target_can_not_take_is_refused_by_name(target: Any) -> Non
         ("max_output_tokens", {"max_output_tokens": 16}),
         ("text", {"text": {"format": {"type": "json_object"}}}),
     ]
-    hook = {"run_hook": _text} if target is voices else {}
+    hook: dict[str, Any] = {"run_hook": _text} if target is voices else {}
     async with open_desk(target, **hook) as desk:
         for param, body in asked:
             for stream in (False, True):

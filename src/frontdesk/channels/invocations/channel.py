@@ -110,6 +110,7 @@ class _Room:
             session_mode=self._channel.session_mode,
             headers=call.headers,
             query=call.scope["query_string"],
+            identity=call.caller.identity,
         )
 
     async def get(self, call: HttpCall) -> None:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from frontdesk.channels.invocations.wire import DataPart, InvocationBody, TextPart, UriPart
 from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http import Headers
@@ -38,7 +39,13 @@ def decode(body: bytes) -> InvocationBody:
 
 
 def to_request(
-    body: InvocationBody, *, channel: str, session_mode: SessionMode, headers: Headers, query: bytes
+    body: InvocationBody,
+    *,
+    channel: str,
+    session_mode: SessionMode,
+    headers: Headers,
+    query: bytes,
+    identity: ChannelIdentity | None = None,
 ) -> ChannelRequest:
     """The request that a body, its headers and its query string describe."""
     session_id = _session_id(body, query)
@@ -48,6 +55,7 @@ def to_request(
         session=None if session_id is None else ChannelSession(key=session_id),
         options=_options(body),
         session_mode=session_mode,
+        identity=identity,
         stream=body.stream,
         background=body.background,
         metadata=body.metadata or {},

@@ -143,20 +143,20 @@ class Assembler:
         self._message_id = self._author = self._last_call = None
 
     def _feed(self, contents: Sequence[Content]) -> None:
-        if self._boundary and any(one.type != "usage" for one in contents):
-            self._boundary = False
-            self._end_item()
-        if self._role in ("user", "system"):
-            # A workflow may hand out its whole conversation; what was asked is no part of the answer.
-            return
         for content in contents:
             kind = content.type
+            if kind == "usage":
+                continue
+            if self._boundary:
+                self._boundary = False
+                self._end_item()
+            if self._role == "user" or self._role == "system":
+                # A workflow may hand out its whole conversation; what was asked is no part of the answer.
+                return
             if kind in _HOST_CALLS:
                 if kind != "function_call":
                     self._last_call = None
                 self._call(content)
-                continue
-            if kind == "usage":
                 continue
             self._last_call = None
             if kind == "text":
@@ -178,6 +178,8 @@ class Assembler:
     def finish(self, *, whole: bool = True) -> None:
         """Ends whatever is open; a run that did not come to its end leaves it incomplete."""
         self._end_item("completed" if whole else "incomplete")
+        if not self._calls and not self._pictures:
+            return
         for call in self._calls.values():
             if isinstance(call.item, FunctionCallItem):
                 self._end_client_call(call, call.item, "completed" if whole else "incomplete")
