@@ -3,7 +3,7 @@
 import asyncio
 import types
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from starlette.types import Receive, Scope, Send
 
@@ -37,7 +37,7 @@ async def read_body(
     # A small body is there already, nearly always, and then there is nothing to wait for and no need of a deadline.
     coming: Any = receive()
     try:
-        waiting: Any = coming.send(None) if type(coming) is types.CoroutineType else _NOT_BEGUN
+        waiting = _begin(coming)
     except StopIteration as arrived:
         message: Any = arrived.value
         if message["type"] == "http.request" and not message.get("more_body", False):
@@ -59,6 +59,11 @@ async def read_body(
 
 
 _NOT_BEGUN = object()
+
+
+def _begin(coming: Any) -> Any:
+    """What a coroutine waits for after its first step; anything else that can be awaited is left as it is."""
+    return cast(Any, coming).send(None) if isinstance(coming, types.CoroutineType) else _NOT_BEGUN
 
 
 async def _given(message: Any) -> Any:

@@ -23,7 +23,7 @@ _NO_HISTORY: tuple[Any, ...] = ()
 class Turn:
     """One turn: the request, its session while it is open, and what the turn adds to it."""
 
-    __slots__ = ("_store", "admitted", "closed", "lease", "messages", "record", "session", "staged", "work")
+    __slots__ = ("_store", "_work", "admitted", "closed", "lease", "messages", "record", "session", "staged")
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -35,8 +35,20 @@ class Turn:
         self.session: AgentSession | None = None if record is None else _restore(record)
         self.messages: list[Any] = []
         self.staged: list[Any] | None = None
-        self.work = ThreadWork()
+        self._work: ThreadWork | None = None
         self.closed = False
+
+    @property
+    def work(self) -> ThreadWork:
+        """The threads that work for the turn; most turns need none."""
+        if self._work is None:
+            self._work = ThreadWork()
+        return self._work
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is still at work."""
+        return self._work is not None and self._work.busy
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
@@ -194,7 +206,7 @@ class Turns:
             return
         turn.closed = True
         session_id = turn.record.session_id
-        if not turn.work.busy:
+        if not turn.busy:
             self._locks.release(session_id)
             return
         self.spawn(self._linger(turn, session_id))

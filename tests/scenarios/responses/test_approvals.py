@@ -103,6 +103,32 @@ async def test_one_yes_and_one_no() -> None:
         assert till.ran == [("refund", 3)]
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_question_beside_a_call_of_the_clients(together: bool, stream: bool) -> None:
+    till = Till()
+    target = till.agent([PAY, call("look", "client", place="roof")], ["paid for a cat"])
+    look: Any = {"type": "function", "name": "look", "parameters": {}}
+    output = {"type": "function_call_output", "call_id": "client", "output": "a cat"}
+    async with open_desk(target) as desk:
+        customer = AsyncCustomer(desk)
+        asked = await _ask(customer, stream, "pay for what is there", tools=[look])
+        made, question = asked.output
+        assert (made.type, question.type) == ("function_call", "mcp_approval_request")
+        with pytest.raises(APIStatusError, match="No tool output found"):
+            await customer.create([answer(question)], tools=[look], previous_response_id=asked.id)
+        if together:
+            said = [output, answer(question)]
+        else:
+            asked = await _ask(customer, stream, [output], tools=[look], previous_response_id=asked.id)
+            assert till.ran == []
+            said = [answer(question)]
+        told = await _ask(customer, stream, said, tools=[look], previous_response_id=asked.id)
+        assert (told.output_text, till.ran) == ("paid for a cat", [("pay", 5)])
+        given = [one for message in target.client.seen[-1] for one in message.contents if one.type == "function_result"]
+        assert {one.call_id: one.result for one in given} == {"call_pay": "paid 5", "client": "a cat"}
+
+
 async def test_history_that_is_sent_again_needs_no_previous_response() -> None:
     till = Till()
     target = till.agent([PAY], ["paid"], ["you are welcome"])

@@ -59,8 +59,7 @@ async def test_anothers_response_looks_like_none_on_every_route(known: bool) -> 
             stranger = await _answers(desk, BOB, _calls(made.id, item_id))
             nothing = await _answers(desk, BOB, _calls(NOBODYS, nobodys))
             assert {status for status, _ in stranger} <= {400, 404}
-            said = [(status, text.replace(item_id, nobodys).replace(made.id, NOBODYS)) for status, text in stranger]
-            assert said == nothing
+            assert stranger == nothing
         assert (await alice.retrieve(made.id)).output_text == "you said hello"
 
 
@@ -73,8 +72,7 @@ async def test_a_running_response_of_anothers_can_not_be_seen_or_cancelled() -> 
         (run,) = desk.host._parts.active._runs.values()
         run_id = run.record.run_id
         stranger = await _answers(desk, BOB, _calls(run_id, "msg_1")[:4])
-        nothing = await _answers(desk, BOB, _calls(NOBODYS, "msg_1")[:4])
-        assert [(status, text.replace(run_id, NOBODYS)) for status, text in stranger] == nothing
+        assert stranger == await _answers(desk, BOB, _calls(NOBODYS, "msg_1")[:4])
         assert {status for status, _ in stranger} == {404}
         agent.release.set()
         assert (await waiting).output_text == "one two"

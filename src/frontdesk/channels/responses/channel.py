@@ -200,7 +200,7 @@ class _Room:
             found: dict[str, Any] = msgspec.to_builtins(one)
             if found["id"] == item_id:
                 return found
-        raise NotFoundError(f"There is no item {item_id}.", param=f"input[{place}]")
+        raise NotFoundError("There is no such item.", param=f"input[{place}]")
 
     async def get(self, call: HttpCall) -> None:
         if b"stream=true" in call.scope["query_string"]:
@@ -223,7 +223,7 @@ class _Room:
             return await act(call.caller, run_id)
         except NotFoundError:
             # One text for everyone: whether the caller was ever here, and whether somebody else has such a response.
-            raise NotFoundError(f"There is no response {run_id}.", param="response_id") from None
+            raise NotFoundError("There is no such response.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
         run = await self._about(call, self._context.get_run)
