@@ -10,7 +10,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 CLIENT_TOOLS = ("look", "ask")
 PIXEL = "data:image/png;base64," + base64.b64encode(b"pixel").decode()
 
-words = st.text(max_size=6)
+# Half of a character among them, as a model's service may cut one in two.
+words = st.text(max_size=6) | st.sampled_from(["\ud83d", "\ude00"])
 some_words = st.text(min_size=1, max_size=6)
 _regions = st.lists(
     st.fixed_dictionaries({"start_index": st.integers(0, 9), "end_index": st.integers(0, 9)}), max_size=2

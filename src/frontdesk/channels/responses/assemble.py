@@ -86,7 +86,7 @@ class Assembler:
         delta: Callable[[TextDelta], None] | None = None,
     ) -> None:
         self.items: list[Any] = []
-        self._suffix = run_id.partition("_")[2] or run_id
+        self._run_id = run_id
         self._label = label
         self._client_tools = client_tools
         self._host_tools = host_tools
@@ -450,7 +450,12 @@ class Assembler:
         return {"item_id": item.id, "output_index": len(self.items) - 1, "content_index": len(item.content) - 1}
 
     def _id(self, prefix: str) -> str:
-        return f"{prefix}_{self._suffix}{len(self.items):04x}"
+        return item_id(prefix, self._run_id, len(self.items))
+
+
+def item_id(prefix: str, run_id: str, place: int) -> str:
+    """The id of an item, which holds that of its response: so it is found again without an index of items."""
+    return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
 
 
 def asked_for(request: Content) -> tuple[str, str]:

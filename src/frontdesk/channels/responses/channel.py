@@ -149,17 +149,22 @@ class _Room:
         body = await self._resolved(call, decode(raw))
         items = self._parser.items(body)
         request = self._parser.request(body, items)
+        if items is not None:
+            request = await self._looked_up(call, request, items)
+        if self._channel.run_hook is not None:
+            request = request.replace(attributes=unknown_keys(raw))
+        return request
+
+    async def _looked_up(self, call: HttpCall, request: ChannelRequest, items: Items) -> ChannelRequest:
         if items.urls and self._fetcher is not None:
             # Nothing is done for a stranger, and going out for them would be something.
             await self._context.allow(call.caller)
             await self._fetcher.fill(items.urls)
         if items.approvals:
             await self._check_questions(call, items)
-        if items.approvals and body.previous_response_id is None:
+        if items.approvals and request.previous_run_id is None:
             asked = await self._asked(call, items)
             request = request.replace(session=asked.session, operation=asked.operation)
-        if self._channel.run_hook is not None:
-            request = request.replace(attributes=unknown_keys(raw))
         return request
 
     async def _asked(self, call: HttpCall, items: Items) -> ChannelRequest:

@@ -37,8 +37,6 @@ class Items:
     """What the input items of a request come to."""
 
     messages: list[Message] = field(default_factory=list[Message])
-    text: str | None = None
-    """The whole input, when it is nothing but a text."""
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
     urls: list[tuple[Content, str]] = field(default_factory=list[tuple[Content, str]])

@@ -48,6 +48,10 @@ _OPTIONS = (
     ("truncation", "truncation"),
     ("top_logprobs", "top_logprobs"),
 )
+_UPSTREAM = frozenset({"model", "store", "metadata"})
+"""What names things of the model's service, and is in nearly every body without asking for anything."""
+_FIRST_ASKED = CreateBody.__struct_fields__.index("background")
+_NOTHING_ASKED = (None,) * (len(CreateBody.__struct_fields__) - _FIRST_ASKED)
 # Without options a target can still answer; it only answers as it always does, and the response says so.
 _CAN_BE_IGNORED = frozenset(
     {"temperature", "top_p", "presence_penalty", "frequency_penalty", "parallel_tool_calls", "reasoning"}
@@ -84,14 +88,15 @@ class Parser:
         self._config = config
         self._target = target
         self._session_mode: SessionMode = session_mode
+        self._forwards_more = not config.forward.isdisjoint(_UPSTREAM)
 
-    def items(self, body: CreateBody) -> Items:
-        """What the input comes to."""
+    def items(self, body: CreateBody) -> Items | None:
+        """What the input comes to; `None` when it is nothing but a text."""
         given = body.input
+        if isinstance(given, str):
+            return None
         if given is None:
             return Items()
-        if isinstance(given, str):
-            return Items(text=given)
         self.check_length(given)
         found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
         if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
@@ -104,26 +109,28 @@ class Parser:
         if len(items) > self._config.max_items:
             raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
 
-    def request(self, body: CreateBody, items: Items) -> ChannelRequest:
-        """The request, with its questions still to be looked up."""
-        self._check(body)
-        if items.text is None and not (items.messages or items.outputs or items.approvals):
+    def request(self, body: CreateBody, items: Items | None) -> ChannelRequest:
+        """The request, with its questions still to be looked up; without items, its input is nothing but a text."""
+        asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
+        if asks:
+            self._check(body)
+        if items is not None and not (items.messages or items.outputs or items.approvals):
             raise InvalidRequestError("The request needs `input`.", param="input")
-        tools = _client_tools(body)
-        options = self._options(body)
+        tools = _client_tools(body) if asks else ()
+        options = self._options(body) if asks or self._forwards_more else {}
         store = body.store is not False or self._config.store_policy == "always"
         previous = body.previous_response_id
         return ChannelRequest(
             channel=self._channel,
-            input=items.messages if items.text is None else items.text,
+            input=body.input if items is None else items.messages,
             options=options,
             session_mode=self._session_mode,
             stream=bool(body.stream),
             background=bool(body.background),
             metadata=body.metadata or {},
             client_tools=tools,
-            client_outputs=tuple(items.outputs),
-            approvals=tuple(items.approvals),
+            client_outputs=() if items is None else tuple(items.outputs),
+            approvals=() if items is None else tuple(items.approvals),
             store=store,
             details=self._details(body, options),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),

@@ -1,5 +1,6 @@
 """From a run to a response, and from a run's input to its items. Pure."""
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, cast
@@ -15,15 +16,15 @@ from agent_framework import (
 )
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
+from frontdesk.channels.responses.assemble import Assembler, Emit, item_id, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.wire import ErrorOut, ResponseOut, TextDelta, Usage
+from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText, ResponseOut, TextDelta, Usage
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_response
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
-encode = _encoder.encode
+_HALVES = re.compile("[\ud800-\udfff]")
 
 _STATUS = {"running": "in_progress"}
 _TOO_EARLY = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -46,6 +47,24 @@ _ECHOED = (
     "safety_identifier",
     "prompt_cache_key",
 )
+
+
+def encode(value: Any) -> bytes:
+    """The value as JSON. A model may cut a character in half, and halves can't be sent: they are replaced."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_mended(msgspec.to_builtins(value, enc_hook=str)))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_mended(name): _mended(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_mended(one) for one in cast("list[Any]", value)]
+    return value
 
 
 class Renderer:
@@ -74,6 +93,10 @@ class Renderer:
         return self._output(run, result, answers(result))
 
     def _output(self, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]]) -> list[Any]:
+        plain = _plain_text(run, result)
+        if plain is not None:
+            part = OutputText(text=plain, annotations=[], logprobs=[])
+            return [MessageItem(id=item_id("msg", run.run_id, 0), status="completed", content=[part])]
         assembler = self.assembler(run)
         for answer in said:
             for message in answer.messages:
@@ -120,6 +143,9 @@ class Renderer:
 
     def _echo(self, out: ResponseOut, run: RunRecord) -> None:
         details = run.details
+        if len(details) <= 1:
+            # Nothing but the input: nothing was asked for that would have to be repeated.
+            return
         for name in _ECHOED:
             if name in details:
                 setattr(out, name, details[name])
@@ -133,6 +159,19 @@ class Renderer:
         text: dict[str, Any] | None = details.get("text")
         if text is not None:
             out.text = _text(text)
+
+
+def _plain_text(run: RunRecord, result: Any) -> str | None:
+    """The text of an answer that is one message of one text, as most are: the assembler would draw it just so."""
+    if run.status != "completed" or not is_response(result) or len(result.messages) != 1:
+        return None
+    message = result.messages[0]
+    if message.role != "assistant" or len(message.contents) != 1 or result.finish_reason not in (None, "stop"):
+        return None
+    content = message.contents[0]
+    if content.type != "text" or content.annotations or content.additional_properties or not content.text:
+        return None
+    return content.text
 
 
 def answers(result: Any) -> Sequence[AgentResponse[Any]]:

@@ -78,14 +78,16 @@ class CreateBody(In, frozen=True, kw_only=True):
 
     model: str | None = None
     input: Text | list[dict[str, Any]] | None = None
-    instructions: Text | None = None
     previous_response_id: str | None = None
-    conversation: Any = None
     metadata: Metadata | None = None
     store: bool | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    user: str | None = None
+    # From here on, a plain request has nothing; `parse` looks at all of it in one step.
     background: bool | None = None
+    conversation: Any = None
+    instructions: Text | None = None
     include: list[str] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -103,7 +105,6 @@ class CreateBody(In, frozen=True, kw_only=True):
     service_tier: Literal["auto", "default", "flex", "priority", "scale"] | None = None
     safety_identifier: Annotated[str, Meta(max_length=64)] | None = None
     prompt_cache_key: Annotated[str, Meta(max_length=64)] | None = None
-    user: str | None = None
 
 
 class OutputText(msgspec.Struct, kw_only=True):
