@@ -148,7 +148,7 @@ class _Room:
     async def _request(self, call: HttpCall, raw: bytes) -> ChannelRequest:
         body = await self._resolved(call, decode(raw))
         items = self._parser.items(body)
-        request = self._parser.request(body, items)
+        request = self._parser.request(body, items, call.caller.identity)
         if items is not None:
             request = await self._looked_up(call, request, items)
         if self._channel.run_hook is not None:

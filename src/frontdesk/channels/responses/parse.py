@@ -10,6 +10,7 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.items import Items, read_items
 from frontdesk.channels.responses.wire import AllowedTools, CreateBody, FunctionToolIn, NamedTool, TextFormat
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.json_schema import need_schema
@@ -109,7 +110,7 @@ class Parser:
         if len(items) > self._config.max_items:
             raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
 
-    def request(self, body: CreateBody, items: Items | None) -> ChannelRequest:
+    def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """The request, with its questions still to be looked up; without items, its input is nothing but a text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
         if asks:
@@ -125,6 +126,7 @@ class Parser:
             input=body.input if items is None else items.messages,
             options=options,
             session_mode=self._session_mode,
+            identity=identity,
             stream=bool(body.stream),
             background=bool(body.background),
             metadata=body.metadata or {},
