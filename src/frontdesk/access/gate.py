@@ -17,7 +17,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
-from frontdesk.errors import ForbiddenError, InvalidRequestError
+from frontdesk.errors import ForbiddenError, InvalidRequestError, NotFoundError
 from frontdesk.ids import Ids
 from frontdesk.loggers import access as log
 
@@ -87,6 +87,9 @@ class Gate:
             allowed = self.passed(await self.authorize(caller, identity), identity)
         if request.response_target == wire.response_target:
             _own_destinations(wire, caller)
+        if allowed.isolation_key is None and request.previous_run_id is not None:
+            # Who was never here has nothing to continue, and a refused request leaves nothing behind.
+            raise NotFoundError("There is no such run to continue.", param="previous_run_id")
         owner = allowed.isolation_key or await self._keys.issue(identity)
         if request.session is not None and request.session.isolation_key is not None:
             owner = request.session.isolation_key

@@ -1,9 +1,17 @@
 """Tells the framework's types apart, with their type arguments left open."""
 
 from collections.abc import AsyncGenerator
+from itertools import groupby
 from typing import Any, TypeGuard, cast
 
-from agent_framework import AgentResponse, Message, ResponseStream, WorkflowEvent
+from agent_framework import (
+    AgentResponse,
+    AgentResponseUpdate,
+    Message,
+    ResponseStream,
+    WorkflowEvent,
+    WorkflowRunResult,
+)
 
 
 def is_response(value: Any) -> TypeGuard[AgentResponse[Any]]:
@@ -24,6 +32,20 @@ def is_response_stream(value: Any) -> TypeGuard[ResponseStream[Any, Any]]:
 def is_generator(value: Any) -> TypeGuard[AsyncGenerator[Any, Any]]:
     """A stream that can be closed."""
     return isinstance(value, AsyncGenerator)
+
+
+def whole_outputs(result: WorkflowRunResult) -> list[Any]:
+    """The outputs of a workflow; what an agent has streamed, an update an event, is joined to its whole answer."""
+    found: list[Any] = []
+    events = (event for event in result if event.type == "output")
+    for (streamed, _), together in groupby(events, _voice):
+        said: list[Any] = [event.data for event in together]
+        found += [AgentResponse.from_updates(said)] if streamed else said
+    return found
+
+
+def _voice(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
+    return isinstance(event.data, AgentResponseUpdate), event.executor_id
 
 
 def is_messages(value: Any) -> TypeGuard[list[Message]]:

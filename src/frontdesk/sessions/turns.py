@@ -91,7 +91,9 @@ class Turns:
         name = _name(admitted, tracked)
         if not request.store:
             known = None if name is None else await self._store.sessions.find(name)
-            return self._unkept(admitted, known or self._fresh(admitted, self._ids.new("ses"), ""))
+            # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
+            # would put off calls of the host's own tools to a turn that never comes.
+            return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
         if name is None:
             return await self._begin(admitted)
         return await self._resume(admitted, name, None if patient else self._session_wait)

@@ -12,6 +12,7 @@ from agent_framework import AgentResponse, Message, SupportsAgentRun, Workflow, 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import UnsupportedError
+from frontdesk.kit.framework import whole_outputs
 from frontdesk.targets.extras import refuse_extras
 from frontdesk.targets.streams import FrameworkStream
 from frontdesk.targets.typed_input import fit
@@ -61,7 +62,7 @@ class WorkflowTarget:
     def _done(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:
         if result.get_request_info_events():
             raise UnsupportedError("The workflow asked for more information, and this host can't pause it.")
-        said = [message for output in result.get_outputs() for message in _spoken(output)]
+        said = [message for output in whole_outputs(result) for message in _spoken(output)]
         turn.staged = [*turn.messages, *said]
         return result
 

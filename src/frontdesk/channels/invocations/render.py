@@ -20,7 +20,7 @@ from frontdesk.channels.invocations.wire import (
 )
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework import is_event, is_messages, is_response
+from frontdesk.kit.framework import is_event, is_messages, is_response, whole_outputs
 from frontdesk.kit.sse import encode_event
 
 _TOOL_CALLS = frozenset({"function_call", "function_result"})
@@ -85,7 +85,7 @@ class Renderer:
         out.approvals = [_approval(one) for one in response.user_input_requests if one.function_call is not None]
 
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
-        outputs = result.get_outputs()
+        outputs = whole_outputs(result)
         out.outputs = [self._output(one) for one in outputs]
         out.text = "\n".join(text for text in map(_text_of, outputs) if text)
 

@@ -2,15 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any, cast
 
 import msgspec
 from agent_framework import (
     AgentResponse,
-    AgentResponseUpdate,
     Message,
-    WorkflowEvent,
     WorkflowRunResult,
     add_usage_details,
 )
@@ -21,7 +18,7 @@ from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText, ResponseOut, TextDelta, Usage
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework import is_response
+from frontdesk.kit.framework import is_response, whole_outputs
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -180,19 +177,8 @@ def answers(result: Any) -> Sequence[AgentResponse[Any]]:
         return (result,)
     if not isinstance(result, WorkflowRunResult):
         return ()
-    found: list[AgentResponse[Any]] = []
-    # What an agent has streamed comes as updates, each in an event of its own.
-    for (streamed, _), events in groupby((one for one in result if one.type == "output"), _voice):
-        said: list[Any] = [event.data for event in events]
-        if streamed:
-            found.append(AgentResponse.from_updates(said))
-        else:
-            found += [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in said]
-    return found
-
-
-def _voice(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
-    return isinstance(event.data, AgentResponseUpdate), event.executor_id
+    outputs = whole_outputs(result)
+    return [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in outputs]
 
 
 def messages_of(output: Any) -> list[Message]:
