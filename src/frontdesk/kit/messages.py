@@ -34,8 +34,10 @@ def need_messages(messages: Sequence[Message]) -> None:
 
 def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None = None) -> Message:
     """A copy that says where it came from; the contents are shared with the original."""
-    properties = {**message.additional_properties, "hosting": hosting}
-    return _with(message, additional_properties=properties, message_id=message.message_id or message_id)
+    fields = message.__dict__.copy()
+    fields["additional_properties"] = {**message.additional_properties, "hosting": hosting}
+    fields["message_id"] = message.message_id or message_id
+    return _made(type(message), fields)
 
 
 _TEXT = Content.from_text("")
@@ -47,15 +49,18 @@ def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | 
 
     Most messages are that, and the framework's constructors cost ten times as much as a copy of their work.
     """
-    properties = {} if hosting is None else {"hosting": hosting}
-    contents = [_with(_TEXT, text=text, additional_properties={})]
-    return _with(_MESSAGE, contents=contents, additional_properties=properties, message_id=message_id)
-
-
-def _with(value: T, **changes: Any) -> T:
-    copy = object.__new__(type(value))
     # A dictionary copied whole is a block of memory; one filled key by key costs four times as much.
-    fields = value.__dict__.copy()
-    fields.update(changes)
-    copy.__dict__ = fields
-    return copy
+    content = _TEXT.__dict__.copy()
+    content["text"] = text
+    content["additional_properties"] = {}
+    fields = _MESSAGE.__dict__.copy()
+    fields["contents"] = [_made(Content, content)]
+    fields["additional_properties"] = {} if hosting is None else {"hosting": hosting}
+    fields["message_id"] = message_id
+    return _made(Message, fields)
+
+
+def _made(kind: type[T], fields: dict[str, Any]) -> T:
+    made = object.__new__(kind)
+    made.__dict__ = fields
+    return made

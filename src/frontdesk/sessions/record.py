@@ -153,12 +153,16 @@ def _after(
 
 
 def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
-    return _asked(admitted.request.channel, *admitted.identity.key, admitted.request.response_target)
+    target, identity = admitted.request.response_target, admitted.identity
+    # To be hashed, a target is looked at field by field; nearly always it is the one that goes back.
+    other = target if target.kind != "originating" else None
+    return _asked(admitted.request.channel, identity.channel, identity.native_id, other)
 
 
 # The two are the same for most messages of a person, so that many messages share one of them.
 @lru_cache(maxsize=1024)
-def _asked(channel: str, identity_channel: str, native_id: str, target: ResponseTarget) -> Mapping[str, Any]:
+def _asked(channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None) -> Mapping[str, Any]:
+    target = other or ResponseTarget()
     return {
         "channel": channel,
         "identity": {"channel": identity_channel, "native_id": native_id},

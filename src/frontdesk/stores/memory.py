@@ -30,7 +30,7 @@ class InMemoryStateStore:
 
     durable = False
 
-    def __init__(self, *, limit: int = 10_000) -> None:
+    def __init__(self, *, limit: int = 5_000) -> None:
         """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
         self.sessions = MemorySessions(limit)
         self.identities = MemoryIdentities(10 * limit)

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -77,25 +77,30 @@ def from_builder(builder: Any) -> WorkflowTarget:
     """A builder. `WorkflowBuilder` hands the same executors to everything it builds, so each run gets a copy of it."""
     if not isinstance(builder, WorkflowBuilder):
         return WorkflowTarget(builder, builder.build)
-    pristine = _copy_of(builder)
-    return WorkflowTarget(builder, lambda: _copy_of(pristine).build())
+    agents = _agents_of(builder)
+    pristine = _copy_of(builder, agents)
+    return WorkflowTarget(builder, lambda: _copy_of(pristine, agents).build())
 
 
 def can_be_copied(builder: Any) -> bool:
     """Whether every run can have its own copy of what a builder builds."""
     try:
-        _copy_of(builder)
+        _copy_of(builder, _agents_of(builder))
     except (TypeError, ValueError, copy.Error):
         return False
     return True
 
 
-def _copy_of(builder: Any) -> Any:
+def _copy_of(builder: Any, agents: Sequence[Any]) -> Any:
     # Agents keep no state between runs, and their clients hold connections: copies share them.
-    executors: dict[str, Any] = getattr(builder, "_executors", {})
-    parts: list[Any] = [part for one in executors.values() for part in one.__dict__.values()]
-    agents = [part for part in parts if isinstance(part, SupportsAgentRun)]
     return copy.deepcopy(builder, {id(agent): agent for agent in agents})
+
+
+def _agents_of(builder: Any) -> list[Any]:
+    if not isinstance(builder, WorkflowBuilder):
+        return []
+    parts: list[Any] = [part for one in builder.build().executors.values() for part in one.__dict__.values()]
+    return [part for part in parts if isinstance(part, SupportsAgentRun)]
 
 
 def from_workflow(workflow: Workflow) -> WorkflowTarget:
