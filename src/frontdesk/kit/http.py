@@ -14,7 +14,7 @@ from frontdesk.errors import (
     MethodNotAllowedError,
     RequestError,
 )
-from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.reminders import Reminder, Reminders
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -153,18 +153,19 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     return headers
 
 
-class DisconnectWatch:
+class DisconnectWatch(Reminder):
     """Cancels a task when its client goes away.
 
     Watching costs a task, and most requests are over before a client could lose patience, so it begins after a delay.
     """
 
-    __slots__ = ("_receive", "_reminder", "_task", "_watcher", "gone")
+    __slots__ = ("_receive", "_task", "_watcher", "gone")
 
     def __init__(self, receive: Receive, task: "asyncio.Task[Any]", patience: Reminders) -> None:
+        super().__init__(0.0, self._begin)
         self._receive = receive
         self._task: asyncio.Task[Any] | None = task
-        self._reminder = patience.set(self._begin)
+        patience.add(self)
         self._watcher: asyncio.Task[None] | None = None
         self.gone = False
 
@@ -186,7 +187,7 @@ class DisconnectWatch:
 
     def stop(self) -> None:
         """The request is over."""
-        self._reminder.cancel()
+        self.cancel()
         if self._watcher is not None and not self.gone:
             self._watcher.cancel()
         # The task and the watch would keep each other alive until the garbage collector comes.

@@ -36,15 +36,20 @@ class Reminders:
 
     def set(self, call: Callable[[], object]) -> Reminder:
         """Calls a function after the delay, give or take a tenth of it, unless it is cancelled."""
+        reminder = Reminder(0.0, call)
+        self.add(reminder)
+        return reminder
+
+    def add(self, reminder: Reminder) -> None:
+        """Sets a timer that somebody else has made."""
         loop = asyncio.get_running_loop()
-        reminder = Reminder(loop.time() + self._delay, call)
+        reminder.due = loop.time() + self._delay
         if self._loop is not loop:
             self._queue.clear()
             self._loop = loop
         if not self._queue:
             loop.call_later(self._delay, self._look, loop)
         self._queue.append(reminder)
-        return reminder
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not loop:

@@ -95,7 +95,8 @@ class Turns:
             # would put off calls of the host's own tools to a turn that never comes.
             return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
         if name is None:
-            return await self._begin(admitted)
+            session_id = self._ids.new("ses")
+            return await self._take(admitted, self._fresh(admitted, session_id, session_id))
         return await self._resume(admitted, name, None if patient else self._session_wait)
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
@@ -106,10 +107,6 @@ class Turns:
         named = request.session is not None and request.session.session_id is not None
         if not named and _name(admitted, tracked) is None:
             raise SessionRequiredError
-
-    async def _begin(self, admitted: AdmittedRequest) -> Turn:
-        session_id = self._ids.new("ses")
-        return await self._take(admitted, self._fresh(admitted, session_id, session_id))
 
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
         record = await self._store.sessions.find(name)

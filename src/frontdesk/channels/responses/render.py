@@ -200,6 +200,8 @@ def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
 
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
+    if len(said) == 1 and said[0].usage_details is None:
+        return None
     usage: dict[str, Any] = {}
     for one in said:
         usage = dict(add_usage_details(cast(Any, usage), one.usage_details) if usage else one.usage_details or {})
