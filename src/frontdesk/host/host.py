@@ -108,12 +108,13 @@ class AgentFrameworkHost:
         return adapted
 
     def _contribution(self, channel: Channel) -> ChannelContribution:
-        context = HostContext(
-            channel.name, self._target.info, self._parts, anonymous_allowed=self._config.allow_anonymous
-        )
+        context = self._context_of(channel.name)
         contribution = channel.contribute(context)
         context.add_commands(contribution.commands)
         return contribution
+
+    def _context_of(self, channel: str) -> HostContext:
+        return HostContext(channel, self._target.info, self._parts, anonymous_allowed=self._config.allow_anonymous)
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -150,13 +151,11 @@ class AgentFrameworkHost:
 
     async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
         """How far a background run is."""
-        context = HostContext(identity.channel, self._target.info, self._parts, anonymous_allowed=False)
-        return await context.get_run(Caller(identity=identity), token.run_id)
+        return await self._context_of(identity.channel).get_run(Caller(identity=identity), token.run_id)
 
     async def cancel(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
         """Cancels a background run."""
-        context = HostContext(identity.channel, self._target.info, self._parts, anonymous_allowed=False)
-        return await context.cancel_run(Caller(identity=identity), token.run_id)
+        return await self._context_of(identity.channel).cancel_run(Caller(identity=identity), token.run_id)
 
     def serve(self, host: str = "127.0.0.1", port: int = 8000, **uvicorn_options: Any) -> None:
         """Starts the server, and returns when it has stopped."""

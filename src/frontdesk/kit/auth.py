@@ -129,6 +129,15 @@ class HttpVerifier:
         return Caller(identity=identity, claims=principal.claims, claim_source=auth.name if principal.claims else None)
 
 
+def origin_findings(origins: Collection[str]) -> list[str]:
+    """What is wrong with the origins that a channel lets in, a line each."""
+    return [
+        f"allowed_origins: {origin!r} must look like 'https://example.com'"
+        for origin in origins
+        if "://" not in origin or origin.endswith("/")
+    ]
+
+
 def _same_origin(origin: bytes, headers: Headers) -> None:
     # A page on another origin must not drive this host with its visitor's network access or credentials.
     _, _, authority = origin.partition(b"://")

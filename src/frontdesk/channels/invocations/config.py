@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from frontdesk.kit.auth import origin_findings
+
 ToolCalls = Literal["hide", "show"]
 
 
@@ -27,7 +29,4 @@ class InvocationsConfig:
             wrong.append("keep_alive must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
-        for origin in self.allowed_origins:
-            if "://" not in origin or origin.endswith("/"):
-                wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")
-        return wrong
+        return wrong + origin_findings(self.allowed_origins)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from frontdesk.kit.auth import origin_findings
 from frontdesk.kit.network import AllowedHosts
 
 HostTools = Literal["hide", "summary", "full"]
@@ -67,10 +68,7 @@ class ResponsesConfig:
             AllowedHosts(self.fetch_from)
         except ValueError as error:
             wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
-        for origin in self.allowed_origins:
-            if "://" not in origin or origin.endswith("/"):
-                wrong.append(f"allowed_origins: {origin!r} must look like 'https://example.com'")
-        return wrong
+        return wrong + origin_findings(self.allowed_origins)
 
 
 _POSITIVE = ("max_body_bytes", "max_fetched_bytes", "max_items", "body_timeout", "keep_alive")
