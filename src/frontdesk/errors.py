@@ -4,6 +4,8 @@
     ├── ChannelConfigurationError      found when the host is built; all findings at once
     ├── CodecError                     a value has no JSON form, or a record can't be read
     │   └── UnknownVersionError        written by a newer Frontdesk; the record is kept
+    ├── StateDirectoryError            the host can't keep its state where it was told to
+    │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
     │   └── StaleTurnError             the turn was fenced off: a newer one holds the session
     └── RequestError                   shown to the caller, in the channel's own shape
@@ -25,12 +27,14 @@
         ├── TargetError            500
         ├── UnsupportedError       501
         └── UnavailableError       503
+            └── StoreUnavailableError
 
 A `RequestError` carries what a channel needs to answer: `status`, `code`, `param`, `retry_after`. Its text is safe to
 show; what is not safe to show stays in `__cause__` and reaches only the log.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class FrontdeskError(Exception):
@@ -55,6 +59,27 @@ class UnknownVersionError(CodecError):
     def __init__(self, version: object) -> None:
         self.version = version
         super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")
+
+
+class StateDirectoryError(FrontdeskError):
+    """The state directory can't be used."""
+
+    def __init__(
+        self, path: Path, reason: str, advice: str = "make it a directory that this process can write"
+    ) -> None:
+        self.path = path
+        super().__init__(f"The state directory {path} can't be used: {reason}; {advice}, or choose another.")
+
+
+class StateDirectoryInUseError(StateDirectoryError):
+    """Another host uses the state directory; `pid`, `machine` and `since` say which, if it has told."""
+
+    def __init__(
+        self, path: Path, *, pid: int | None = None, machine: str | None = None, since: str | None = None
+    ) -> None:
+        self.pid, self.machine, self.since = pid, machine, since
+        known = "" if pid is None else f", process {pid} on {machine} since {since}"
+        super().__init__(path, f"another host uses it{known}", "stop that one")
 
 
 class StoreError(FrontdeskError):
@@ -218,3 +243,12 @@ class UnavailableError(RequestError):
 
     status = 503
     code = "unavailable"
+
+
+class StoreUnavailableError(UnavailableError):
+    """What this service remembers can't be reached at the moment; nothing that was confirmed is lost."""
+
+    code = "store_unavailable"
+
+    def __init__(self) -> None:
+        super().__init__(retry_after=1.0)

@@ -14,7 +14,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.link import LinkRecord
+from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 
@@ -36,8 +36,19 @@ class Sessions(Protocol):
         """Claims a session that is new, and whose id is also the name by which its owner finds it."""
         ...
 
-    async def claim(self, session_id: str) -> Lease:
-        """The right to write the session; it ends every earlier one."""
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease:
+        """The right to write the session; it ends every earlier one.
+
+        While another process holds the session that is a `SessionBusyError`, unless it is taken by force.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        """Prolongs leases for another `lease_seconds`; returns those that were lost."""
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Gives a session free, soon; a lease that has ended already changes nothing."""
         ...
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
@@ -61,6 +72,10 @@ class Identities(Protocol):
     async def last_seen(self, isolation_key: str) -> LastSeen | None: ...
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
+
+    async def grant(self, grant_id: str) -> Grant | None:
+        """A proof that was begun and not used yet."""
+        ...
 
 
 class Runs(Protocol):
@@ -118,8 +133,11 @@ class StateTransaction(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def save_session(self, record: SessionRecord, lease: Lease) -> None:
-        """Writes a session; a lease that has ended fails the transaction with `StaleTurnError`."""
+    def save_session(self, record: SessionRecord, lease: Lease, *, keep: bool = False) -> None:
+        """Writes a session, and gives it free for other processes unless the lease is to be kept.
+
+        A lease that has ended fails the transaction with `StaleTurnError`.
+        """
         ...
 
     def name_session(self, name: SessionName, session_id: str) -> None:
@@ -135,6 +153,12 @@ class StateTransaction(Protocol):
     def add_link(self, link: LinkRecord) -> None: ...
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None: ...
+
+    def add_grant(self, grant: Grant) -> None: ...
+
+    def use_grant(self, grant_id: str) -> None:
+        """Uses a grant up; one that is not there fails the transaction with `StoreError`."""
+        ...
 
     def save_run(self, record: RunRecord) -> None: ...
 
@@ -195,6 +219,10 @@ class HostStateStore(Protocol):
 
     durable: bool
     """Whether what was committed survives the process."""
+    lease_seconds: float | None
+    """How long a session stays taken without being renewed; `None` when no other process can take it."""
+    set_aside: int
+    """How many records could not be read and were put aside since the store was opened."""
 
     @property
     def sessions(self) -> Sessions: ...

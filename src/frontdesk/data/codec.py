@@ -19,16 +19,17 @@ from frontdesk.data import framework_codec, workflow_codec
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
+from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, read, write
-from frontdesk.data.link import LinkChallenge, LinkRecord
+from frontdesk.data.link import Grant, LinkChallenge, LinkRecord
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
-from frontdesk.data.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import CodecError, UnknownVersionError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ NOUNS: tuple[type[Noun], ...] = (
     ChannelIdentity,
     ChannelRequest,
     ChannelSession,
+    CheckpointRef,
     ClientCall,
     ClientOutput,
     ClientTool,
@@ -51,7 +53,9 @@ NOUNS: tuple[type[Noun], ...] = (
     Conversation,
     ConversationItem,
     Delivery,
+    Expiry,
     ForkPoint,
+    Grant,
     HostedRunResult,
     IdentityRecord,
     InboxItem,

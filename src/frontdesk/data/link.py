@@ -1,5 +1,8 @@
 """Ties between a person's identities."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Noun
 
@@ -22,3 +25,12 @@ class LinkRecord(Noun, frozen=True, kw_only=True):
     identity: ChannelIdentity
     linked_at: float
     linker: str
+
+
+class Grant(Noun, frozen=True, kw_only=True):
+    """A proof that was begun: what its completion must match. It is used once, and ends by itself."""
+
+    grant_id: str
+    identity: ChannelIdentity
+    expires_at: float
+    data: Mapping[str, Any] = {}

@@ -7,10 +7,11 @@ from typing import Any
 from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
-from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
-from frontdesk.errors import NotFoundError, SessionRequiredError
+from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
 from frontdesk.ids import Ids
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
@@ -18,12 +19,26 @@ from frontdesk.sessions.locks import SessionLocks
 from frontdesk.sessions.scope import SHARED, tracked_name
 
 _NO_HISTORY: tuple[Any, ...] = ()
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 0.25
 
 
 class Turn:
     """One turn: the request, its session while it is open, and what the turn adds to it."""
 
-    __slots__ = ("_store", "_work", "admitted", "closed", "lease", "messages", "record", "session", "staged")
+    __slots__ = (
+        "_store",
+        "_work",
+        "admitted",
+        "checkpoint",
+        "closed",
+        "lease",
+        "messages",
+        "plan",
+        "record",
+        "session",
+        "staged",
+    )
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -35,6 +50,8 @@ class Turn:
         self.session: AgentSession | None = None if record is None else _restore(record)
         self.messages: list[Any] = []
         self.staged: list[Any] | None = None
+        self.plan: Any = None
+        self.checkpoint: CheckpointRef | None = None
         self._work: ThreadWork | None = None
         self.closed = False
 
@@ -61,6 +78,10 @@ class Turn:
             return shared[: record.parent.messages]
         return await self._store.sessions.history(record.owner, record.session_id)
 
+    async def question(self, approval_id: str) -> PendingApproval | None:
+        """A question that was asked of the turn's owner, decided or not."""
+        return await self._store.approvals.get(self.admitted.owner, approval_id)
+
 
 class Turns:
     """Opens and closes turns: in one session, one at a time and in order of arrival."""
@@ -72,6 +93,7 @@ class Turns:
         self._session_wait = session_wait
         self._cancel_grace = cancel_grace
         self._lingering: set[asyncio.Task[None]] = set()
+        self._leased: dict[str, Turn] | None = None if store.lease_seconds is None else {}
 
     async def open(
         self, admitted: AdmittedRequest, *, tracked: ConversationScope | None = None, patient: bool = False
@@ -133,13 +155,28 @@ class Turns:
     async def _enter(self, admitted: AdmittedRequest, record: SessionRecord, wait: float | None) -> Turn:
         """Waits for a session and takes it as it is then; `record` stands for one that was never stored."""
         session_id = record.session_id
+        until = None if wait is None else asyncio.get_running_loop().time() + wait
         await self._locks.take(session_id, wait)
         try:
+            lease = await self._claim(session_id, until)
+            # Read only now: until it was ours, another process may have taken it further.
             known = await self._store.sessions.get(record.owner, session_id)
-            return Turn(self._store, admitted, known or record, await self._store.sessions.claim(session_id))
+            return self._opened(Turn(self._store, admitted, known or record, lease))
         except BaseException:
             self._locks.release(session_id)
             raise
+
+    async def _claim(self, session_id: str, until: float | None) -> Lease:
+        """Waits for a session that another process holds."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._store.sessions.claim(session_id)
+            except SessionBusyError:
+                if until is not None and asyncio.get_running_loop().time() + pause > until:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _continue(self, admitted: AdmittedRequest, previous_run_id: str) -> Turn:
         run = await self._store.runs.get(admitted.owner, previous_run_id)
@@ -152,7 +189,7 @@ class Turns:
             try:
                 # Looked at again, because it may have gone on before it was ours.
                 record = await self._of_run(run) or record
-                if record.messages == run.messages:
+                if record.messages == run.messages and record.checkpoint == run.checkpoint:
                     lease = await self._store.sessions.claim(record.session_id)
                     return Turn(self._store, admitted, record, lease)
             except BaseException:
@@ -160,6 +197,24 @@ class Turns:
                 raise
             self._locks.release(record.session_id)
         return await self._take(admitted, self._branch(admitted, run, record))
+
+    async def _go_on(self, admitted: AdmittedRequest, run: RunRecord, record: SessionRecord) -> Turn | None:
+        """The next turn of a run's own session, unless the session has gone on without it."""
+        try:
+            lease = await self._store.sessions.claim(record.session_id)
+        except SessionBusyError:
+            return None
+        # Looked at again, because it may have gone on before it was ours.
+        record = await self._of_run(run) or record
+        if record.messages == run.messages:
+            return self._opened(Turn(self._store, admitted, record, lease))
+        self._store.sessions.release(lease)
+        return None
+
+    def _opened(self, turn: Turn) -> Turn:
+        if turn.lease is not None and self._leased is not None:
+            self._leased[turn.lease.session_id] = turn
+        return turn
 
     def _unkept(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
         """A turn that nobody can come back to: it needs no lock, because nothing of it is written."""
@@ -174,7 +229,8 @@ class Turns:
         session_id = record.session_id
         self._locks.try_take(session_id)
         try:
-            return Turn(self._store, admitted, record, await self._store.sessions.begin(record.owner, session_id))
+            lease = await self._store.sessions.begin(record.owner, session_id)
+            return self._opened(Turn(self._store, admitted, record, lease))
         except BaseException:
             self._locks.release(session_id)
             raise
@@ -189,6 +245,7 @@ class Turns:
             state=run.state or {},
             messages=run.messages,
             client_calls=run.client_calls,
+            checkpoint=run.checkpoint,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
         )
 
@@ -206,7 +263,7 @@ class Turns:
         turn.closed = True
         session_id = turn.record.session_id
         if not turn.busy:
-            self._locks.release(session_id)
+            self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))
 
@@ -215,8 +272,8 @@ class Turns:
         if turn.record is None or turn.closed:
             return
         turn.closed = True
-        await self._store.sessions.claim(turn.record.session_id)
-        self._locks.release(turn.record.session_id)
+        turn.lease = await self._store.sessions.claim(turn.record.session_id, force=True)
+        self._free(turn, turn.record.session_id)
         log.warning("run %s did not end when it was cancelled; its session was given free", turn.admitted.run_id)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -228,7 +285,19 @@ class Turns:
     async def _linger(self, turn: Turn, session_id: str) -> None:
         if not await turn.work.wait(self._cancel_grace):
             log.warning("run %s still works %s s after its end", turn.admitted.run_id, self._cancel_grace)
+        self._free(turn, session_id)
+
+    def _free(self, turn: Turn, session_id: str) -> None:
+        if self._leased is not None:
+            self._leased.pop(session_id, None)
+        if turn.lease is not None:
+            self._store.sessions.release(turn.lease)
         self._locks.release(session_id)
+
+    @property
+    def leased(self) -> Sequence[Turn]:
+        """The turns whose sessions other processes wait for."""
+        return () if self._leased is None else list(self._leased.values())
 
 
 def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

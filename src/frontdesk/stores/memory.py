@@ -11,7 +11,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.link import LinkRecord
+from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.memory_drawers import (
@@ -29,6 +29,8 @@ class InMemoryStateStore:
     """The whole store, in memory."""
 
     durable = False
+    lease_seconds = None
+    set_aside = 0
 
     def __init__(self, *, limit: int = 5_000) -> None:
         """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
@@ -73,7 +75,7 @@ class MemoryTransaction:
         for write, arguments in self._writes:
             write(*arguments)
 
-    def save_session(self, record: SessionRecord, lease: Lease) -> None:
+    def save_session(self, record: SessionRecord, lease: Lease, *, keep: bool = False) -> None:
         self._checks.append((self._store.sessions.check, (lease, record.session_id)))
         self._writes.append((self._store.sessions.save, (record, lease)))
 
@@ -94,6 +96,13 @@ class MemoryTransaction:
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
         self._writes.append((self._store.identities.unlink, (isolation_key, identity)))
+
+    def add_grant(self, grant: Grant) -> None:
+        self._writes.append((self._store.identities.grants.put, (grant.grant_id, grant)))
+
+    def use_grant(self, grant_id: str) -> None:
+        self._checks.append((self._store.identities.check_grant, (grant_id,)))
+        self._writes.append((self._store.identities.drop_grant, (grant_id,)))
 
     def save_run(self, record: RunRecord) -> None:
         self._writes.append((self._store.runs.save, (record,)))

@@ -9,7 +9,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.link import LinkRecord
+from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError, StoreError
@@ -131,7 +131,7 @@ class MemorySessions:
         self.kept.put(session_id, kept)
         return Lease(session_id=session_id, fence=kept.fence)
 
-    async def claim(self, session_id: str) -> Lease:
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease:
         kept = self.kept.get(session_id)
         if kept is None:
             kept = _Session()
@@ -139,6 +139,12 @@ class MemorySessions:
         # One count for all sessions, so that one which was dropped and comes back never gives out a number twice.
         kept.fence = self._count = self._count + 1
         return Lease(session_id=session_id, fence=kept.fence)
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        return ()
+
+    def release(self, lease: Lease) -> None:
+        """No other process waits for it."""
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
         line: list[tuple[list[Any], int | None]] = []
@@ -185,6 +191,7 @@ class MemoryIdentities:
         self.seen: Shelf[str, LastSeen] = Shelf(limit)
         self.owned: dict[str, dict[tuple[str, str], ChannelIdentity]] = {}
         self.linked: Shelf[str, dict[tuple[str, str], LinkRecord]] = Shelf(limit)
+        self.grants: Shelf[str, Grant] = Shelf(limit)
 
     def _forget(self, key: tuple[str, str], record: IdentityRecord) -> None:
         owned = self.owned.get(record.isolation_key, {})
@@ -213,6 +220,16 @@ class MemoryIdentities:
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
         return list((self.linked.get(isolation_key) or {}).values())
+
+    async def grant(self, grant_id: str) -> Grant | None:
+        return self.grants.get(grant_id)
+
+    def check_grant(self, grant_id: str) -> None:
+        if self.grants.get(grant_id) is None:
+            raise StoreError("there is no such grant")
+
+    def drop_grant(self, grant_id: str) -> None:
+        self.grants.pop(grant_id)
 
     def save(self, record: IdentityRecord) -> None:
         known = self.records.get(record.identity.key)

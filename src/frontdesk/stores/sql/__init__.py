@@ -1,0 +1,1 @@
+"""The state store on SQL: SQLite for one machine, Postgres for many, from one schema."""

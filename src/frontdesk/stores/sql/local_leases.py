@@ -1,0 +1,49 @@
+"""Leases where one process owns the database: a number in memory is all it takes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from frontdesk.data.session import Lease
+
+
+class LocalLeases:
+    """Who may write which session, in this process. Nothing of it outlives the process, and neither does a turn."""
+
+    def __init__(self, settle: Callable[[], Awaitable[Any]]) -> None:
+        """`settle` returns when everything that was given to the database is written."""
+        self._settle = settle
+        self._fences: dict[str, int] = {}
+        self._begun: dict[str, str] = {}
+        self._count = 0
+
+    async def begin(self, owner: str, session_id: str) -> Lease:
+        self._begun[session_id] = owner
+        return self._next(session_id)
+
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease:
+        lease = self._next(session_id)
+        if force:
+            # What the earlier holder has given to the database counts, and the new one must see it.
+            await self._settle()
+        return lease
+
+    def _next(self, session_id: str) -> Lease:
+        self._count += 1
+        self._fences[session_id] = self._count
+        return Lease(session_id=session_id, fence=self._count)
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        return ()
+
+    def release(self, lease: Lease) -> None:
+        if self.holds(lease):
+            del self._fences[lease.session_id]
+            self._begun.pop(lease.session_id, None)
+
+    def begun(self, session_id: str) -> str | None:
+        """The owner of a session that was begun and is not stored yet."""
+        return self._begun.get(session_id)
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether a lease is the last one that was given out for its session."""
+        return self._fences.get(lease.session_id) == lease.fence

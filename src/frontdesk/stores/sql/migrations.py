@@ -1,0 +1,155 @@
+"""The schema, as the steps that lead to it. A step that was released is never changed: the next one follows it.
+
+Each step is a list of statements in the words that SQLite and Postgres share; `{blob}` and `{serial}` stand for the few
+in which they differ.
+"""
+
+from collections.abc import Sequence
+
+from frontdesk.errors import StoreError
+
+_FIRST = (
+    """CREATE TABLE sessions (
+        session_id TEXT NOT NULL PRIMARY KEY,
+        owner TEXT NOT NULL,
+        self_named SMALLINT NOT NULL,
+        parent_id TEXT,
+        parent_messages BIGINT,
+        updated_at DOUBLE PRECISION NOT NULL,
+        data {blob} NOT NULL
+    )""",
+    "CREATE TABLE names (name TEXT NOT NULL PRIMARY KEY, session_id TEXT NOT NULL)",
+    "CREATE TABLE history (number {serial}, session_id TEXT NOT NULL, data {blob} NOT NULL)",
+    "CREATE INDEX history_of_session ON history (session_id, number)",
+    """CREATE TABLE leases (
+        session_id TEXT NOT NULL PRIMARY KEY,
+        fence BIGINT NOT NULL,
+        holder TEXT NOT NULL,
+        until DOUBLE PRECISION NOT NULL
+    )""",
+    """CREATE TABLE identities (
+        channel TEXT NOT NULL,
+        native_id TEXT NOT NULL,
+        isolation_key TEXT NOT NULL,
+        data {blob} NOT NULL,
+        PRIMARY KEY (channel, native_id)
+    )""",
+    "CREATE INDEX identities_of_owner ON identities (isolation_key)",
+    """CREATE TABLE last_seen (
+        isolation_key TEXT NOT NULL PRIMARY KEY, at DOUBLE PRECISION NOT NULL, data {blob} NOT NULL
+    )""",
+    """CREATE TABLE links (
+        isolation_key TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        native_id TEXT NOT NULL,
+        data {blob} NOT NULL,
+        PRIMARY KEY (isolation_key, channel, native_id)
+    )""",
+    """CREATE TABLE runs (
+        run_id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        ended_at DOUBLE PRECISION,
+        data {blob} NOT NULL,
+        PRIMARY KEY (run_id, owner)
+    )""",
+    "CREATE INDEX runs_that_ended ON runs (kind, ended_at)",
+    """CREATE TABLE events (
+        run_id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        data {blob} NOT NULL,
+        PRIMARY KEY (run_id, owner, number)
+    )""",
+    """CREATE TABLE approvals (
+        number {serial},
+        owner TEXT NOT NULL,
+        approval_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        status TEXT NOT NULL,
+        decided_at DOUBLE PRECISION,
+        reason {blob},
+        data {blob} NOT NULL,
+        UNIQUE (owner, approval_id)
+    )""",
+    "CREATE INDEX approvals_of_session ON approvals (owner, session_id, number)",
+    "CREATE INDEX approvals_that_wait ON approvals (owner, number) WHERE status = 'pending'",
+    """CREATE TABLE inbox (
+        number {serial},
+        channel TEXT NOT NULL,
+        event_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        done_at DOUBLE PRECISION,
+        data {blob} NOT NULL,
+        UNIQUE (channel, event_id)
+    )""",
+    "CREATE INDEX inbox_that_waits ON inbox (channel, conversation_id, number) WHERE done_at IS NULL",
+    """CREATE TABLE deliveries (
+        delivery_id TEXT NOT NULL PRIMARY KEY,
+        status TEXT NOT NULL,
+        attempts BIGINT NOT NULL,
+        due_at DOUBLE PRECISION NOT NULL,
+        ended_at DOUBLE PRECISION,
+        receipt {blob},
+        error {blob},
+        data {blob} NOT NULL
+    )""",
+    "CREATE INDEX deliveries_that_wait ON deliveries (due_at, delivery_id) WHERE status = 'pending'",
+    """CREATE TABLE conversations (
+        conversation_id TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL, data {blob} NOT NULL
+    )""",
+    """CREATE TABLE items (
+        number {serial},
+        conversation_id TEXT NOT NULL,
+        item_id TEXT NOT NULL,
+        data {blob} NOT NULL
+    )""",
+    "CREATE INDEX items_in_order ON items (conversation_id, number)",
+    "CREATE INDEX items_by_id ON items (conversation_id, item_id)",
+    """CREATE TABLE set_aside (
+        number {serial},
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        at DOUBLE PRECISION NOT NULL,
+        error TEXT NOT NULL,
+        data {blob} NOT NULL
+    )""",
+)
+
+_GRANTS_AND_EXPIRY = (
+    """CREATE TABLE grants (
+        grant_id TEXT NOT NULL PRIMARY KEY, expires_at DOUBLE PRECISION NOT NULL, data {blob} NOT NULL
+    )""",
+    "CREATE INDEX grants_by_end ON grants (expires_at)",
+    "CREATE INDEX last_seen_by_time ON last_seen (at)",
+    "CREATE INDEX approvals_by_time ON approvals (decided_at) WHERE decided_at IS NOT NULL",
+    "CREATE INDEX inbox_by_time ON inbox (done_at) WHERE done_at IS NOT NULL",
+    "CREATE INDEX deliveries_by_time ON deliveries (ended_at) WHERE ended_at IS NOT NULL",
+)
+
+STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY)
+VERSION = len(STEPS)
+"""The version of the schema that this code works with; a store of version n has had the first n steps."""
+
+
+class NewerStoreError(StoreError):
+    """The store was written by a newer Frontdesk; nothing of it was changed."""
+
+    def __init__(self, found: int) -> None:
+        self.found = found
+        super().__init__(
+            f"the state store has schema version {found}, and this version of Frontdesk knows {VERSION} at most; "
+            "start the newer Frontdesk, or give this one a store of its own"
+        )
+
+
+def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[str]]]:
+    """The steps that are still to be done, each with the version that it leads to."""
+    if version > VERSION:
+        raise NewerStoreError(version)
+    words = {"blob": blob, "serial": serial}
+    return [
+        (number, [statement.format(**words) for statement in step])
+        for number, step in enumerate(STEPS, start=1)
+        if number > version
+    ]

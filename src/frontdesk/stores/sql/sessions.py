@@ -1,0 +1,84 @@
+"""The drawer of sessions: names, records, leases and history."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.histories import Histories
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.tables import key, name_key
+from frontdesk.stores.sql.writes import Do
+
+_OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.session_id = n.session_id WHERE n.name = ?"
+_OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND owner = ? AND self_named = 1"
+
+
+class Leases(Protocol):
+    """Who may write which session."""
+
+    async def begin(self, owner: str, session_id: str) -> Lease: ...
+
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease: ...
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]: ...
+
+    def release(self, lease: Lease) -> None: ...
+
+    def begun(self, session_id: str) -> str | None:
+        """The owner of a session that was begun here and is not stored yet."""
+        ...
+
+
+class SqlSessions:
+    """Sessions, their names and their messages."""
+
+    def __init__(self, engine: Engine, records: Records, leases: Leases) -> None:
+        self._engine = engine
+        self._records = records
+        self._leases = leases
+        self._histories = Histories(engine, records)
+        self.begin = leases.begin
+        self.claim = leases.claim
+        self.renew = leases.renew
+        self.release = leases.release
+
+    async def find(self, name: SessionName) -> SessionRecord | None:
+        rows = await self._engine.read(_OF_NAME, (name_key(name),))
+        if not rows and name.kind == "named" and name.value:
+            rows = await self._engine.read(_OF_ITSELF, (key(name.value), key(name.owner)))
+        return await self._read(rows)
+
+    async def get(self, owner: str, session_id: str) -> SessionRecord | None:
+        place = (key(session_id), key(owner))
+        return await self._read(
+            await self._engine.read("SELECT session_id, data FROM sessions WHERE session_id = ? AND owner = ?", place)
+        )
+
+    async def _read(self, rows: Sequence[Any]) -> SessionRecord | None:
+        if not rows:
+            return None
+        session_id, data = rows[0]
+        return await self._records.read("sessions", ("sessions", ("session_id",), (session_id,)), data)
+
+    async def reserve(self, name: SessionName, session_id: str) -> str:
+        if name.kind == "named" and await self._is_itself(name):
+            return name.value
+        found = await self._engine.write(
+            [
+                Do(
+                    "INSERT INTO names (name, session_id) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
+                    (name_key(name), session_id),
+                ),
+                Do("SELECT session_id FROM names WHERE name = ?", (name_key(name),), answers=True),
+            ]
+        )
+        return str(found[0][0][0])
+
+    async def _is_itself(self, name: SessionName) -> bool:
+        if self._leases.begun(name.value) == name.owner:
+            return True
+        return bool(await self._engine.read(_OF_ITSELF, (key(name.value), key(name.owner))))
+
+    async def history(self, owner: str, session_id: str) -> Sequence[Any]:
+        return await self._histories.read(owner, session_id)

@@ -1,0 +1,196 @@
+"""SQLite: one file, one process. A thread writes, two read."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.expiry import Expiry
+from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
+from frontdesk.loggers import store as log
+from frontdesk.stores.sql.engine import Rows
+from frontdesk.stores.sql.local_leases import LocalLeases
+from frontdesk.stores.sql.migrations import steps_from
+from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.stores.sql.tables import values_sql
+from frontdesk.stores.sql.threads import LotThread
+from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, grouped
+
+_MOST_ROWS = 128
+"""In one statement; SQLite takes 32,766 parameters."""
+_READERS = 2
+
+
+class SqliteStateStore(SqlStateStore):
+    """Everything in one file, for one process at a time."""
+
+    def __init__(self, path: str | Path, *, expiry: Expiry | None = None, clock: Clock | None = None) -> None:
+        engine = SqliteEngine(Path(path))
+        super().__init__(engine, engine.leases, expiry=expiry or Expiry(), clock=clock or SystemClock())
+
+
+class SqliteEngine:
+    """Answers and writes, away from the event loop."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.leases = LocalLeases(lambda: self.write([]))
+        self._turn = 0
+
+    async def open(self) -> None:
+        """Opens the file, made if need be, and brings its schema up to date."""
+        self._writer = LotThread("frontdesk-store", self._write_lot)
+        try:
+            await self._writer.do(None)
+        except BaseException:
+            await self._writer.stop()
+            raise
+        self._readers = [Reader(self._path, f"frontdesk-read-{number}") for number in range(_READERS)]
+
+    async def close(self) -> None:
+        """Writes what is under way, and closes the file."""
+        for reader in self._readers:
+            await reader.close()
+        await self._writer.stop()
+        self._connection.close()
+
+    async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        self._turn = (self._turn + 1) % _READERS
+        return await self._readers[self._turn].read(sql, values)
+
+    async def write(self, ops: Sequence[Op]) -> list[Rows]:
+        for op in ops:
+            if type(op) is Fence and not self.leases.holds(op.lease):
+                raise StaleTurnError
+        return await self._writer.do(ops)
+
+    def _write_lot(self, lot: Sequence[Sequence[Op] | None]) -> Sequence[Any]:
+        if lot[0] is None:
+            self._connection = self._connect()
+            return [None]
+        writes = [Write(ops or ()) for ops in lot]
+        try:
+            return self._commit(writes)
+        except sqlite3.OperationalError as error:
+            return [self._failed(error)] * len(writes)
+        except sqlite3.Error:
+            # Something in the lot is wrong in itself; by itself it fails alone.
+            return [self._alone(write) for write in writes]
+
+    def _alone(self, write: Write) -> Any:
+        try:
+            return self._commit([write])[0]
+        except sqlite3.OperationalError as error:
+            return self._failed(error)
+        except sqlite3.Error as error:
+            return _caused(StoreError("the database refused the write"), error)
+
+    def _failed(self, error: sqlite3.Error) -> StoreUnavailableError:
+        log.error("the state store can't be written: %s", error)
+        return _caused(StoreUnavailableError(), error)
+
+    def _commit(self, writes: Sequence[Write]) -> list[Any]:
+        run = self._connection.execute
+        outcomes: list[Any] = []
+        run("BEGIN IMMEDIATE")
+        try:
+            for unit in grouped(writes):
+                outcomes += self._put_all(unit) if isinstance(unit, Group) else [self._one(unit)]
+            self._finish()
+        except BaseException:
+            self._undo()
+            raise
+        return outcomes
+
+    def _finish(self) -> None:
+        self._connection.execute("COMMIT")
+
+    def _undo(self) -> None:
+        # A full disk ends the transaction by itself.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _put_all(self, unit: Group) -> list[Any]:
+        for table, rows in unit.rows:
+            for start in range(0, len(rows), _MOST_ROWS):
+                some = rows[start : start + _MOST_ROWS]
+                self._connection.execute(values_sql(table, len(some)), [value for row in some for value in row])
+        return [write.answers for write in unit.writes]
+
+    def _one(self, write: Write) -> Any:
+        run = self._connection.execute
+        run("SAVEPOINT one")
+        for op in write.ops:
+            try:
+                self._do(write, op)
+            except StoreError as refusal:
+                run("ROLLBACK TO one")
+                run("RELEASE one")
+                return refusal
+        run("RELEASE one")
+        return write.answers
+
+    def _do(self, write: Write, op: Op) -> None:
+        if type(op) is Put:
+            self._connection.execute(values_sql(op.table, 1), op.row)
+        elif type(op) is Do:
+            cursor = self._connection.execute(op.sql, op.values)
+            if op.answers:
+                write.answers.append(cursor.fetchall())
+            elif op.refusal is not None and cursor.rowcount == 0:
+                raise op.refusal
+
+    def _connect(self) -> sqlite3.Connection:
+        # Made by us first, so that nobody else on the machine can read it.
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = _connected(self._path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
+        found = connection.execute("SELECT MAX(version) FROM frontdesk_schema").fetchone()[0]
+        for version, statements in steps_from(found or 0, blob="BLOB", serial="INTEGER PRIMARY KEY"):
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute("INSERT INTO frontdesk_schema VALUES (?)", (version,))
+            connection.execute("COMMIT")
+        return connection
+
+
+class Reader:
+    """A connection that only reads, on a thread of its own."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._connection = _connected(path)
+        self._connection.execute("PRAGMA query_only = ON")
+        self._thread = LotThread[tuple[str, Sequence[Any]]](name, self._answer)
+
+    async def read(self, sql: str, values: Sequence[Any]) -> Rows:
+        """The rows of a query."""
+        return await self._thread.do((sql, values))
+
+    async def close(self) -> None:
+        """Answers what was asked, and disconnects."""
+        await self._thread.stop()
+        self._connection.close()
+
+    def _answer(self, lot: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[Any]:
+        return [self._rows(sql, values) for sql, values in lot]
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> Any:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            log.error("the state store can't be read: %s", error)
+            return _caused(StoreUnavailableError(), error)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=1024, timeout=5.0)
+
+
+def _caused(error: Any, cause: BaseException) -> Any:
+    error.__cause__ = cause
+    return error

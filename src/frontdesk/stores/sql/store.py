@@ -1,0 +1,49 @@
+"""The state store, on whatever database."""
+
+from frontdesk.clock import Clock
+from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.conversations import SqlConversations
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.people import SqlIdentities
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.sessions import Leases, SqlSessions
+from frontdesk.stores.sql.sweep import Sweep
+from frontdesk.stores.sql.transaction import SqlTransaction
+from frontdesk.stores.sql.work import SqlApprovals, SqlInbox, SqlOutbox, SqlRuns
+
+
+class SqlStateStore:
+    """All drawers over one database."""
+
+    durable = True
+    lease_seconds: float | None = None
+
+    def __init__(
+        self, engine: Engine, leases: Leases, *, expiry: Expiry, clock: Clock, identities_fresh_for: float | None = None
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._records = Records(engine, clock)
+        self._sweep = Sweep(engine, expiry, clock)
+        self.sessions = SqlSessions(engine, self._records, leases)
+        self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
+        self.runs = SqlRuns(engine, self._records)
+        self.approvals = SqlApprovals(engine, self._records)
+        self.inbox = SqlInbox(engine, self._records)
+        self.outbox = SqlOutbox(engine, self._records)
+        self.conversations = SqlConversations(engine, self._records)
+
+    @property
+    def set_aside(self) -> int:
+        return self._records.set_aside
+
+    def transaction(self) -> SqlTransaction:
+        return SqlTransaction(self._engine, self._clock, self.identities.forget)
+
+    async def open(self) -> None:
+        await self._engine.open()
+        self._sweep.start()
+
+    async def close(self) -> None:
+        await self._sweep.stop()
+        await self._engine.close()

@@ -1,0 +1,104 @@
+"""The tables, and how a row is put into one. Pure.
+
+Records are kept as the codec writes them, in `data`; the other columns are what is looked for. Texts that come from
+outside go through `key` first, so that every text is a key like any other: long ones, empty ones, and those with a NUL,
+which Postgres can't store.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from msgspec import json
+
+from frontdesk.data.session import SessionName
+
+_LONGEST = 200
+
+
+def key(text: str) -> str:
+    """A text as a key: itself if it is short and plain, else its digest, marked so that no plain one equals it."""
+    if len(text) <= _LONGEST and text.isprintable():
+        return text
+    return "\x01" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def name_key(name: SessionName) -> str:
+    """A session's name as one key."""
+    parts = (name.owner, name.kind, name.value, name.channel, name.conversation_id)
+    return hashlib.sha256(json.encode(parts)).hexdigest()
+
+
+class Table(NamedTuple):
+    """A table into which rows are put, replacing a row with the same key."""
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    unique: tuple[str, ...]
+    """The columns that make two rows the same; none, if every row is a new one."""
+
+    def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """What makes a row the same as another."""
+        return tuple(row[: len(self.unique)])
+
+
+SESSIONS = Table(
+    "sessions",
+    ("session_id", "owner", "self_named", "parent_id", "parent_messages", "updated_at", "data"),
+    ("text", "text", "smallint", "text", "bigint", "double precision", "bytea"),
+    ("session_id",),
+)
+HISTORY = Table("history", ("session_id", "data"), ("text", "bytea"), ())
+RUNS = Table(
+    "runs",
+    ("run_id", "owner", "kind", "ended_at", "data"),
+    ("text", "text", "text", "double precision", "bytea"),
+    ("run_id", "owner"),
+)
+NAMES = Table("names", ("name", "session_id"), ("text", "text"), ("name",))
+IDENTITIES = Table(
+    "identities",
+    ("channel", "native_id", "isolation_key", "data"),
+    ("text", "text", "text", "bytea"),
+    ("channel", "native_id"),
+)
+LAST_SEEN = Table(
+    "last_seen", ("isolation_key", "at", "data"), ("text", "double precision", "bytea"), ("isolation_key",)
+)
+LINKS = Table(
+    "links",
+    ("isolation_key", "channel", "native_id", "data"),
+    ("text", "text", "text", "bytea"),
+    ("isolation_key", "channel", "native_id"),
+)
+GRANTS = Table("grants", ("grant_id", "expires_at", "data"), ("text", "double precision", "bytea"), ("grant_id",))
+CONVERSATIONS = Table(
+    "conversations", ("conversation_id", "owner", "data"), ("text", "text", "bytea"), ("conversation_id",)
+)
+
+
+@lru_cache(maxsize=1024)
+def values_sql(table: Table, rows: int) -> str:
+    """Puts rows, each value a parameter of its own."""
+    row = f"({', '.join('?' for _ in table.columns)})"
+    return f"{_insert(table)} VALUES {', '.join([row] * rows)}{_replace(table)}"
+
+
+@lru_cache(maxsize=64)
+def arrays_sql(table: Table) -> str:
+    """Puts any number of rows, each column an array."""
+    arrays = ", ".join(f"%s::{kind}[]" for kind in table.types)
+    return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"  # noqa: S608
+
+
+def _insert(table: Table) -> str:
+    return f"INSERT INTO {table.name} ({', '.join(table.columns)})"
+
+
+def _replace(table: Table) -> str:
+    if not table.unique:
+        return ""
+    changed = ", ".join(f"{one} = excluded.{one}" for one in table.columns if one not in table.unique)
+    return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}"

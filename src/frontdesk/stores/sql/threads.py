@@ -1,0 +1,71 @@
+"""A thread that takes whatever has queued up, all at once, and answers all at once.
+
+While it is busy with one lot, the next gathers. That is what lets many transactions share a commit, and what keeps the
+price of going to another thread small when there is much to do.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+J = TypeVar("J")
+
+
+class LotThread(Generic[J]):
+    """Does jobs in lots, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
+
+    def __init__(self, name: str, work: Callable[[Sequence[J]], Sequence[Any]], *, most: int = 256) -> None:
+        self._work = work
+        self._most = most
+        self._queue: SimpleQueue[tuple[J, asyncio.Future[Any]] | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def do(self, job: J) -> "asyncio.Future[Any]":
+        """Queues a job; its outcome comes with the future."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._queue.put((job, answer))
+        return answer
+
+    async def stop(self) -> None:
+        """Ends after what is queued has been done."""
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            lot, going = self._lot()
+            if not lot:
+                continue
+            try:
+                outcomes = self._work([job for job, _ in lot])
+            except BaseException as error:  # Whoever waits must be told, and the thread must go on.
+                outcomes = [error] * len(lot)
+            self._loop.call_soon_threadsafe(_answer, lot, outcomes)
+
+    def _lot(self) -> tuple[list[tuple[J, "asyncio.Future[Any]"]], bool]:
+        lot: list[tuple[J, asyncio.Future[Any]]] = []
+        entry = self._queue.get()
+        try:
+            while entry is not None:
+                lot.append(entry)
+                if len(lot) == self._most:
+                    return lot, True
+                entry = self._queue.get_nowait()
+        except Empty:
+            return lot, True
+        return lot, False
+
+
+def _answer(lot: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
+    for (_, answer), outcome in zip(lot, outcomes, strict=True):
+        if answer.done():
+            continue
+        if isinstance(outcome, BaseException):
+            answer.set_exception(outcome)
+        else:
+            answer.set_result(outcome)

@@ -1,0 +1,220 @@
+"""Takes note of what is to be written, as rows and statements."""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from frontdesk.clock import Clock
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.codec import encode
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.errors import StaleTurnError, StoreError
+from frontdesk.stores.sql import tables
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.tables import key, name_key
+from frontdesk.stores.sql.writes import Do, Fence, Op, Put
+
+
+class SqlTransaction:
+    """Everything that is noted here is written together when the block is left."""
+
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_ops")
+
+    def __init__(self, engine: Engine, clock: Clock, forget: Callable[[ChannelIdentity], None]) -> None:
+        """`forget` is told of the identities that have changed."""
+        self._engine = engine
+        self._clock = clock
+        self._forget = forget
+        self._changed: list[ChannelIdentity] = []
+        self._ops: list[Op] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None or not self._ops:
+            return
+        try:
+            await self._engine.write(self._ops)
+        finally:
+            for identity in self._changed:
+                self._forget(identity)
+
+    def save_session(self, record: SessionRecord, lease: Lease, *, keep: bool = False) -> None:
+        if lease.session_id != record.session_id:
+            raise StaleTurnError
+        parent = record.parent
+        row = (
+            key(record.session_id),
+            key(record.owner),
+            # Its id is also the name by which its owner finds it.
+            int(record.key == record.session_id),
+            None if parent is None else key(parent.session_id),
+            None if parent is None else parent.messages,
+            record.updated_at,
+            encode(record),
+        )
+        self._ops.append(Fence(lease, keep))
+        self._ops.append(Put(tables.SESSIONS, row))
+
+    def name_session(self, name: SessionName, session_id: str) -> None:
+        self._ops.append(Put(tables.NAMES, (name_key(name), session_id)))
+
+    def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
+        if messages:
+            self._ops.append(Put(tables.HISTORY, (key(session_id), encode(list(messages)))))
+
+    def remember_identity(self, record: IdentityRecord) -> None:
+        identity = record.identity
+        self._changed.append(identity)
+        row = (key(identity.channel), key(identity.native_id), key(record.isolation_key), encode(record))
+        self._ops.append(Put(tables.IDENTITIES, row))
+
+    def see(self, seen: LastSeen) -> None:
+        self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
+
+    def add_link(self, link: LinkRecord) -> None:
+        identity = link.identity
+        row = (key(link.isolation_key), key(identity.channel), key(identity.native_id), encode(link))
+        self._ops.append(Put(tables.LINKS, row))
+
+    def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
+        place = (key(isolation_key), key(identity.channel), key(identity.native_id))
+        self._ops.append(Do("DELETE FROM links WHERE isolation_key = ? AND channel = ? AND native_id = ?", place))
+
+    def add_grant(self, grant: Grant) -> None:
+        self._ops.append(Put(tables.GRANTS, (key(grant.grant_id), grant.expires_at, encode(grant))))
+
+    def use_grant(self, grant_id: str) -> None:
+        gone = StoreError("there is no such grant")
+        self._ops.append(Do("DELETE FROM grants WHERE grant_id = ?", (key(grant_id),), gone))
+
+    def save_run(self, record: RunRecord) -> None:
+        kind = "background" if record.background else "request"
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, encode(record))
+        self._ops.append(Put(tables.RUNS, row))
+
+    def delete_run(self, owner: str, run_id: str) -> None:
+        place = (key(run_id), key(owner))
+        self._ops.append(Do("DELETE FROM runs WHERE run_id = ? AND owner = ?", place))
+        self._ops.append(Do("DELETE FROM events WHERE run_id = ? AND owner = ?", place))
+
+    def add_events(self, events: Sequence[RunEvent]) -> None:
+        for event in events:
+            place = (key(event.run_id), key(event.owner))
+            # A run that was deleted while it ran keeps nothing.
+            self._ops.append(
+                Do(
+                    "INSERT INTO events (run_id, owner, number, data) "
+                    "SELECT run_id, owner, ?, ? FROM runs WHERE run_id = ? AND owner = ?",
+                    (event.number, event.data, *place),
+                )
+            )
+
+    def add_approval(self, approval: PendingApproval) -> None:
+        row = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
+        self._ops.append(
+            Do(
+                "INSERT INTO approvals (owner, approval_id, session_id, status, data) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (owner, approval_id) DO NOTHING",
+                (*row, encode(approval)),
+            )
+        )
+
+    def decide_approval(
+        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+    ) -> None:
+        why = None if reason is None else reason.encode("utf-8", "surrogatepass")
+        self._ops.append(
+            Do(
+                "UPDATE approvals SET status = ?, decided_at = ?, reason = ? "
+                "WHERE owner = ? AND approval_id = ? AND status = 'pending'",
+                (status, at, why, key(owner), key(approval_id)),
+                StoreError("the approval is not pending"),
+            )
+        )
+
+    def accept(self, item: InboxItem) -> None:
+        self._ops.append(
+            Do(
+                "INSERT INTO inbox (channel, event_id, conversation_id, data) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (channel, event_id) DO NOTHING",
+                (key(item.channel), key(item.event_id), key(item.conversation_id), encode(item)),
+            )
+        )
+
+    def finish(self, item: InboxItem) -> None:
+        self._ops.append(
+            Do(
+                "UPDATE inbox SET done_at = ? WHERE channel = ? AND event_id = ?",
+                (self._clock.now(), key(item.channel), key(item.event_id)),
+            )
+        )
+
+    def add_delivery(self, delivery: Delivery) -> None:
+        row = (key(delivery.delivery_id), delivery.status, delivery.attempts, delivery.due_at)
+        ended_at = self._clock.now() if delivery.status in _ENDED else None
+        self._ops.append(
+            Do(
+                "INSERT INTO deliveries (delivery_id, status, attempts, due_at, ended_at, receipt, error, data) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING",
+                (*row, ended_at, _bytes(delivery.receipt), _bytes(delivery.error), encode(delivery)),
+            )
+        )
+
+    def mark_delivery(
+        self,
+        delivery_id: str,
+        status: DeliveryStatus,
+        *,
+        receipt: str | None = None,
+        error: str | None = None,
+        attempts: int | None = None,
+        due_at: float | None = None,
+    ) -> None:
+        changes: dict[str, Any] = {"status": status, "receipt": _bytes(receipt), "error": _bytes(error)}
+        changes["ended_at"] = self._clock.now() if status in _ENDED else None
+        changes |= {} if attempts is None else {"attempts": attempts}
+        changes |= {} if due_at is None else {"due_at": due_at}
+        names = ", ".join(f"{name} = ?" for name in changes)
+        self._ops.append(
+            Do(f"UPDATE deliveries SET {names} WHERE delivery_id = ?", (*changes.values(), key(delivery_id)))  # noqa: S608
+        )
+
+    def save_conversation(self, conversation: Conversation) -> None:
+        row = (key(conversation.conversation_id), key(conversation.owner), encode(conversation))
+        self._ops.append(Put(tables.CONVERSATIONS, row))
+
+    def delete_conversation(self, owner: str, conversation_id: str) -> None:
+        place = (key(conversation_id), key(owner))
+        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED})", place))  # noqa: S608
+        self._ops.append(Do("DELETE FROM conversations WHERE conversation_id = ? AND owner = ?", place))
+
+    def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
+        for item in items:
+            self._ops.append(
+                Do(
+                    "INSERT INTO items (conversation_id, item_id, data) "
+                    "SELECT conversation_id, ?, ? FROM conversations WHERE conversation_id = ? AND owner = ?",
+                    (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
+                )
+            )
+
+    def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
+        values = (key(conversation_id), key(owner), key(item_id))
+        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))  # noqa: S608
+
+
+_ENDED = ("accepted", "dead", "cancelled")
+_OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,133 @@
+"""The drawers of runs, approvals, what comes in and what goes out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.tables import key
+
+
+class SqlRuns:
+    """Runs and the events of background streams."""
+
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, owner: str, run_id: str) -> RunRecord | None:
+        place = (key(run_id), key(owner))
+        rows = await self._engine.read("SELECT data FROM runs WHERE run_id = ? AND owner = ?", place)
+        return None if not rows else await self._records.read("runs", ("runs", ("run_id", "owner"), place), rows[0][0])
+
+    async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
+        rows = await self._engine.read(
+            "SELECT number, data FROM events WHERE run_id = ? AND owner = ? AND number > ? ORDER BY number LIMIT ?",
+            (key(run_id), key(owner), after, limit),
+        )
+        return [RunEvent(owner=owner, run_id=run_id, number=number, data=bytes(data)) for number, data in rows]
+
+
+_QUESTION = "SELECT owner, approval_id, status, decided_at, reason, data FROM approvals WHERE owner = ?"
+
+
+class SqlApprovals:
+    """Questions that wait for a human."""
+
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
+        found = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
+        return found[0] if found else None
+
+    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
+        return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
+
+    async def pending(self, owner: str) -> Sequence[PendingApproval]:
+        return await self._read(f"{_QUESTION} AND status = 'pending' ORDER BY number", (key(owner),))
+
+    async def _read(self, sql: str, values: Sequence[Any]) -> list[PendingApproval]:
+        found: list[PendingApproval] = []
+        for owner, approval_id, status, decided_at, reason, data in await self._engine.read(sql, values):
+            place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
+            question: PendingApproval | None = await self._records.read("approvals", place, data)
+            if question is not None:
+                found.append(question.replace(status=status, decided_at=decided_at, reason=_text(reason)))
+        return found
+
+
+class SqlInbox:
+    """Events that were accepted and are not finished."""
+
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
+        while True:
+            rows = await self._engine.read(
+                "SELECT number, data FROM inbox "
+                "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL ORDER BY number LIMIT 1",
+                (key(channel), key(conversation_id)),
+            )
+            if not rows:
+                return None
+            # One that can't be read is put aside, and the next one is first.
+            if (item := await self._item(rows)) is not None:
+                return item
+
+    async def _item(self, rows: Rows) -> InboxItem | None:
+        number, data = rows[0]
+        item: InboxItem | None = await self._records.read("inbox", ("inbox", ("number",), (number,)), data)
+        return None if item is None else item.replace(number=number)
+
+    async def waiting(self) -> Sequence[tuple[str, str]]:
+        rows = await self._engine.read(
+            "SELECT MIN(number) FROM inbox WHERE done_at IS NULL GROUP BY channel, conversation_id"
+        )
+        found: list[tuple[str, str]] = []
+        for (number,) in rows:
+            first = await self._engine.read("SELECT number, data FROM inbox WHERE number = ?", (number,))
+            item = await self._item(first) if first else None
+            if item is not None:
+                found.append((item.channel, item.conversation_id))
+        return found
+
+
+_DELIVERY = "SELECT delivery_id, status, attempts, due_at, receipt, error, data FROM deliveries"
+
+
+class SqlOutbox:
+    """Deliveries and how far they are."""
+
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, delivery_id: str) -> Delivery | None:
+        found = await self._read(f"{_DELIVERY} WHERE delivery_id = ?", (key(delivery_id),))
+        return found[0] if found else None
+
+    async def due(self, now: float, *, limit: int = 100) -> Sequence[Delivery]:
+        return await self._read(
+            f"{_DELIVERY} WHERE status = 'pending' AND due_at <= ? ORDER BY due_at, delivery_id LIMIT ?", (now, limit)
+        )
+
+    async def _read(self, sql: str, values: Sequence[Any]) -> list[Delivery]:
+        found: list[Delivery] = []
+        for delivery_id, status, attempts, due_at, receipt, error, data in await self._engine.read(sql, values):
+            place = ("deliveries", ("delivery_id",), (delivery_id,))
+            delivery: Delivery | None = await self._records.read("deliveries", place, data)
+            if delivery is not None:
+                state = {"status": status, "attempts": attempts, "due_at": due_at}
+                found.append(delivery.replace(**state, receipt=_text(receipt), error=_text(error)))
+        return found
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else bytes(value).decode("utf-8", "surrogatepass")

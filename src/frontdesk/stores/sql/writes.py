@@ -1,0 +1,86 @@
+"""What is to be written, and how many transactions become few statements. Pure.
+
+A transaction is a list of operations. Those that only put whole rows need no answer, so the rows of many transactions
+go into one statement a table; everything else runs by itself, in its order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from frontdesk.data.session import Lease
+from frontdesk.stores.sql.tables import Table
+
+Row = Sequence[Any]
+
+
+class Put(NamedTuple):
+    """A whole row."""
+
+    table: Table
+    row: Row
+
+
+class Do(NamedTuple):
+    """A statement of its own; `?` stands for a parameter."""
+
+    sql: str
+    values: Row = ()
+    refusal: Exception | None = None
+    """Fails the transaction if the statement changes nothing."""
+    answers: bool = False
+    """Whether its rows are wanted."""
+
+
+class Fence(NamedTuple):
+    """A session's lease must still be the last one given out; it is given free unless it is kept."""
+
+    lease: Lease
+    keep: bool
+
+
+Op = Put | Do | Fence
+
+
+class Write:
+    """One transaction on its way to the database."""
+
+    __slots__ = ("answers", "fences", "ops", "plain")
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.ops = ops
+        self.plain = not any(type(op) is Do for op in ops)
+        self.fences = [op for op in ops if type(op) is Fence]
+        self.answers: list[Sequence[Row]] = []
+
+
+class Group(NamedTuple):
+    """Transactions whose rows are put together, a statement a table."""
+
+    writes: list[Write]
+    rows: list[tuple[Table, list[Row]]]
+
+
+def grouped(writes: Iterable[Write]) -> Iterator[Group | Write]:
+    """The same work in fewer statements, in an order that gives the same result."""
+    together: list[Write] = []
+    for write in writes:
+        if write.plain:
+            together.append(write)
+            continue
+        if together:
+            yield group(together)
+            together = []
+        yield write
+    if together:
+        yield group(together)
+
+
+def group(writes: list[Write]) -> Group:
+    """The rows of plain transactions; of two with the same key the later one counts."""
+    tables: dict[Table, dict[Any, Row]] = {}
+    for write in writes:
+        for op in write.ops:
+            if type(op) is Put:
+                rows = tables.setdefault(op.table, {})
+                rows[op.table.key_of(op.row) if op.table.unique else len(rows)] = op.row
+    return Group(writes, [(table, list(rows.values())) for table, rows in tables.items()])
