@@ -1,7 +1,26 @@
 """What all tests share."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from tests.databases import PostgresServer, postgres_server
 
 # How long an example takes says nothing on a machine that does other things too.
 settings.register_profile("frontdesk", deadline=None)
 settings.load_profile("frontdesk")
+
+
+@pytest.fixture(scope="session")
+def postgres_of_this_process() -> Iterator[PostgresServer]:
+    """One server for all tests of a process."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_of_this_process: PostgresServer) -> Iterator[str]:
+    """An empty database: what it takes to connect to it."""
+    with postgres_of_this_process.database() as conninfo:
+        yield conninfo

@@ -61,7 +61,7 @@ class Records:
                     "INSERT INTO set_aside (kind, name, at, error, data) VALUES (?, ?, ?, ?, ?)",
                     (kind, repr(tuple(values)), at, repr(str(error)), data),
                 ),
-                Do(f"DELETE FROM {table} WHERE {names}", values),  # noqa: S608
+                Do(f"DELETE FROM {table} WHERE {names}", values),
             ]
         )
 

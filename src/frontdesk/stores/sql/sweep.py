@@ -78,11 +78,11 @@ def _lots(expiry: Expiry, now: float) -> Iterator[list[Do]]:
 
 
 def _plain(table: str, key: str, old: str, limit: float) -> list[Do]:
-    found = f"SELECT {key} FROM {table} WHERE {old} LIMIT ?"  # noqa: S608
-    return [Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]  # noqa: S608
+    found = f"SELECT {key} FROM {table} WHERE {old} LIMIT ?"
+    return [Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
 
 
 def _with_parts(table: str, key: str, found: str, values: tuple[Any, ...], parts: tuple[str, ...]) -> list[Do]:
     """The parts first: what they belong to says which they are."""
-    deleted = [Do(f"DELETE FROM {part} WHERE {key} IN ({found})", values) for part in parts]  # noqa: S608
-    return [*deleted, Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", values, answers=True)]  # noqa: S608
+    deleted = [Do(f"DELETE FROM {part} WHERE {key} IN ({found})", values) for part in parts]
+    return [*deleted, Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", values, answers=True)]

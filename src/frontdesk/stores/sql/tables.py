@@ -90,7 +90,7 @@ def values_sql(table: Table, rows: int) -> str:
 def arrays_sql(table: Table) -> str:
     """Puts any number of rows, each column an array."""
     arrays = ", ".join(f"%s::{kind}[]" for kind in table.types)
-    return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"  # noqa: S608
+    return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"
 
 
 def _insert(table: Table) -> str:

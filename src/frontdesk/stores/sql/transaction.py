@@ -185,7 +185,7 @@ class SqlTransaction:
         changes |= {} if due_at is None else {"due_at": due_at}
         names = ", ".join(f"{name} = ?" for name in changes)
         self._ops.append(
-            Do(f"UPDATE deliveries SET {names} WHERE delivery_id = ?", (*changes.values(), key(delivery_id)))  # noqa: S608
+            Do(f"UPDATE deliveries SET {names} WHERE delivery_id = ?", (*changes.values(), key(delivery_id)))
         )
 
     def save_conversation(self, conversation: Conversation) -> None:
@@ -194,7 +194,7 @@ class SqlTransaction:
 
     def delete_conversation(self, owner: str, conversation_id: str) -> None:
         place = (key(conversation_id), key(owner))
-        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED})", place))  # noqa: S608
+        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED})", place))
         self._ops.append(Do("DELETE FROM conversations WHERE conversation_id = ? AND owner = ?", place))
 
     def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
@@ -209,7 +209,7 @@ class SqlTransaction:
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         values = (key(conversation_id), key(owner), key(item_id))
-        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))  # noqa: S608
+        self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))
 
 
 _ENDED = ("accepted", "dead", "cancelled")

@@ -1,0 +1,289 @@
+"""Postgres: many processes on one database. A task writes for all turns of this process, a pool reads."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.expiry import Expiry
+from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
+from frontdesk.ids import RandomIds
+from frontdesk.loggers import store as log
+from frontdesk.stores.sql.engine import Rows
+from frontdesk.stores.sql.migrations import steps_from
+from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
+from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.stores.sql.tables import Table, arrays_sql, key
+from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Row, Write, group, grouped
+
+_GONE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+_MOST = 256
+_MIGRATIONS = 0x66726F6E74
+"""The number of the lock under which a schema is changed: one process at a time."""
+
+
+class PostgresStateStore(SqlStateStore):
+    """Everything in one database, for any number of processes."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        expiry: Expiry | None = None,
+        clock: Clock | None = None,
+        lease_seconds: float = 30.0,
+        pool_size: int = 8,
+        statement_timeout: float = 10.0,
+        connect_timeout: float = 3.0,
+    ) -> None:
+        """`conninfo` is what libpq takes, such as `postgresql://user@host/name`."""
+        engine = PostgresEngine(conninfo, lease_seconds, pool_size, statement_timeout, connect_timeout)
+        clock = clock or SystemClock()
+        # Another process may change an identity, by linking it; that is seen here a moment later.
+        super().__init__(engine, engine.leases, expiry=expiry or Expiry(), clock=clock, identities_fresh_for=1.0)
+        self.lease_seconds = lease_seconds
+
+
+class PostgresEngine:
+    """Answers and writes through a pool of connections."""
+
+    def __init__(
+        self, conninfo: str, lease_seconds: float, pool_size: int, statement_timeout: float, connect_timeout: float
+    ) -> None:
+        self._conninfo = conninfo
+        self._size = pool_size
+        self._wait = connect_timeout
+        self._milliseconds = round(statement_timeout * 1000)
+        self.leases = SharedLeases(RandomIds().new("host"), lease_seconds, self.write)
+        self._queue: list[tuple[Write, asyncio.Future[Any]]] = []
+        self._news = asyncio.Event()
+        self._closing = False
+
+    async def open(self) -> None:
+        """Connects, and brings the schema up to date."""
+        self._pool = AsyncConnectionPool(
+            self._conninfo,
+            min_size=1,
+            max_size=self._size,
+            open=False,
+            timeout=self._wait,
+            reconnect_timeout=86_400.0,
+            name="frontdesk",
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": 2,
+                "connect_timeout": max(1, round(self._wait)),
+                "keepalives_idle": 10,
+                "tcp_user_timeout": self._milliseconds,
+                "application_name": "frontdesk",
+                "options": f"-c statement_timeout={self._milliseconds} -c lock_timeout={self._milliseconds} "
+                f"-c idle_in_transaction_session_timeout={self._milliseconds}",
+            },
+        )
+        self._closing = False
+        try:
+            await self._pool.open(wait=True, timeout=self._wait)
+            await self._migrate()
+        except _GONE as error:
+            await self._pool.close()
+            raise StoreError(f"the database can't be opened: {_said(error)}") from error
+        except BaseException:
+            await self._pool.close()
+            raise
+        self._writer = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def close(self) -> None:
+        """Writes what is under way, and disconnects."""
+        self._closing = True
+        self._news.set()
+        await self._writer
+        await self._pool.close()
+
+    async def _migrate(self) -> None:
+        async with self._pool.connection() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATIONS,))
+            await connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
+            row = await (await connection.execute("SELECT MAX(version) FROM frontdesk_schema")).fetchone()
+            found = 0 if row is None or row[0] is None else int(row[0])
+            for version, statements in steps_from(
+                found, blob="BYTEA", serial="BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"
+            ):
+                for statement in statements:
+                    await connection.execute(_sql(statement))
+                await connection.execute("INSERT INTO frontdesk_schema VALUES (%s)", (version,))
+
+    async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        try:
+            return await self._rows(sql, values)
+        except _GONE:
+            # A connection that the server has closed looks alive until it is used: the others are looked at, and it
+            # is tried once more.
+            await self._pool.check()
+        try:
+            return await self._rows(sql, values)
+        except _GONE as error:
+            raise self._failed("read", error) from error
+
+    async def _rows(self, sql: str, values: Sequence[Any]) -> Rows:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(_sql(sql), values)
+            return await cursor.fetchall()
+
+    def _failed(self, what: str, error: BaseException) -> StoreUnavailableError:
+        log.error("the state store can't be %s: %s", what, _said(error))
+        return StoreUnavailableError()
+
+    async def write(self, ops: Sequence[Op]) -> list[Rows]:
+        ops = list(ops)
+        for op in tuple(ops):
+            if type(op) is not Fence:
+                continue
+            if self.leases.ends_here(op.lease):
+                raise StaleTurnError
+            if (row := self.leases.needs_row(op)) is not None:
+                ops.append(row)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append((Write(ops), answer))
+        self._news.set()
+        return await answer
+
+    async def _go_on(self) -> None:
+        while self._queue or not self._closing:
+            if not self._queue:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            lot, self._queue = self._queue[:_MOST], self._queue[_MOST:]
+            writes = [write for write, _ in lot]
+            try:
+                outcomes = await self._written(writes)
+            except BaseException as error:  # Whoever waits must be told, and the task must go on.
+                outcomes = [error] * len(writes)
+            for (write, answer), outcome in zip(lot, outcomes, strict=True):
+                if not isinstance(outcome, BaseException):
+                    for fence in write.fences:
+                        self.leases.saved(fence)
+                _settle(answer, outcome)
+
+    async def _written(self, writes: Sequence[Write]) -> Sequence[Any]:
+        for attempt in (1, 2):
+            step = _Step()
+            try:
+                async with self._pool.connection() as connection:
+                    return await self._commit(connection, writes, step)
+            except _GONE as error:
+                if step.committing or attempt == 2:
+                    return [self._failed("written", error) for _ in writes]
+                await self._pool.check()
+            except psycopg.Error as error:
+                if len(writes) == 1:
+                    log.error("the database refused a write: %s", _said(error))
+                    return [_caused(StoreError("the database refused the write"), error)]
+                # Something in the lot is wrong in itself; by itself it fails alone.
+                return [(await self._written([write]))[0] for write in writes]
+        raise AssertionError("unreachable")
+
+    async def _commit(self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step") -> list[Any]:
+        outcomes: dict[int, Any] = {}
+        for write in writes:
+            write.answers.clear()
+        await connection.execute("BEGIN")
+        try:
+            for unit in grouped(writes):
+                for write, outcome in await self._unit(connection, unit):
+                    outcomes[id(write)] = outcome
+            step.committing = True
+            await self._finish(connection)
+        except BaseException:
+            if not connection.closed and not step.committing:
+                await connection.execute("ROLLBACK")
+            raise
+        return [outcomes[id(write)] for write in writes]
+
+    async def _finish(self, connection: "AsyncConnection[Any]") -> None:
+        await connection.execute("COMMIT")
+
+    async def _unit(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> Sequence[tuple[Write, Any]]:
+        if isinstance(unit, Write):
+            return [(unit, await self._one(connection, unit))]
+        stale = await self._stale(connection, unit.writes)
+        good = [write for write in unit.writes if write not in stale]
+        for table, rows in (unit if not stale else group(good)).rows:
+            await connection.execute(_sql(arrays_sql(table)), _columns(table, rows))
+        return [(write, StaleTurnError() if write in stale else write.answers) for write in unit.writes]
+
+    async def _stale(self, connection: "AsyncConnection[Any]", writes: Sequence[Write]) -> Sequence[Write]:
+        fences = [fence for write in writes for fence in write.fences if fence.lease.fence > 0]
+        if not fences:
+            return ()
+        columns = (
+            [key(fence.lease.session_id) for fence in fences],
+            [fence.lease.fence for fence in fences],
+            [fence.keep for fence in fences],
+        )
+        cursor = await connection.execute(_sql(CHECK), columns)
+        good = {row[0] for row in await cursor.fetchall()}
+        gone = [fence for fence in fences if key(fence.lease.session_id) not in good]
+        return [write for write in writes if any(fence in gone for fence in write.fences)]
+
+    async def _one(self, connection: "AsyncConnection[Any]", write: Write) -> Any:
+        await connection.execute("SAVEPOINT one")
+        try:
+            if await self._stale(connection, [write]):
+                raise StaleTurnError
+            for op in write.ops:
+                await self._do(connection, write, op)
+        except StoreError as refusal:
+            await connection.execute("ROLLBACK TO one")
+            return refusal
+        await connection.execute("RELEASE one")
+        return write.answers
+
+    async def _do(self, connection: "AsyncConnection[Any]", write: Write, op: Op) -> None:
+        if type(op) is Put:
+            await connection.execute(_sql(arrays_sql(op.table)), _columns(op.table, [op.row]))
+        elif type(op) is Do:
+            cursor = await connection.execute(_sql(op.sql), op.values)
+            if op.answers:
+                write.answers.append(await cursor.fetchall())
+            elif op.refusal is not None and cursor.rowcount == 0:
+                raise op.refusal
+
+
+class _Step:
+    """How far a transaction came: one whose commit was sent may have been done, and is not tried again."""
+
+    committing = False
+
+
+@lru_cache(maxsize=512)
+def _sql(text: str) -> LiteralString:
+    return cast(LiteralString, text.replace("?", "%s"))
+
+
+def _columns(table: Table, rows: Sequence[Row]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
+
+
+def _said(error: BaseException) -> str:
+    # Its whole text may name hosts and users; the first line says what happened.
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _caused(error: StoreError, cause: BaseException) -> StoreError:
+    error.__cause__ = cause
+    return error
