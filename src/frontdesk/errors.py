@@ -25,6 +25,7 @@
         ├── TooManyRequestsError   429
         ├── InternalError          500
         ├── TargetError            500
+        ├── NotStorableError       500
         ├── UnsupportedError       501
         └── UnavailableError       503
             └── StoreUnavailableError
@@ -229,6 +230,13 @@ class TargetError(RequestError):
 
     status = 500
     code = "target_failed"
+
+
+class NotStorableError(RequestError):
+    """The agent left something behind that can't be stored as JSON."""
+
+    status = 500
+    code = "not_storable"
 
 
 class UnsupportedError(RequestError):

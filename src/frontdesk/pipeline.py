@@ -25,8 +25,10 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.routing import route
 from frontdesk.errors import (
+    CodecError,
     InternalError,
     InvalidRequestError,
+    NotStorableError,
     RequestError,
     RunExistsError,
     SessionRequiredError,
@@ -38,7 +40,7 @@ from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.outputs import need_new_calls, returned
+from frontdesk.sessions.outputs import need_new_calls
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
@@ -200,13 +202,12 @@ class Pipeline:
         request, record = turn.admitted.request, turn.record
         if record is not None and record.messages and _tells_of_calls(request.input):
             need_new_calls(request.input, await turn.history())
-        pending = () if record is None else record.client_calls
-        if not (pending or request.client_outputs or request.approvals):
-            return ()
-        results = returned(pending, request.client_outputs)
         if not request.approvals:
-            return results
-        return [*results, *await self._answers.take(turn.admitted.owner, record, request.approvals)]
+            return await self._target.prepare(turn)
+        questions = await self._answers.asked(turn.admitted.owner, record, request.approvals)
+        # Whatever can be refused is refused before the answers are used up.
+        results = await self._target.prepare(turn)
+        return [*results, *await self._answers.take(turn.admitted.owner, questions, request.approvals)]
 
     def _close(self, run: ActiveRun) -> None:
         current_turn.set(None)
@@ -226,6 +227,9 @@ class Pipeline:
             return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
         try:
             record = await self._recorder.completed(turn, run.record, result, way, asked)
+        except CodecError as error:
+            log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
+            return await self._broken(run, NotStorableError())
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error

@@ -37,7 +37,8 @@ class Desk:
                 transaction.add_approval(question(approval_id, **fields))
 
     async def take(self, *answers: ApprovalAnswer, owner: str = OWNER, place: SessionRecord | None = None) -> Any:
-        return await self.answers.take(owner, place or session(owner=owner), answers)
+        questions = await self.answers.asked(owner, place or session(owner=owner), answers)
+        return await self.answers.take(owner, questions, answers)
 
     async def pending(self) -> list[str]:
         return [one.approval_id for one in await self.store.approvals.pending(OWNER)]
@@ -107,7 +108,7 @@ async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: Desk)
 
 async def test_without_a_session_nothing_is_answered(desk: Desk) -> None:
     with pytest.raises(InvalidRequestError):
-        await desk.answers.take(OWNER, None, [yes()])
+        await desk.answers.asked(OWNER, None, [yes()])
     assert await desk.pending() == ["apr_1", "apr_2"]
 
 

@@ -38,6 +38,10 @@ def make_one_of(kind):
     return host
 
 
+def make_in(state_dir):
+    return AgentFrameworkHost(echo, channels=[InvocationsChannel()], state_dir={"links": state_dir})
+
+
 def make_text():
     return "host"
 
@@ -79,6 +83,27 @@ class Upper(Executor):
 upper = Upper(id="upper")
 workflow = WorkflowBuilder(name="upper", start_executor=upper, output_from=[upper]).build()
 host = AgentFrameworkHost(workflow, channels=[InvocationsChannel()])
+"""
+
+
+REMEMBERS = """
+from agent_framework import Agent, HistoryProvider
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ScriptedChatClient
+
+
+class Diary(HistoryProvider):
+    async def get_messages(self, session_id, **_):
+        return []
+
+    async def save_messages(self, session_id, messages, **_):
+        pass
+
+
+agent = Agent(ScriptedChatClient([]), name="clerk", context_providers=[Diary("diary")])
+host = AgentFrameworkHost(agent, channels=[InvocationsChannel()])
 """
 
 
@@ -127,7 +152,7 @@ def test_a_file_elsewhere_finds_its_neighbours(folder: Path, capsys: pytest.Capt
         ("good:echo", "good:echo is an async function"),
         ("good:make_one_of", "good:make_one_of() can't be called without arguments: missing a required argument"),
         ("good:make_text", "good:make_text() returned an object of type str, not a host"),
-        ("good:make_none_of_it", "good.py:35: RuntimeError: no luck"),
+        ("good:make_none_of_it", "good.py:39: RuntimeError: no luck"),
     ],
 )
 def test_a_wrong_name_is_told_in_one_line(
@@ -187,3 +212,35 @@ def test_the_demo_is_all_good() -> None:
     ended = frontdesk("check", "frontdesk.demo:build_host")
     assert ended.returncode == 0
     assert "target: Concierge (agent)" in ended.stdout
+
+
+def test_a_state_directory_is_handed_to_a_function_that_takes_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "good:make_in", "--state-dir", "there"]) == 0
+    assert "warning: state_dir: links has no effect" in capsys.readouterr().out
+    assert not (folder / "there").exists()
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("good:host", "--state-dir: good:host is a host that has its settings already"),
+        ("good:make", "good:make() can't be called with nothing but state_dir, for --state-dir: "),
+        ("good:make_one_of", "good:make_one_of() can't be called with nothing but state_dir, for --state-dir: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "serve"])
+def test_a_state_directory_that_nobody_takes_is_a_mistake(
+    command: str, reference: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, reference, "--state-dir", "there"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"frontdesk: {told}")
+
+
+def test_a_history_of_the_users_own_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "remembers.py").write_text(REMEMBERS)
+    assert main(["check", "remembers:host"]) == 0
+    [warning] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert "not committed with the rest of a turn" in warning

@@ -57,6 +57,7 @@ def test_each_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[st
         ("serve app:host --port many", "'many'"),
         ("serve app:host --port 70000", "'70000'"),
         ("demo --port -1", "--port"),
+        ("demo --state-dir=", "--state-dir"),
         ("serve app:host --log-level loud", "'loud'"),
         ("chat localhost:8000", "'localhost:8000'"),
         ("chat ftp://localhost", "'ftp://localhost'"),

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+from pathlib import Path
 
 import httpx
 import pytest
@@ -71,6 +72,24 @@ def test_the_next_free_port_is_taken_and_told() -> None:
         assert demo.output.startswith(f"Port 8000 is taken, so the demo is on port {port}.\n")
         assert demo.stop() == 0
         assert demo.errors() == ""
+
+
+def test_it_remembers_where_it_was_told_to(tmp_path: Path) -> None:
+    said: list[str] = []
+    for message in ("My name is Ada.", "What did I say before?"):
+        with Running("demo", "--port", "0", "--state-dir", str(tmp_path / "state")) as demo:
+            body = {"message": message, "session_id": "visit"}
+            said.append(httpx.post(f"{demo.url()}/invocations", json=body).raise_for_status().json()["text"])
+            assert demo.stop() == 0
+            assert demo.errors() == ""
+    assert said[1] == "You said “My name is Ada.”."
+
+
+def test_a_state_directory_that_can_t_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = frontdesk("demo", "--state-dir", str(tmp_path / "file"))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"frontdesk: the demo: 1 finding\n- state_dir: {tmp_path / 'file'} is not a directory\n"
 
 
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:

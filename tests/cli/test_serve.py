@@ -117,6 +117,28 @@ def test_an_address_of_nobody_is_named(tmp_path: Path) -> None:
         assert address in line
 
 
+def test_a_state_directory_in_use_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(
+        PARROT.replace("def make():", "def make(state_dir=None):").replace("locked])", "locked], state_dir=state_dir)")
+    )
+    serving = ("serve", "parrot:make", "--port", "0", "--state-dir", "state")
+    with Running(*serving, cwd=tmp_path) as first:
+        assert ask(first, "hello") == "you said hello"
+        second = frontdesk(*serving, cwd=tmp_path)
+        assert (second.returncode, second.stdout) == (1, "")
+        assert (
+            f"{tmp_path / 'state'} can't be used: another host uses it, process {first.process.pid} on "
+            in second.stderr
+        )
+        assert "Traceback" not in second.stderr
+        first.process.kill()
+        first.process.wait()
+    with Running(*serving, cwd=tmp_path) as third:
+        assert ask(third, "hello") == "you said hello"
+        assert third.stop() == 0
+        assert "Traceback" not in third.errors()
+
+
 def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(NO_START)
     ended = frontdesk("serve", "app:host", "--port", "0", cwd=tmp_path)

@@ -27,6 +27,7 @@ from frontdesk.data.noun import Noun
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import CheckpointRef, ClientCall, SessionRecord
 from frontdesk.errors import CodecError, UnknownVersionError
 from frontdesk.testing import strategies
 from tests.data.codec_kit import (
@@ -293,6 +294,20 @@ class TestRecords:
             '{"$":"RunRecord","run_id":"r","owner":"o","channel":"c","status":"completed","created_at":1.5,'
             '"result":{"$":"AgentResponse","messages":[{"$":"Message","role":"assistant",'
             '"contents":[{"$":"Content","type":"text","text":"hi"}],"message_id":"m"}],"value":{"a":1}}}',
+        ),
+        (
+            SessionRecord(
+                session_id="s",
+                owner="o",
+                key="k",
+                created_at=1.5,
+                updated_at=2.5,
+                client_calls=(ClientCall(call_id="r", name="request_info"),),
+                checkpoint=CheckpointRef(session_id="s", checkpoint_id="c"),
+            ),
+            '{"$":"SessionRecord","session_id":"s","owner":"o","key":"k","created_at":1.5,"updated_at":2.5,'
+            '"client_calls":{"$":"tuple","items":[{"$":"ClientCall","call_id":"r","name":"request_info"}]},'
+            '"checkpoint":{"$":"CheckpointRef","session_id":"s","checkpoint_id":"c"}}',
         ),
         (
             Content.from_function_call("1", "add", arguments={"a": 1}, hosted=False),

@@ -24,6 +24,7 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "responses_host": ({"message": "good day"}, {}, "You said: good day."),
     "hooks": ({"input": {"nights": 3}}, {"x-guest": "Ada"}, "Ada: 360 €"),
     "workflow_host": ({"message": "good day"}, {}, "2 words"),
+    "workflow_pause": ({"message": "Ada"}, {}, "Welcome, Ada."),
 }
 
 
@@ -75,6 +76,16 @@ async def test_the_agent_remembers_its_session() -> None:
 async def test_the_workflow_has_two_outputs() -> None:
     async with serving(example(named("workflow_host"))) as client:
         assert (await client.invoke("one two"))["outputs"] == ["2 words", "two one"]
+
+
+async def test_the_workflow_waits_for_its_answer() -> None:
+    async with serving(example(named("workflow_pause"))) as client:
+        run = await client.invoke("Ada")
+        (asked,) = run["requests"]
+        assert (asked["data"], asked["response_type"]) == ({"room": "the attic", "price": 90}, "Choice")
+        body = {"session_id": run["session_id"], "responses": {asked["id"]: {"accepted": True, "nights": 2}}}
+        told = (await client.http.post("/invocations", json=body)).raise_for_status().json()
+    assert told["text"] == "Booked: the attic, 180 €."
 
 
 async def test_a_hook_refuses_in_its_own_words() -> None:

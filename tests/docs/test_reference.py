@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, InMemoryStateStore, errors, testing
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, errors, testing
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
@@ -26,7 +26,9 @@ def spans(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-@pytest.mark.parametrize("documented", [AgentFrameworkHost, InvocationsChannel, ApiKeyAuth, InMemoryStateStore])
+@pytest.mark.parametrize(
+    "documented", [AgentFrameworkHost, HostStatePaths, InvocationsChannel, ApiKeyAuth, InMemoryStateStore]
+)
 def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
     assert parameters(HOST, documented) == {name: shown(one) for name, one in signature(documented).items()}
 
@@ -107,6 +109,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     fields: dict[str, Any] = body["InvocationBody"]["properties"]
     assert rows["parts of a message"][0] == str(_limit(fields["message"], "maxItems"))
     assert rows["entries of `metadata`"][0] == str(_limit(fields["metadata"], "maxProperties"))
+    assert rows["entries of `responses`"][0] == str(fields["responses"]["maxProperties"])
     assert rows["entries of `stop`"][0] == str(_limit(body["Options"]["properties"]["stop"], "maxItems"))
     reason = body["ApprovalAnswer"]["properties"]["reason"]
     assert rows["`reason` of an approval"][0] == f"{_limit(reason, 'maxLength')} characters"

@@ -15,8 +15,8 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionRecord
-from frontdesk.stores.memory import InMemoryStateStore
 from tests.scenarios.ledger import Ledger
+from tests.scenarios.stores import new_store
 
 PATH = "/invocations"
 DEADLINE = 20.0
@@ -189,7 +189,7 @@ async def open_desk(
     **options: Any,
 ) -> AsyncIterator[Desk]:
     """A started host with one Invocations channel."""
-    ledger = Ledger(options.pop("store", None) or InMemoryStateStore())
+    ledger = Ledger(options.pop("store", None) or new_store())
     store: Any = ledger
     host = AgentFrameworkHost(target, channels=channels or [channel or InvocationsChannel()], store=store, **options)
     async with serving(host) as server:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import InvalidRequestError
-from frontdesk.sessions.outputs import returned
+from frontdesk.sessions.outputs import returned, taken
 
 
 def pending(*ids: str) -> list[ClientCall]:
@@ -47,6 +47,13 @@ def test_nothing_handed_out_and_nothing_returned_is_nothing_said() -> None:
 def test_anything_else_is_refused(waiting: list[str], given: list[str]) -> None:
     with pytest.raises(InvalidRequestError):
         returned(pending(*waiting), outputs(*given))
+
+
+def test_some_of_the_calls_can_be_answered_where_that_is_enough() -> None:
+    assert taken({"a", "b"}, outputs("a")) == {"b"}
+    for wrong in (outputs("c"), outputs("a", "a")):
+        with pytest.raises(InvalidRequestError):
+            taken({"a", "b"}, wrong)
 
 
 ids = st.lists(st.sampled_from("abcd"), max_size=5)

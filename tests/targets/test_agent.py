@@ -349,6 +349,11 @@ class TestRequestContext:
         assert provider.log == [KNOWN, "forgotten"]
 
 
+def test_a_history_of_the_agents_own_is_a_warning() -> None:
+    (warning,) = AgentTarget(EchoAgent(), "own").warnings
+    assert "history provider of its own" in warning
+
+
 def test_a_target_has_no_findings() -> None:
     target = adapted(EchoAgent())
     assert isinstance(target, AgentTarget)

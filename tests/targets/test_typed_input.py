@@ -1,14 +1,16 @@
 """What a workflow's first executor gets."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Optional, Union
 
 import pytest
-from agent_framework import Message
+from agent_framework import Content, Message
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.targets.typed_input import fit, is_of
+from frontdesk.targets.typed_input import fit, fit_answer, is_of
 
 
 @dataclass
@@ -103,3 +105,62 @@ def test_what_does_not_fit_is_refused_by_name(value: Any, messages: list[Message
 )
 def test_types_are_looked_into(value: Any, wanted: Any, expected: bool) -> None:
     assert is_of(value, wanted) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "expected"),
+    [
+        ("eggs", str, "eggs"),
+        ("7", str, "7"),
+        ("7", int, 7),
+        (7, int, 7),
+        (" 7 ", int, 7),
+        ("true", bool, True),
+        ("3", float, 3.0),
+        ("null", type(None), None),
+        ("null", str | None, "null"),
+        ("[1, 2]", list[int], [1, 2]),
+        ([1, 2], list[int], [1, 2]),
+        ('{"a": 1}', dict[str, int], {"a": 1}),
+        ('{"number": 7}', Order, Order(7)),
+        ({"number": 7}, Order, Order(7)),
+        ('[{"number": 7}]', list[Order], [Order(7)]),
+        ("2024-05-01", date, date(2024, 5, 1)),
+        ([Content.from_text("{"), Content.from_text('"number": 7}')], Order, Order(7)),
+        ("anything", Any, "anything"),
+        ({"any": "thing"}, object, {"any": "thing"}),
+    ],
+)
+def test_an_answer_becomes_what_was_asked_for(value: Any, wanted: Any, expected: Any) -> None:
+    assert fit_answer(value, wanted, "r") == expected
+
+
+@pytest.mark.parametrize("wanted", [Message, list[Message], Content])
+def test_a_text_can_be_a_message(wanted: Any) -> None:
+    found = fit_answer("hello", wanted, "r")
+    assert (found[0] if isinstance(found, list) else found).text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("seven", int),
+        ("7.5", int),
+        ("1", bool),
+        (7, str),
+        (None, str),
+        ('{"number": "seven"}', Order),
+        ('{"number": 7', Order),
+        ({"nights": 7}, Order),
+        ("[1, null]", list[int]),
+        ("anything", threading.Event),
+        ({"a": 1}, Message),
+        ([Content.from_uri("data:image/png;base64,aGk=", media_type="image/png")], str),
+        ("\ud800", int),
+        ("[" * 100_000, list[int]),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_by_its_name(value: Any, wanted: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="The answer to r must be of type") as caught:
+        fit_answer(value, wanted, "r")
+    assert caught.value.param == "input"

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Never
 
 import pytest
@@ -12,9 +13,11 @@ from agent_framework import (
     AgentExecutor,
     AgentResponse,
     Executor,
+    InMemoryCheckpointStorage,
     Message,
     Workflow,
     WorkflowBuilder,
+    WorkflowCheckpoint,
     WorkflowContext,
     WorkflowRunResult,
     handler,
@@ -22,10 +25,15 @@ from agent_framework import (
     workflow,
 )
 
+from frontdesk.data.delivery import Route
 from frontdesk.data.request import ClientTool
-from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, UnsupportedError
+from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, TargetError, UnsupportedError
+from frontdesk.history.staged import install_history
+from frontdesk.targets.checkpoints import Checkpoints
+from frontdesk.targets.detect import adapt
 from frontdesk.targets.workflow import WorkflowTarget
 from frontdesk.testing import ScriptedChatClient
+from tests.sessions.admitted import Room
 from tests.targets.turns import adapted, run, stream, turn_of
 
 
@@ -70,6 +78,21 @@ class Gate(Executor):
         self.started.set()
         await self.release.wait()
         await ctx.yield_output(text)
+
+
+class Ask(Executor):
+    """Asks back."""
+
+    def __init__(self, name: str = "ask") -> None:
+        super().__init__(id=name)
+
+    @handler
+    async def ask(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.request_info({"question": text}, str)
+
+    @response_handler
+    async def hear(self, original: dict, answer: str, ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.yield_output(answer)
 
 
 def builder(executor: Executor | None = None, name: str | None = "book") -> WorkflowBuilder:
@@ -259,6 +282,114 @@ class TestBare:
             assert texts(await asyncio.wait_for(target.run(turn), 5)) == ["two"]
 
 
+class TestPauses:
+    @pytest.mark.parametrize("way", [run, stream])
+    async def test_a_bare_one_may_not_pause(self, way: Any) -> None:
+        with pytest.raises(UnsupportedError, match="can't be paused"):
+            await way(builder(Ask()).build())
+
+    @pytest.mark.parametrize("way", [run, stream])
+    async def test_one_that_is_built_in_another_way_each_time_may_not_pause(self, way: Any) -> None:
+        numbers = iter(range(100))
+
+        def make() -> Workflow:
+            return builder(Ask(f"ask {next(numbers)}")).build()
+
+        assert "another one each time" in adapted(make).warnings[0]
+        with pytest.raises(UnsupportedError, match="can't be paused"):
+            await way(make)
+
+    @pytest.mark.parametrize("way", [run, stream])
+    async def test_the_checkpoint_of_a_pause_is_noted(self, way: Any) -> None:
+        room = Room()
+        result = await way(lambda: builder(Ask()), room=room, key="s")
+        (asked,) = (result[1] if way is stream else result).get_request_info_events()
+        assert asked.data == {"question": "hello"}
+
+    async def test_a_question_is_staged_as_a_call(self) -> None:
+        target = adapted(lambda: builder(Ask()))
+        async with turn_of("hello") as turn:
+            await target.prepare(turn)
+            result = await target.run(turn)
+            assert turn.checkpoint is not None
+            assert turn.staged is not None
+            (asked,) = turn.staged[-1].contents
+        (event,) = result.get_request_info_events()
+        assert (asked.type, asked.name, asked.call_id) == ("function_call", "request_info", event.request_id)
+
+
+class TestStorages:
+    def test_two_storages_are_one_too_many(self) -> None:
+        def make() -> WorkflowBuilder:
+            return WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=InMemoryCheckpointStorage())
+
+        for target in (make, make(), lambda: make().build(), make().build()):
+            (finding,) = adapt(target, install_history, Checkpoints.in_memory()).findings
+            assert "leave one of them out" in finding
+            assert adapt(target, install_history).findings == []
+
+    async def test_the_storage_that_a_builder_brings_is_used(self) -> None:
+        own = InMemoryCheckpointStorage()
+        target = adapted(WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=own))
+        async with turn_of("hello") as turn:
+            await target.prepare(turn)
+            await target.run(turn)
+            assert turn.checkpoint is not None
+        assert turn.checkpoint.checkpoint_id in await own.list_checkpoint_ids(workflow_name="ask")
+
+    async def test_one_that_gives_way_is_not_used_then(self, tmp_path: Path) -> None:
+        own = InMemoryCheckpointStorage()
+        given = Checkpoints.under(tmp_path, gives_way=True)
+        built_with = WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=own)
+        target = adapt(built_with, install_history, given)
+        assert target.findings == []
+        async with turn_of("hello") as turn:
+            await target.prepare(turn)
+            await target.run(turn)
+            assert turn.checkpoint is not None
+        assert await own.list_checkpoint_ids(workflow_name="ask")
+        assert await given.find(turn.checkpoint) is None
+
+    async def test_a_checkpoint_that_no_pause_needs_may_be_lost_but_not_silently(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Full(InMemoryCheckpointStorage):
+            async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+                raise OSError("disk full")
+
+        target = adapt(built, install_history, Checkpoints.of(Full()))
+        async with turn_of("hello") as turn:
+            await target.prepare(turn)
+            assert texts(await target.run(turn)) == ["hello"]
+            assert turn.checkpoint is None
+        assert "stays where it was" in caplog.text
+
+    async def test_an_executor_that_cannot_say_its_state_fails_the_pause(self) -> None:
+        class Secretive(Ask):
+            async def on_checkpoint_save(self) -> dict[str, Any]:
+                raise RuntimeError("no comment")
+
+        with pytest.raises(TargetError, match="could not be saved"):
+            await run(lambda: builder(Secretive()))
+
+    async def test_executors_that_cannot_be_restored_start_anew_with_a_warning(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Forgetful(Notebook):
+            async def on_checkpoint_restore(self, state: dict[str, Any]) -> None:
+                raise RuntimeError("what was it?")
+
+        room, target = Room(), adapted(lambda: builder(Forgetful()))
+        for text in ("one", "two"):
+            async with turn_of(text, room=room, key="s") as turn:
+                await target.prepare(turn)
+                result = await target.run(turn)
+                assert texts(result) == [text]
+                record = room.recorder.begin(turn)
+                await room.recorder.completed(turn, record, result, Route(originating=True), ())
+        assert "restores nothing" in caplog.text
+
+
 class TestRuns:
     async def test_several_outputs_come_through_unchanged(self) -> None:
         order = Order(7)
@@ -294,20 +425,6 @@ class TestRuns:
         for way in (run, stream):
             with pytest.raises(RuntimeError, match="broken"):
                 await way(lambda: builder(Broken(id="broken")))
-
-    async def test_a_question_cannot_be_asked_yet(self) -> None:
-        class Ask(Executor):
-            @handler
-            async def ask(self, text: str, ctx: WorkflowContext[Never, str]) -> None:
-                await ctx.request_info({"question": text}, str)
-
-            @response_handler
-            async def hear(self, original: dict, answer: str, ctx: WorkflowContext[Never, str]) -> None:
-                await ctx.yield_output(answer)
-
-        for way in (run, stream):
-            with pytest.raises(UnsupportedError):
-                await way(lambda: builder(Ask(id="ask")))
 
     @pytest.mark.parametrize(
         ("fields", "param"),

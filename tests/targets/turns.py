@@ -34,13 +34,17 @@ async def turn_of(said: Any = "hello", *, room: Room | None = None, **fields: An
 async def run(target: Any, said: Any = "hello", **fields: Any) -> Any:
     """What a target answers in one piece."""
     async with turn_of(said, **fields) as turn:
-        return await adapted(target).run(turn)
+        ready = adapted(target)
+        await ready.prepare(turn)
+        return await ready.run(turn)
 
 
 async def stream(target: Any, said: Any = "hello", **fields: Any) -> tuple[list[Any], Any]:
     """What a target answers in pieces, and what they come to."""
     async with turn_of(said, **fields) as turn:
-        started = await adapted(target).stream(turn)
+        ready = adapted(target)
+        await ready.prepare(turn)
+        started = await ready.stream(turn)
         try:
             updates = [update async for update in started]
             return updates, await started.final()

@@ -39,7 +39,8 @@ class Sessions(Protocol):
     async def claim(self, session_id: str, *, force: bool = False) -> Lease:
         """The right to write the session; it ends every earlier one.
 
-        While another process holds the session that is a `SessionBusyError`, unless it is taken by force.
+        While another process holds the session that is a `SessionBusyError`. By force it is taken from a turn of this
+        process that does not end, after what that turn has given to the store is written.
         """
         ...
 
@@ -219,10 +220,16 @@ class HostStateStore(Protocol):
 
     durable: bool
     """Whether what was committed survives the process."""
-    lease_seconds: float | None
-    """How long a session stays taken without being renewed; `None` when no other process can take it."""
-    set_aside: int
-    """How many records could not be read and were put aside since the store was opened."""
+
+    @property
+    def lease_seconds(self) -> float | None:
+        """How long a session stays taken without being renewed; `None` when no other process can take it."""
+        ...
+
+    @property
+    def set_aside(self) -> int:
+        """How many records could not be read and were put aside since the store was opened."""
+        ...
 
     @property
     def sessions(self) -> Sessions: ...

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.session import CheckpointRef, SessionRecord
 
 
 class TargetInfo(Noun, frozen=True, kw_only=True):
@@ -35,9 +37,19 @@ class TargetTurn(Protocol):
     """Takes note of the threads that work for the turn."""
     staged: list[Any] | None
     """What the run adds to the history, once it is known."""
+    record: SessionRecord | None
+    """The session at rest, as it was before the turn."""
+    plan: Any
+    """What the target has prepared for the run; nobody else looks at it."""
+    checkpoint: CheckpointRef | None
+    """The last checkpoint that the run has saved."""
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
+        ...
+
+    async def question(self, approval_id: str) -> PendingApproval | None:
+        """A question that was asked of the turn's owner, decided or not."""
         ...
 
 
@@ -50,6 +62,10 @@ class Target(Protocol):
 
     def check(self, request: ChannelRequest) -> None:
         """Refuses what the target can't take, by name, before anything is used up for it."""
+        ...
+
+    async def prepare(self, turn: TargetTurn) -> Sequence[Any]:
+        """What the client's answers add to the input; refuses what does not fit, and uses nothing up."""
         ...
 
     async def run(self, turn: TargetTurn) -> Any:

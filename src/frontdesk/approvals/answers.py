@@ -19,13 +19,23 @@ class Answers:
         self._store = store
         self._clock = clock
 
-    async def take(self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]) -> list[Message]:
-        """The messages that resume the run; a foreign, unknown or repeated answer refuses all of them."""
+    async def asked(
+        self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]
+    ) -> list[PendingApproval]:
+        """The questions that are answered; a foreign, unknown or repeated answer refuses all of them."""
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
         if len({one.approval_id for one in answers}) != len(answers):
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
-        asked = [await self._question(owner, session, one) for one in answers]
+        questions = [await self._question(owner, session, one) for one in answers]
+        if any(one.status != "pending" for one in questions):
+            raise _answered()
+        return questions
+
+    async def take(
+        self, owner: str, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]
+    ) -> list[Message]:
+        """Uses the answers up, and returns the messages that resume the run."""
         now = self._clock.now()
         try:
             async with self._store.transaction() as transaction:
@@ -33,10 +43,8 @@ class Answers:
                     status = "approved" if one.approved else "rejected"
                     transaction.decide_approval(owner, one.approval_id, status, at=now, reason=one.reason)
         except StoreError:
-            raise ConflictError(
-                "This approval was answered before.", code="approval_answered", param="approvals"
-            ) from None
-        return [answer(question, one.approved, one.reason) for question, one in zip(asked, answers, strict=True)]
+            raise _answered() from None
+        return [answer(question, one.approved, one.reason) for question, one in zip(questions, answers, strict=True)]
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
@@ -51,3 +59,7 @@ class Answers:
             parent = place.parent
             place = None if parent is None else await self._store.sessions.get(place.owner, parent.session_id)
         return place is not None
+
+
+def _answered() -> ConflictError:
+    return ConflictError("This approval was answered before.", code="approval_answered", param="approvals")

@@ -9,18 +9,18 @@ from agent_framework import AgentResponse, Content, Message
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import AdmittedRequest
+from frontdesk.kit.requests import approvals_in, requests_of
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
     """The tool calls of a result that need a human's word."""
-    if not isinstance(result, AgentResponse):
-        return ()
-    return [
-        _question(content, admitted, session_id or "")
-        for message in result.messages
-        for content in message.contents
-        if content.user_input_request and content.type == "function_approval_request"
-    ]
+    return [_question(content, admitted, session_id or "") for content in _asked(result)]
+
+
+def _asked(result: Any) -> Sequence[Content]:
+    if isinstance(result, AgentResponse):
+        return [one for one in result.user_input_requests if one.type == "function_approval_request"]
+    return approvals_in(requests_of(result))
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:

@@ -11,7 +11,7 @@ from frontdesk.errors import ChannelConfigurationError
 def run(arguments: Namespace) -> int:
     """Prints what it finds; 1 if anything is wrong."""
     try:
-        host = load_host(arguments.reference)
+        host = load_host(arguments.reference, arguments.state_dir)
     except ChannelConfigurationError as error:
         print(list_findings(str(arguments.reference), error.findings))
         return 1

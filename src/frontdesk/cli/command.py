@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         # Each subcommand imports what it needs, so that `--help` imports nothing.
-        return import_module(f"frontdesk.cli.{arguments.command}").run(arguments)
+        return import_module(f"frontdesk.cli.{arguments.command.replace('-', '_')}").run(arguments)
     except CommandError as error:
         print(f"frontdesk: {error}", file=sys.stderr)
         return 1

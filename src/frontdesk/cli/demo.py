@@ -21,8 +21,8 @@ MOST_PORTS = 20
 def run(arguments: Namespace) -> int:
     """Serves the demo."""
     choice = choose_client()
-    host = build_host(choice.client)
     try:
+        host = build_host(choice.client, state_dir=arguments.state_dir)
         host.check_bind(arguments.host)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings("the demo", error.findings)) from None

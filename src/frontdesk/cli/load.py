@@ -25,7 +25,7 @@ _FOREIGN = {str(Path(sysconfig.get_path(name))) for name in ("stdlib", "platstdl
 _FOREIGN.add(str(Path(frontdesk.__file__).parent))
 
 
-def load_host(reference: Reference) -> AgentFrameworkHost:
+def load_host(reference: Reference, state_dir: str | None = None) -> AgentFrameworkHost:
     """The host; its findings in a `ChannelConfigurationError`, any other mistake in a `CommandError`."""
     sys.path.insert(0, os.getcwd())
     module = _from_file(reference) if reference.is_file else _by_name(reference)
@@ -33,10 +33,15 @@ def load_host(reference: Reference) -> AgentFrameworkHost:
         raise CommandError(_missing(reference, module))
     found: Any = getattr(module, reference.name)
     if isinstance(found, AgentFrameworkHost):
+        if state_dir is not None:
+            raise CommandError(
+                f"--state-dir: {reference} is a host that has its settings already; give it state_dir= where it is "
+                "made, or name a function that takes state_dir and returns a host"
+            )
         return found
     if not (inspect.isroutine(found) or type(found) is partial):
         raise CommandError(f"{reference} is {_kind(found)}, not a host or a function that returns one")
-    return _made(reference, cast(Callable[[], Any], found))
+    return _made(reference, cast(Callable[..., Any], found), {} if state_dir is None else {"state_dir": state_dir})
 
 
 def _by_name(reference: Reference) -> ModuleType:
@@ -63,14 +68,15 @@ def _from_file(reference: Reference) -> ModuleType:
     return module
 
 
-def _made(reference: Reference, make: Callable[[], Any]) -> AgentFrameworkHost:
+def _made(reference: Reference, make: Callable[..., Any], settings: dict[str, Any]) -> AgentFrameworkHost:
     if inspect.iscoroutinefunction(make):
         raise CommandError(f"{reference} is an async function, not a host or a plain function that returns one")
     try:
-        inspect.signature(make).bind()
+        inspect.signature(make).bind(**settings)
     except (TypeError, ValueError) as error:
-        raise CommandError(f"{reference}() can't be called without arguments: {error}") from None
-    made = _guarded(reference, make)
+        how = "with nothing but state_dir, for --state-dir" if settings else "without arguments"
+        raise CommandError(f"{reference}() can't be called {how}: {error}") from None
+    made = _guarded(reference, lambda: make(**settings))
     if not isinstance(made, AgentFrameworkHost):
         raise CommandError(f"{reference}() returned {_kind(made)}, not a host")
     return made

@@ -45,6 +45,7 @@ def build_parser() -> ArgumentParser:
         description="Serves an agent to try, with no key and no network; with OPENAI_API_KEY set, over a real model.",
     )
     _add_address(demo, None)
+    _add_state_dir(demo, "where to keep conversations; without it they are gone when the demo stops")
 
     _add_chat(commands.add_parser("chat", help="talk to an agent", description=_CHAT))
 
@@ -52,12 +53,20 @@ def build_parser() -> ArgumentParser:
         "check", help="find what is wrong with a host", description="Builds a host and tells all that is wrong with it."
     )
     _add_reference(check)
+
+    _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
 
 _CHAT = (
     "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
     "If the input is a pipe, each line is a turn."
+)
+
+_MOVE = (
+    "Copies everything that a host keeps into an empty database: from SQLite to Postgres, back, or to a new place. "
+    "Stop the host first. PLACE is a state directory, a SQLite file (one that ends in .db, or is there), or an address "
+    "of a Postgres database, such as postgresql://user@host/name."
 )
 
 
@@ -69,6 +78,18 @@ def _add_chat(chat: ArgumentParser) -> None:
     key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
 
 
+def _add_move(move: ArgumentParser) -> None:
+    for option, dest, hint in (("--from", "source", "where the state is"), ("--to", "target", "where it goes")):
+        place = move.add_mutually_exclusive_group(required=True)
+        place.add_argument(option, dest=dest, metavar="PLACE", help=hint)
+        place.add_argument(
+            f"{option}-env",
+            dest=f"{dest}_env",
+            metavar="NAME",
+            help="a variable that holds the place, with its password",
+        )
+
+
 def _add_reference(parser: ArgumentParser) -> None:
     parser.add_argument(
         "reference",
@@ -76,6 +97,11 @@ def _add_reference(parser: ArgumentParser) -> None:
         type=reference,
         help="a host, or a function that returns one: module:name or path/to/file.py:name",
     )
+    _add_state_dir(parser, "handed to a function that takes state_dir; a host in a module has its own already")
+
+
+def _add_state_dir(parser: ArgumentParser, hint: str) -> None:
+    parser.add_argument("--state-dir", metavar="DIR", type=directory, help=hint)
 
 
 def _add_address(parser: ArgumentParser, port_if_none: int | None) -> None:
@@ -94,6 +120,13 @@ def reference(text: str) -> Reference:
     if not found.is_file and not all(part.isidentifier() for part in module.split(".")):
         raise ArgumentTypeError(f"{module!r} in {text!r} is neither a module nor a .py file")
     return found
+
+
+def directory(text: str) -> str:
+    """A directory, which need not be there."""
+    if not text:
+        raise ArgumentTypeError("a directory is needed")
+    return text
 
 
 def port(text: str) -> int:

@@ -15,7 +15,7 @@ YOUNG_OBJECTS = 50_000
 def run(arguments: Namespace) -> int:
     """Serves the host."""
     try:
-        host = load_host(arguments.reference)
+        host = load_host(arguments.reference, arguments.state_dir)
         host.check_bind(arguments.host)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings(str(arguments.reference), error.findings)) from None

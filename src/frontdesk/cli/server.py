@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from frontdesk.host import AgentFrameworkHost
 
 BACKLOG = 2048
 GRACE_SECONDS = 10
+# How a traceback ends that is no news.
+_TOLD = re.compile(r"(CancelledError|^frontdesk\.errors\.StateDirectory\w*: .*)\n\Z", re.MULTILINE)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -93,9 +96,9 @@ class _Server(uvicorn.Server):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record says more than that the end of the server has cut something off."""
+    """Whether a record says more than that the end of the server has cut something off, or what the host has told."""
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, asyncio.CancelledError) and not record.getMessage().endswith("CancelledError\n")
+    return not isinstance(error, asyncio.CancelledError) and not _TOLD.search(record.getMessage())
 
 
 def _reason(error: Exception) -> str:

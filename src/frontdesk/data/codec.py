@@ -11,7 +11,7 @@ A value that was encoded is decoded to an equal one of the same type, or is refu
 import dataclasses
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -22,7 +22,7 @@ from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, read, write
+from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, name_of, read, write
 from frontdesk.data.link import Grant, LinkChallenge, LinkRecord
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
@@ -86,9 +86,13 @@ _registered: dict[str, tuple[type, Form]] = {}
 
 def encode(value: Any) -> bytes:
     """The record of a value."""
-    tree = {"v": VERSION, "data": to_json(value)}
+    return seal(to_json(value))
+
+
+def seal(tree: Any) -> bytes:
+    """The record of a value whose JSON tree is known."""
     try:
-        return _encoder.encode(tree)
+        return _encoder.encode({"v": VERSION, "data": tree})
     except (ValueError, RecursionError) as error:
         raise CodecError(f"the value can't be written as JSON: {type(error).__name__}") from error
 
@@ -157,6 +161,17 @@ def register_dataclass(kind: type[Any], name: str) -> None:
 def register_model(kind: type[ModelT], name: str) -> None:
     """Gives a Pydantic model the JSON form that Pydantic makes of it, by the names of its fields."""
     register(kind, name, *_model_form(kind))
+
+
+def register_answer(kind: Any) -> bool:
+    """Gives the type that an agent answers in a JSON form under its own name; false if that name is another's."""
+    if not isinstance(kind, type) or not hasattr(kind, "model_validate_json") or name_of(kind) is not None:
+        return True
+    try:
+        register_model(cast("type[BaseModel]", kind), f"{kind.__module__}.{kind.__qualname__}")
+    except CodecError:
+        return False
+    return True
 
 
 @cache

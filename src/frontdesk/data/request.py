@@ -75,6 +75,8 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """The id that the wire chose for this run; the host makes one when there is none."""
     previous_run_id: str | None = None
     """The run that this one continues; it must belong to the caller."""
+    checkpoint_id: str | None = None
+    """The checkpoint from which a workflow goes on instead of the last one; it must be the session's own."""
 
 
 class AdmittedRequest(Noun, frozen=True, kw_only=True):

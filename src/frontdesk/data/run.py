@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from frontdesk.data.noun import Noun
-from frontdesk.data.session import ClientCall
+from frontdesk.data.session import CheckpointRef, ClientCall
 
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled", "incomplete"]
 FINAL: frozenset[RunStatus] = frozenset({"completed", "failed", "cancelled", "incomplete"})
@@ -43,6 +43,10 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """The session's state after this run, for branches."""
     client_calls: tuple[ClientCall, ...] = ()
     """The calls that this run has handed out to the client."""
+    checkpoint: CheckpointRef | None = None
+    """Where the session's workflow stood after this run, for branches."""
+    stopped_at: CheckpointRef | None = None
+    """How far a workflow came that did not complete; it can be resumed from here, by name."""
     metadata: Mapping[str, Any] = {}
     details: Mapping[str, Any] = {}
     """What the channel needs to show the run again, in its own words."""

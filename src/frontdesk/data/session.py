@@ -31,6 +31,13 @@ class ClientCall(Noun, frozen=True, kw_only=True):
     name: str
 
 
+class CheckpointRef(Noun, frozen=True, kw_only=True):
+    """A checkpoint of a workflow, and the session in which it was saved: a branch begins at one of its parent's."""
+
+    session_id: str
+    checkpoint_id: str
+
+
 class SessionRecord(Noun, frozen=True, kw_only=True):
     """A session at rest."""
 
@@ -48,6 +55,8 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     parent: ForkPoint | None = None
     client_calls: tuple[ClientCall, ...] = ()
     """The calls that the last turn has handed out to the client."""
+    checkpoint: CheckpointRef | None = None
+    """Where the session's workflow stands; the next turn goes on from here."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The demo's host: one agent, three tools, two doors."""
 
+from pathlib import Path
 from typing import Any
 
 from agent_framework import Agent
@@ -17,7 +18,7 @@ Use opening_hours for the hours of {", ".join(HOURS)}; calculate for every sum; 
 A person is asked before a booking is made, so call book_room without asking first."""
 
 
-def build_host(client: Any = None) -> AgentFrameworkHost:
+def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> AgentFrameworkHost:
     """The hotel's front desk, with a client of your own or the one that fits the environment."""
     agent = Agent(
         choose_client().client if client is None else client,
@@ -26,4 +27,4 @@ def build_host(client: Any = None) -> AgentFrameworkHost:
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    return AgentFrameworkHost(agent, channels=[InvocationsChannel(), ResponsesChannel()])
+    return AgentFrameworkHost(agent, channels=[InvocationsChannel(), ResponsesChannel()], state_dir=state_dir)

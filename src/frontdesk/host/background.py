@@ -55,11 +55,14 @@ class Background:
             details=request.details,
         )
         key = (admitted.owner, admitted.run_id)
-        if key in self._news or (request.run_id is not None and await self._store.runs.get(*key) is not None):
+        if key in self._news:
             raise RunExistsError
+        # Taken before the first wait, so that of two with one id only one gets any further.
         self._news[key] = asyncio.Event()
         self._by_owner[admitted.owner] += 1
         try:
+            if request.run_id is not None and await self._store.runs.get(*key) is not None:
+                raise RunExistsError
             async with self._store.transaction() as transaction:
                 transaction.save_run(record)
         except BaseException:

@@ -46,12 +46,19 @@ def _path_findings(channel: Channel) -> list[str]:
 
 def runtime_findings(mode: RuntimeMode, how: str, runner: DurableTaskRunner | None, config: HostConfig) -> list[str]:
     """A process that may be gone after each request can't keep work for later."""
-    if mode != "ephemeral" or (runner is not None and runner.durable) or config.allow_in_process_runner:
+    if config.allow_in_process_runner or not runtime_warnings(mode, runner):
         return []
     return [
         f"runtime_mode is 'ephemeral' ({how}) and there is no durable runner: background work would be lost; "
         "pass runner=, or allow_in_process_runner=True to accept that"
     ]
+
+
+def runtime_warnings(mode: RuntimeMode, runner: DurableTaskRunner | None) -> list[str]:
+    """What such a process loses all the same, where that was accepted."""
+    if mode != "ephemeral" or (runner is not None and runner.durable):
+        return []
+    return ["background work is lost when this process ends (allow_in_process_runner=True)"]
 
 
 def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig) -> list[str]:

@@ -60,6 +60,11 @@ def is_public(address: str) -> bool:
         return True
 
 
+def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """What is in a variable that the operator named."""
+    return environment.get(name) or None
+
+
 def openai_settings(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
     """The key for the demo's real model, if there is one, and the name of that model, if it is chosen."""
     model = environment.get("OPENAI_CHAT_MODEL") or environment.get("OPENAI_MODEL")

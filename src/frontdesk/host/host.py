@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+from agent_framework import CheckpointStorage
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -19,18 +21,18 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
-from frontdesk.errors import ChannelConfigurationError, InvalidRequestError
+from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import install_history
 from frontdesk.host.app import build_app
-from frontdesk.host.checks import bind_findings, channel_findings, runtime_findings
+from frontdesk.host.checks import bind_findings, channel_findings, runtime_findings, runtime_warnings
 from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode
 from frontdesk.host.context import HostContext
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.parts import Parts
+from frontdesk.host.state import HostState, StateDir, choose_store
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.threads import TrackingExecutor
 from frontdesk.loggers import host as log
-from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
@@ -49,6 +51,8 @@ class AgentFrameworkHost:
         *,
         channels: Sequence[Channel],
         store: HostStateStore | None = None,
+        state_dir: StateDir | None = None,
+        checkpoint_location: str | Path | CheckpointStorage | None = None,
         runner: DurableTaskRunner | None = None,
         linker: IdentityLinker | None = None,
         identity_resolver: IdentityResolver | None = None,
@@ -78,17 +82,10 @@ class AgentFrameworkHost:
         )
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
+        self._state = HostState(state_dir, checkpoint_location, store, linker)
         self._target = self._checked(target, channels)
-        self._parts = Parts(
-            target=self._target,
-            channels={channel.name: channel for channel in channels},
-            store=InMemoryStateStore() if store is None else store,
-            config=self._config,
-            clock=clock or SystemClock(),
-            ids=ids or RandomIds(),
-            resolver=identity_resolver,
-            linker=linker,
-        )
+        self._state.offer_links()
+        self._parts = self._put_together(channels, store, linker, identity_resolver, clock or SystemClock(), ids)
         self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         self.app = build_app(
             self._contributions, middleware=middleware, lifespan=self._lifespan, is_ready=lambda: self._ready
@@ -97,15 +94,36 @@ class AgentFrameworkHost:
     def _checked(self, target: Any, channels: Sequence[Channel]) -> Target:
         findings = self._config.findings() + channel_findings(channels)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
+        findings += self._state.findings
         adapted: Target | None = None
         try:
-            adapted = adapt(target, install_history)
+            adapted = adapt(target, install_history, self._state.choose_checkpoints())
             findings += adapted.findings
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:
             raise ChannelConfigurationError(findings)
         return adapted
+
+    def _put_together(
+        self,
+        channels: Sequence[Channel],
+        store: HostStateStore | None,
+        linker: IdentityLinker | None,
+        resolver: IdentityResolver | None,
+        clock: Clock,
+        ids: Ids | None,
+    ) -> Parts:
+        return Parts(
+            target=self._target,
+            channels={channel.name: channel for channel in channels},
+            store=choose_store(store, self._state.database, clock),
+            config=self._config,
+            clock=clock,
+            ids=ids or RandomIds(),
+            resolver=resolver,
+            linker=linker,
+        )
 
     def _contribution(self, channel: Channel) -> ChannelContribution:
         context = self._context_of(channel.name)
@@ -129,10 +147,8 @@ class AgentFrameworkHost:
     @property
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
-        found = list(self._target.warnings)
-        if self.runtime_mode == "ephemeral" and (self._runner is None or not self._runner.durable):
-            found.append("background work is lost when this process ends (allow_in_process_runner=True)")
-        return found
+        found = [*self._target.warnings, *self._state.warnings(self._target.info.kind)]
+        return found + runtime_warnings(self.runtime_mode, self._runner)
 
     async def authorize(self, caller: Caller) -> Decision:
         """Decides about a caller; changes nothing."""
@@ -180,6 +196,18 @@ class AgentFrameworkHost:
         for warning in self.warnings:
             log.warning(warning)
         try:
+            with self._state.owned(self._target.info.kind, self._parts.clock):
+                async with self._started():
+                    yield
+        except StateDirectoryError as error:
+            log.error("start-up of the state failed: %s", error)
+            raise
+
+    @asynccontextmanager
+    async def _started(self) -> AsyncGenerator[None]:
+        # Without the store nothing else can begin.
+        await run_all("start-up", [("store", self._parts.store.open)])
+        try:
             await run_all("start-up", self._starting())
             self._ready = True
             yield
@@ -193,7 +221,7 @@ class AgentFrameworkHost:
         await run_all("shut-down", self._stopping())
 
     def _starting(self) -> list[Step]:
-        steps: list[Step] = [("store", self._parts.store.open)]
+        steps: list[Step] = [("leases", self._parts.keeper.start)]
         if self._runner is not None:
             steps.append(("runner", self._runner.start))
         for channel, contribution in self._contributions:
@@ -213,6 +241,7 @@ class AgentFrameworkHost:
         steps.append(("runs", self._parts.active.cancel_all))
         if runner is not None:
             steps.append(("runner", lambda: runner.drain(grace)))
+        steps.append(("leases", self._parts.keeper.stop))
         steps.append(("store", self._parts.store.close))
         return steps
 

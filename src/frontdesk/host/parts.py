@@ -18,6 +18,7 @@ from frontdesk.host.inbox import InboxWorker
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.keeper import LeaseKeeper
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.turns import Turns
 
@@ -50,6 +51,7 @@ class Parts:
         pushing = [one.name for one in channels.values() if isinstance(one, ChannelPush)]
         recorder = Recorder(store, ids, clock, pushing)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
+        self.keeper = LeaseKeeper(store, self.turns, self.active)
         self.background = Background(store, config, clock)
         self.pipeline = Pipeline(
             target=target,

@@ -42,6 +42,12 @@ def call_outcome(result: Content) -> str:
     return ""
 
 
+def asked_for(request: Content) -> tuple[str, str]:
+    """What a question shows of the call that it is about: the tool's name, and its arguments as they came."""
+    call = request.function_call
+    return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
+
+
 def joined_call(known: Content, piece: Content) -> Content:
     """A call and another piece of it; one that does not fit is left out."""
     if known.type not in ("function_call", "code_interpreter_tool_call"):

@@ -1,6 +1,6 @@
 """Results of a client's own functions: only a call that was handed out takes one, and each takes one. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agent_framework import Content, Message
 
@@ -22,12 +22,23 @@ def _call_ids(messages: Sequence[Message]) -> set[str]:
 
 def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
     """The messages that take a turn further; every call that waits must be answered, and no other."""
-    waiting = {call.call_id for call in pending}
-    for output in outputs:
-        if output.call_id not in waiting:
-            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="input")
-        waiting.remove(output.call_id)
+    waiting = taken({call.call_id for call in pending}, outputs)
     if waiting:
         raise InvalidRequestError(f"No tool output found for function call {min(waiting)}.", param="input")
+    return as_results(outputs)
+
+
+def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]:
+    """The calls that still wait when the outputs are taken; one that no call waits for is refused."""
+    left = set(waiting)
+    for output in outputs:
+        if output.call_id not in left:
+            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="input")
+        left.remove(output.call_id)
+    return left
+
+
+def as_results(outputs: Sequence[ClientOutput]) -> list[Message]:
+    """The outputs as a message."""
     results = [Content.from_function_result(output.call_id, result=output.output) for output in outputs]
     return [Message("tool", results)] if results else []

@@ -9,16 +9,18 @@ from agent_framework import Message
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
+from frontdesk.data.codec import to_json
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import LastSeen
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
-from frontdesk.errors import RunExistsError, StaleTurnError
+from frontdesk.errors import CodecError, RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
+from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.turns import Turn
 
@@ -79,10 +81,8 @@ class Recorder:
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
-            handed_out = _client_calls(turn.admitted, result)
-            return await self._write(
-                turn, run, kept, questions, status="completed", result=result, client_calls=handed_out
-            )
+            left = {"client_calls": _client_calls(turn.admitted, result), "checkpoint": turn.checkpoint}
+            return await self._write(turn, run, kept, questions, status="completed", result=result, **left)
         except StaleTurnError:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
@@ -92,10 +92,10 @@ class Recorder:
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
         try:
-            return await self._write(turn, run, asked, (), status=status, failure=failure)
+            return await self._write(turn, run, asked, (), status=status, failure=failure, stopped_at=turn.checkpoint)
         except StaleTurnError:
             turn.lease = None
-            return await self._write(turn, run, asked, (), status=status, failure=failure)
+            return await self._write(turn, run, asked, (), status=status, failure=failure, stopped_at=turn.checkpoint)
 
     async def _write(
         self,
@@ -111,10 +111,10 @@ class Recorder:
             return run.replace(finished_at=now, **changes)
         async with self._store.transaction() as transaction:
             if session is not None and turn.lease is not None:
-                session = _after(turn, session, len(messages), now, changes.get("client_calls", session.client_calls))
-                transaction.save_session(session, turn.lease)
+                session = _after(turn, session, len(messages), now, changes)
+                transaction.save_session(session, turn.lease, keep=turn.busy)
                 transaction.append_history(session.session_id, messages)
-                changes = {**changes, "messages": session.messages, "state": session.state}
+                changes |= {"messages": session.messages, "state": session.state, "checkpoint": session.checkpoint}
             run = run.replace(finished_at=now, **changes)
             transaction.save_run(run)
             for question in questions:
@@ -131,25 +131,41 @@ class Recorder:
 
 
 def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:
-    if not admitted.request.client_tools or not is_response(result):
+    if not is_response(result):
+        return tuple(ClientCall(call_id=call_id_of(one), name=REQUEST_INFO) for one in calls_in(requests_of(result)))
+    if not admitted.request.client_tools:
         return ()
     offered = {tool.name for tool in admitted.request.client_tools}
     asked = [one for one in result.user_input_requests if one.type == "function_call" and one.name in offered]
     return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
 
 
-def _after(
-    turn: Turn, session: SessionRecord, added: int, now: float, client_calls: tuple[ClientCall, ...]
-) -> SessionRecord:
-    live = turn.session
-    empty = live is None or (not live.state and live.service_session_id is None)
+def _after(turn: Turn, session: SessionRecord, added: int, now: float, changes: Mapping[str, Any]) -> SessionRecord:
+    try:
+        state = _state(turn)
+    except CodecError:
+        if changes["status"] == "completed":
+            raise
+        # It fails for this very reason, and goes on from where it was.
+        state = session.state
     return session.replace(
         updated_at=now,
         turns=session.turns + 1,
         messages=session.messages + added,
-        state={} if live is None or empty else live.to_dict(),
-        client_calls=client_calls,
+        state=state,
+        client_calls=changes.get("client_calls", session.client_calls),
+        checkpoint=changes.get("checkpoint") or session.checkpoint,
     )
+
+
+def _state(turn: Turn) -> Mapping[str, Any]:
+    live = turn.session
+    if live is None or (not live.state and live.service_session_id is None):
+        return {}
+    state = live.to_dict()
+    # Looked at here, so that a store in memory takes nothing that another would refuse.
+    to_json(state)
+    return state
 
 
 def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:

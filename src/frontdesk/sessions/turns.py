@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agent_framework import AgentSession
@@ -187,14 +188,12 @@ class Turns:
             return self._unkept(admitted, self._branch(admitted, run, record))
         if self._locks.try_take(record.session_id):
             try:
-                # Looked at again, because it may have gone on before it was ours.
-                record = await self._of_run(run) or record
-                if record.messages == run.messages and record.checkpoint == run.checkpoint:
-                    lease = await self._store.sessions.claim(record.session_id)
-                    return Turn(self._store, admitted, record, lease)
+                turn = await self._go_on(admitted, run, record)
             except BaseException:
                 self._locks.release(record.session_id)
                 raise
+            if turn is not None:
+                return turn
             self._locks.release(record.session_id)
         return await self._take(admitted, self._branch(admitted, run, record))
 
@@ -206,7 +205,7 @@ class Turns:
             return None
         # Looked at again, because it may have gone on before it was ours.
         record = await self._of_run(run) or record
-        if record.messages == run.messages:
+        if record.messages == run.messages and record.checkpoint == run.checkpoint:
             return self._opened(Turn(self._store, admitted, record, lease))
         self._store.sessions.release(lease)
         return None
@@ -272,7 +271,9 @@ class Turns:
         if turn.record is None or turn.closed:
             return
         turn.closed = True
-        turn.lease = await self._store.sessions.claim(turn.record.session_id, force=True)
+        # If another process has it already, it is taken away as it should be.
+        with suppress(SessionBusyError):
+            self._store.sessions.release(await self._store.sessions.claim(turn.record.session_id, force=True))
         self._free(turn, turn.record.session_id)
         log.warning("run %s did not end when it was cancelled; its session was given free", turn.admitted.run_id)
 

@@ -5,14 +5,25 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, cast
 
-from agent_framework import AgentResponse, FunctionTool
+from agent_framework import AgentResponse, FunctionTool, Message
 
 from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
+from frontdesk.data.codec import register_answer
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.messages import need_messages
+from frontdesk.targets.extras import function_results
 from frontdesk.targets.streams import as_stream
+
+_OWN_HISTORY = (
+    "target: the agent has a history provider of its own; what that keeps is not committed with the rest of a turn, "
+    "so a crash can leave one without the other"
+)
+_NAMESAKE = (
+    "target: the agent answers in a type whose name another type has in the store; a store on disk can't keep its "
+    "answers until it is registered with frontdesk.data.codec.register_model under a name of its own"
+)
 
 
 class AgentTarget:
@@ -21,8 +32,10 @@ class AgentTarget:
     def __init__(self, agent: Any, history: Literal["provider", "own", "host"] = "host") -> None:
         self.native = agent
         self.findings: list[str] = []
-        self.warnings: list[str] = []
+        self.warnings = [_OWN_HISTORY] if history == "own" else []
         self._history = history
+        if not register_answer((getattr(agent, "default_options", None) or {}).get("response_format")):
+            self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
         self._takes_session = "session" in parameters or any_keyword
@@ -46,6 +59,9 @@ class AgentTarget:
         for tool in request.client_tools:
             if tool.name in self.info.tool_names:
                 raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
+
+    async def prepare(self, turn: TargetTurn) -> list[Message]:
+        return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
         arguments = await self._arguments(turn)

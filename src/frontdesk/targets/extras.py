@@ -1,7 +1,11 @@
-"""What only an agent takes. Pure."""
+"""What only some targets take. Pure."""
 
+from agent_framework import Message
+
+from frontdesk.abc.target import TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
+from frontdesk.sessions.outputs import returned
 
 
 def refuse_extras(request: ChannelRequest, kind: str) -> None:
@@ -11,3 +15,12 @@ def refuse_extras(request: ChannelRequest, kind: str) -> None:
         raise InvalidRequestError(f"This {kind} does not take {name!r}.", param=name)
     if request.client_tools:
         raise InvalidRequestError(f"This {kind} does not take tools of the client's.", param="tools")
+
+
+def function_results(turn: TargetTurn) -> list[Message]:
+    """What the client's own functions have returned, for a target that keeps no checkpoints."""
+    request, record = turn.admitted.request, turn.record
+    if request.checkpoint_id is not None:
+        raise InvalidRequestError("This target keeps no checkpoints.", param="checkpoint_id")
+    pending = () if record is None else record.client_calls
+    return returned(pending, request.client_outputs) if pending or request.client_outputs else []

@@ -12,7 +12,7 @@ from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import need_messages
-from frontdesk.targets.extras import refuse_extras
+from frontdesk.targets.extras import function_results, refuse_extras
 from frontdesk.targets.streams import PlainStream
 
 _LISTS = (list, Sequence, Collection, Iterable)
@@ -36,6 +36,9 @@ class FunctionTarget:
 
     def check(self, request: ChannelRequest) -> None:
         refuse_extras(request, "function")
+
+    async def prepare(self, turn: TargetTurn) -> list[Message]:
+        return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
         if self._generates:

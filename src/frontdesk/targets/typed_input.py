@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
-from agent_framework import Message
+import msgspec
+from agent_framework import Content, Message
+from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.messages import said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
@@ -43,3 +46,40 @@ def is_of(value: Any, wanted: Any) -> bool:
     if isinstance(value, (list, set, frozenset)) and len(arguments) == 1:
         return all(is_of(item, arguments[0]) for item in cast("list[Any]", value))
     return True
+
+
+def fit_answer(value: Any, wanted: Any, name: str) -> Any:
+    """An answer from the wire as the type that was asked for: itself, as a message, or read from its JSON."""
+    value = _text_of(value)
+    if is_of(value, wanted):
+        return value
+    if isinstance(value, str):
+        for form in (said(value), [said(value)], Content.from_text(value)):
+            if is_of(form, wanted):
+                return form
+    for form in _json_forms(value):
+        try:
+            return TypeAdapter(wanted).validate_json(form, strict=True)
+        except PydanticSchemaGenerationError:
+            break
+        except ValidationError:
+            continue
+    kind = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+    raise InvalidRequestError(f"The answer to {name} must be of type {kind}, and it is not.", param="input")
+
+
+def _text_of(value: Any) -> Any:
+    """The text of an answer that came in parts of text."""
+    parts = cast("list[Any]", value) if isinstance(value, list) else []
+    if parts and all(isinstance(one, Content) and one.type == "text" for one in parts):
+        return "".join(one.text or "" for one in parts)
+    return cast(Any, value)
+
+
+def _json_forms(value: Any) -> list[bytes]:
+    """A text may be JSON itself, or a value that JSON writes as a text, such as a date."""
+    try:
+        plain = msgspec.json.encode(value)
+        return [value.encode(), plain] if isinstance(value, str) else [plain]
+    except (TypeError, UnicodeEncodeError):
+        return []

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from frontdesk.testing.agents import ScriptedChatClient as ScriptedChatClient
     from frontdesk.testing.channel_contract import ChannelContract as ChannelContract
     from frontdesk.testing.clock import FakeClock as FakeClock
+    from frontdesk.testing.crash import CRASH_POINTS as CRASH_POINTS
+    from frontdesk.testing.crash import CrashPlan as CrashPlan
+    from frontdesk.testing.crash import crashing as crashing
     from frontdesk.testing.ids import FakeIds as FakeIds
     from frontdesk.testing.server import HostClient as HostClient
     from frontdesk.testing.server import serving as serving
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from frontdesk.testing.store_contract import StoreContract as StoreContract
 
 _HOME = {
+    "CRASH_POINTS": "crash",
     "ChannelContract": "channel_contract",
+    "CrashPlan": "crash",
     "EchoAgent": "agents",
     "FailingAgent": "agents",
     "FakeClock": "clock",
@@ -31,12 +36,15 @@ _HOME = {
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
     "StoreContract": "store_contract",
+    "crashing": "crash",
     "parse_sse": "sse",
     "serving": "server",
 }
 
 __all__ = [
+    "CRASH_POINTS",
     "ChannelContract",
+    "CrashPlan",
     "EchoAgent",
     "FailingAgent",
     "FakeClock",
@@ -46,6 +54,7 @@ __all__ = [
     "ScriptedChatClient",
     "ServerSentEvent",
     "StoreContract",
+    "crashing",
     "parse_sse",
     "serving",
 ]

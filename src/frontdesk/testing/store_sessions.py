@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.session import ClientCall, ForkPoint, SessionName
+from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, SessionName
 from frontdesk.errors import StaleTurnError
 from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
 
@@ -28,6 +28,7 @@ class SessionNames:
             state={"a": {"b": [1, 2.5, None, True, "\0"]}},
             parent=ForkPoint(session_id="ses_0", messages=2),
             client_calls=(ClientCall(call_id="call_1", name="look"),),
+            checkpoint=CheckpointRef(session_id="ses_0", checkpoint_id="point_1"),
         )
         await store.sessions.reserve(named(), "ses_1")
         await keep_session(store, record)

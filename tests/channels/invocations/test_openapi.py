@@ -66,6 +66,48 @@ BAD: dict[str, Any] = {
 }
 
 
+GOOD_FOR_WORKFLOWS: dict[str, Any] = {
+    "a message": {"message": "hi"},
+    "a message at a checkpoint": {"message": "hi", "session_id": "s", "checkpoint_id": "c"},
+    "answers": {"responses": {"r": {"any": "thing"}, "s": None}, "session_id": "s", "stream": True},
+    "answers at a checkpoint": {"responses": {"r": 1}, "session_id": "s", "checkpoint_id": "c"},
+    "a checkpoint": {"checkpoint_id": "c", "session_id": "s", "background": True},
+}
+BAD_FOR_WORKFLOWS: dict[str, Any] = {
+    "no answers": {"responses": {}, "session_id": "s"},
+    "answers of no session": {"responses": {"r": 1}},
+    "answers and a message": {"responses": {"r": 1}, "message": "hi", "session_id": "s"},
+    "answers and an approval": {"responses": {"r": 1}, "approval": {"id": "x", "approved": True}, "session_id": "s"},
+    "an approval at a checkpoint": {"approval": {"id": "x", "approved": True}, "checkpoint_id": "c"},
+    "a checkpoint of no session": {"checkpoint_id": "c"},
+    "no checkpoint": {"checkpoint_id": None, "session_id": "s"},
+    "options": {"responses": {"r": 1}, "session_id": "s", "options": {"seed": 1}},
+}
+
+
+@pytest.mark.parametrize("body", GOOD_FOR_WORKFLOWS.values(), ids=GOOD_FOR_WORKFLOWS)
+async def test_the_document_and_a_workflow_accept(body: Any) -> None:
+    async with open_desk(two_voices()) as desk:
+        jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
+        answer = await desk.post(body)
+        # Nothing waits, and there is no such checkpoint; but what was said was understood.
+        told = answer.json().get("error") or {}
+        assert answer.status_code in (200, 202, 404) or "waits for an output" in told["message"]
+    async with open_desk(echo) as desk:
+        if body == {"message": "hi"}:
+            return
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
+
+
+@pytest.mark.parametrize("body", BAD_FOR_WORKFLOWS.values(), ids=BAD_FOR_WORKFLOWS)
+async def test_the_document_and_a_workflow_refuse(body: Any) -> None:
+    async with open_desk(two_voices()) as desk:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(body, _schema(await _document(desk), "InvocationBody"))
+        assert (await desk.post(body)).status_code == 400
+
+
 @pytest.mark.parametrize("body", GOOD.values(), ids=GOOD)
 async def test_the_document_and_the_server_accept(body: Any) -> None:
     async with open_desk(echo) as desk:

@@ -14,10 +14,10 @@ from openai import AsyncOpenAI, OpenAI
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.run import RunRecord
-from frontdesk.stores.memory import InMemoryStateStore
 from tests.scenarios.desk import DEADLINE, serving
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.responses.tap import Tap
+from tests.scenarios.stores import new_store
 
 ANYONE = "any key will do"
 
@@ -77,7 +77,7 @@ class Desk:
 @asynccontextmanager
 async def open_desk(target: Any, *, tapped: bool = True, **settings: Any) -> AsyncIterator[Desk]:
     """A started host with one Responses channel; at the end everything that it said is looked at."""
-    ledger = Ledger(InMemoryStateStore())
+    ledger = Ledger(new_store())
     store: Any = ledger
     host = AgentFrameworkHost(target, channels=[ResponsesChannel(**settings)], store=store)
     tap = Tap(host.app)

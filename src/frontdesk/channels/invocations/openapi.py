@@ -9,8 +9,13 @@ from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBod
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
-_KINDS = {"message": {"input", "approval"}, "input": {"message", "approval"}}
-_ALONE = {"approval": {"message", "input", "session_id", "options"}}
+_SAID = {"message", "input", "approval", "responses"}
+_KINDS = {
+    "message": _SAID - {"message"},
+    "input": _SAID - {"input"},
+    "approval": (_SAID - {"approval"}) | {"session_id", "checkpoint_id", "options"},
+}
+_OF_WORKFLOWS = {"responses": (_SAID - {"responses"}) | {"options"}, "checkpoint_id": _SAID | {"options"}}
 
 
 def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str, Any]:
@@ -18,7 +23,7 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
-    components["InvocationBody"] = _one_of(components["InvocationBody"])
+    components["InvocationBody"] = _one_of(components["InvocationBody"], workflow=target.kind == "workflow")
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
@@ -35,9 +40,15 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
     return found
 
 
-def _one_of(whole: dict[str, Any]) -> dict[str, Any]:
-    """The three kinds of body, each with the fields that go with it."""
-    kinds = [_kind(whole, name, without) for name, without in {**_KINDS, **_ALONE}.items()]
+def _one_of(whole: dict[str, Any], *, workflow: bool) -> dict[str, Any]:
+    """The kinds of body, each with the fields that go with it."""
+    kinds = [
+        _kind(whole, name, without if workflow else without | set(_OF_WORKFLOWS)) for name, without in _KINDS.items()
+    ]
+    for name, without in _OF_WORKFLOWS.items() if workflow else ():
+        kind = _kind(whole, name, without)
+        kind["properties"].update({"session_id": _ID, **({name: _ID} if name == "checkpoint_id" else {})})
+        kinds.append({**kind, "required": [name, "session_id"]})
     return {"title": whole["title"], "description": whole["description"], "oneOf": kinds}
 
 
@@ -48,9 +59,9 @@ def _kind(whole: dict[str, Any], name: str, without: set[str]) -> dict[str, Any]
 
 def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
     conflicts = {
-        "404": "No such session or approval.",
+        "404": "No such session, approval or checkpoint.",
         "408": "The body did not arrive in time.",
-        "409": "No session, a busy one, or a known invocation id.",
+        "409": "No session, a busy or a waiting one, or a known invocation id.",
         "413": "The body is too large.",
         "415": "The body must be JSON.",
         "422": "A hook refused the request.",

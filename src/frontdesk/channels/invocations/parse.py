@@ -13,7 +13,7 @@ from msgspec import UNSET
 from frontdesk.channels.invocations.wire import DataPart, InvocationBody, TextPart, UriPart
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
+from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http import Headers
 from frontdesk.kit.names import plain_id
@@ -49,9 +49,14 @@ def to_request(
 ) -> ChannelRequest:
     """The request that a body, its headers and its query string describe."""
     session_id = _session_id(body, query)
+    outputs = _responses(body)
+    checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
+    for given, name in ((outputs, "responses"), (checkpoint_id, "checkpoint_id")):
+        if given and session_id is None:
+            raise InvalidRequestError(f"`{name}` needs the `session_id` that it belongs to.", param="session_id")
     return ChannelRequest(
         channel=channel,
-        input=_input(body),
+        input=None if outputs or _only_resumes(body) else _input(body),
         session=None if session_id is None else ChannelSession(key=session_id),
         options=_options(body),
         session_mode=session_mode,
@@ -59,15 +64,31 @@ def to_request(
         stream=body.stream,
         background=body.background,
         metadata=body.metadata or {},
+        client_outputs=outputs,
+        checkpoint_id=checkpoint_id,
         run_id=run_id_of(headers),
     )
+
+
+def _responses(body: InvocationBody) -> tuple[ClientOutput, ...]:
+    if body.responses is UNSET:
+        return ()
+    if body.message is not UNSET or body.input is not UNSET:
+        raise InvalidRequestError("`responses` are sent without a message.", param="responses")
+    return tuple(ClientOutput(call_id=name, output=value) for name, value in body.responses.items())
+
+
+def _only_resumes(body: InvocationBody) -> bool:
+    return body.checkpoint_id is not None and body.message is UNSET and body.input is UNSET
 
 
 def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
     """The answer to a question, if that is what the body is."""
     if body.approval is UNSET:
         return None
-    if body.message is not UNSET or body.input is not UNSET or body.options is not None or body.session_id is not None:
+    others = (body.message, body.input, body.responses)
+    named = (body.options, body.session_id, body.checkpoint_id)
+    if any(one is not UNSET for one in others) or any(one is not None for one in named):
         raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
     answer = body.approval
     approval_id = plain_id(answer.id, "approval.id")
@@ -99,7 +120,9 @@ def _options(body: InvocationBody) -> dict[str, Any]:
 
 def _input(body: InvocationBody) -> Any:
     if (body.message is UNSET) == (body.input is UNSET):
-        raise InvalidRequestError("The body needs either `message` or `input`.", param="message")
+        raise InvalidRequestError(
+            "The body needs one of `message`, `input`, `approval` and `responses`.", param="message"
+        )
     if body.message is UNSET:
         return body.input
     if isinstance(body.message, str):

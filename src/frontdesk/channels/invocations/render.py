@@ -14,6 +14,7 @@ from frontdesk.channels.invocations.wire import (
     ErrorOut,
     InvocationOut,
     MessageOut,
+    RequestOut,
     Started,
     Text,
     Update,
@@ -21,6 +22,7 @@ from frontdesk.channels.invocations.wire import (
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_event, is_messages, is_response, whole_outputs
+from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, requests_of, type_name
 from frontdesk.kit.sse import encode_event
 
 _TOOL_CALLS = frozenset({"function_call", "function_result"})
@@ -65,6 +67,8 @@ class Renderer:
         )
         if run.failure is not None:
             out.error = ErrorOut(code=run.failure.code, message=run.failure.message, id=run.run_id)
+        stands_at = run.stopped_at or run.checkpoint
+        out.checkpoint_id = None if stands_at is None else stands_at.checkpoint_id
         if is_response(result):
             self._agent(out, result)
         elif isinstance(result, WorkflowRunResult):
@@ -88,6 +92,13 @@ class Renderer:
         outputs = whole_outputs(result)
         out.outputs = [self._output(one) for one in outputs]
         out.text = "\n".join(text for text in map(_text_of, outputs) if text)
+        waiting = requests_of(result)
+        out.approvals = [_approval(one) for one in approvals_in(waiting)]
+        out.requests = [self._request(one) for one in calls_in(waiting)]
+
+    def _request(self, request: Request) -> RequestOut:
+        data = self._output(request.data)
+        return RequestOut(id=call_id_of(request), data=data, response_type=type_name(request))
 
     def _output(self, output: Any) -> Any:
         if is_response(output):

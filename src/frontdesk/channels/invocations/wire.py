@@ -67,11 +67,13 @@ class ApprovalAnswer(Body, frozen=True, kw_only=True):
 
 
 class InvocationBody(Body, frozen=True, kw_only=True):
-    """`POST /invocations`: one of `message`, `input` and `approval`."""
+    """`POST /invocations`: one of `message`, `input`, `approval` and `responses`, or `checkpoint_id` by itself."""
 
     message: str | Parts | UnsetType = UNSET
     input: Any | UnsetType = UNSET
     approval: ApprovalAnswer | UnsetType = UNSET
+    responses: Annotated[dict[str, Any], Meta(min_length=1, max_length=64)] | UnsetType = UNSET
+    checkpoint_id: Id | None = None
     session_id: Id | None = None
     stream: bool = False
     background: bool = False
@@ -99,6 +101,14 @@ class ApprovalOut(msgspec.Struct, kw_only=True):
     id: str
     tool: str
     arguments: Any
+
+
+class RequestOut(msgspec.Struct, kw_only=True):
+    """What a workflow waits for."""
+
+    id: str
+    data: Any
+    response_type: str
 
 
 class ErrorOut(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -130,6 +140,8 @@ class InvocationOut(msgspec.Struct, kw_only=True):
     outputs: list[Any] | None = None
     value: Any = None
     approvals: list[ApprovalOut] = []
+    requests: list[RequestOut] = []
+    checkpoint_id: str | None = None
     usage: dict[str, Any] | None = None
     error: ErrorOut | None = None
     metadata: dict[str, Any] = {}

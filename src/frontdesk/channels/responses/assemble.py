@@ -23,7 +23,7 @@ from frontdesk.channels.responses.wire import (
     SummaryText,
     TextDelta,
 )
-from frontdesk.kit.contents import call_arguments, call_outcome, file_name, is_refusal, joined_call, refusal
+from frontdesk.kit.contents import asked_for, call_arguments, call_outcome, file_name, is_refusal, joined_call, refusal
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -197,6 +197,14 @@ class Assembler:
                 name, arguments = asked_for(request)
                 item = ApprovalItem(id=str(request.id), name=name, arguments=arguments, server_label=self._label)
                 self._done(self._add(item), item)
+
+    def ask(self, call_id: str, name: str, arguments: str) -> None:
+        """Shows something that waits for the client as a call of its own."""
+        item = FunctionCallItem(id=self._id("fc"), call_id=call_id, name=name, arguments="", status="in_progress")
+        call = _Call(Content.from_function_call(call_id, name), item, self._add(item))
+        call.pieces.append(arguments)
+        self._emit("response.function_call_arguments.delta", {**call.place, "delta": arguments})
+        self._end_client_call(call, item, "completed")
 
     def _text(self, content: Content) -> None:
         item = self._open if isinstance(self._open, MessageItem) else self._begin_message()
@@ -456,12 +464,6 @@ class Assembler:
 def item_id(prefix: str, run_id: str, place: int) -> str:
     """The id of an item, which holds that of its response: so it is found again without an index of items."""
     return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
-
-
-def asked_for(request: Content) -> tuple[str, str]:
-    """What a question shows of the call that it is about: the tool's name, and its arguments as they came."""
-    call = request.function_call
-    return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
 
 
 def _piece(pieces: list[str], text: str, content: Content) -> str:

@@ -11,7 +11,6 @@ from starlette.routing import Route
 from frontdesk.abc.auth import HttpAuth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.channels.responses.assemble import asked_for
 from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
 from frontdesk.channels.responses.items import Items, reference
@@ -22,6 +21,7 @@ from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
+from frontdesk.kit.contents import asked_for
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.media import MediaFetcher

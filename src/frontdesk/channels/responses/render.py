@@ -19,6 +19,7 @@ from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText,
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_response, whole_outputs
+from frontdesk.kit.requests import REQUEST_INFO, approvals_in, call_id_of, calls_in, requests_of, told
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -109,6 +110,11 @@ class Renderer:
         assembler.finish(whole=run.status == "completed" and _cut_off(given) is None)
         if is_response(result):
             assembler.approve(result.user_input_requests)
+            return
+        waiting = requests_of(result)
+        assembler.approve(approvals_in(waiting))
+        for one in calls_in(waiting):
+            assembler.ask(call_id_of(one), REQUEST_INFO, encode(told(one)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """A run as the API shows it; `output` if it was put together already."""

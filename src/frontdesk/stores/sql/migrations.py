@@ -128,6 +128,9 @@ _GRANTS_AND_EXPIRY = (
 )
 
 STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY)
+# With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
+SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}
 VERSION = len(STEPS)
 """The version of the schema that this code works with; a store of version n has had the first n steps."""
 

@@ -2,29 +2,30 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, LiteralString, cast
+from typing import Any
 
-import psycopg
-from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+try:
+    import psycopg
+    from psycopg import AsyncConnection
+    from psycopg_pool import AsyncConnectionPool, PoolTimeout
+except ImportError as error:
+    raise ImportError('PostgresStateStore needs psycopg: pip install "frontdesk[postgres]"') from error
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.loggers import store as log
+from frontdesk.stores.sql.connecting import APPLICATION, Address, statement, told
 from frontdesk.stores.sql.engine import Rows
-from frontdesk.stores.sql.migrations import steps_from
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import Table, arrays_sql, key
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Row, Write, group, grouped
 
-_GONE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+_GONE = (psycopg.OperationalError, psycopg.InterfaceError)
+_WRONG = (psycopg.Error, ValueError)
 _MOST = 256
-_MIGRATIONS = 0x66726F6E74
-"""The number of the lock under which a schema is changed: one process at a time."""
 
 
 class PostgresStateStore(SqlStateStore):
@@ -55,71 +56,47 @@ class PostgresEngine:
     def __init__(
         self, conninfo: str, lease_seconds: float, pool_size: int, statement_timeout: float, connect_timeout: float
     ) -> None:
-        self._conninfo = conninfo
+        self._address = Address(conninfo, statement_timeout=statement_timeout, connect_timeout=connect_timeout)
         self._size = pool_size
         self._wait = connect_timeout
-        self._milliseconds = round(statement_timeout * 1000)
         self.leases = SharedLeases(RandomIds().new("host"), lease_seconds, self.write)
         self._queue: list[tuple[Write, asyncio.Future[Any]]] = []
         self._news = asyncio.Event()
-        self._closing = False
+        self._closing = True
 
     async def open(self) -> None:
         """Connects, and brings the schema up to date."""
+        await self._address.prepare()
         self._pool = AsyncConnectionPool(
-            self._conninfo,
+            self._address.conninfo,
             min_size=1,
             max_size=self._size,
             open=False,
             timeout=self._wait,
-            reconnect_timeout=86_400.0,
-            name="frontdesk",
-            kwargs={
-                "autocommit": True,
-                "prepare_threshold": 2,
-                "connect_timeout": max(1, round(self._wait)),
-                "keepalives_idle": 10,
-                "tcp_user_timeout": self._milliseconds,
-                "application_name": "frontdesk",
-                "options": f"-c statement_timeout={self._milliseconds} -c lock_timeout={self._milliseconds} "
-                f"-c idle_in_transaction_session_timeout={self._milliseconds}",
-            },
+            # Its pauses between two attempts double. After this it gives up, and begins anew when it is next asked.
+            reconnect_timeout=2 * self._wait,
+            name=APPLICATION,
+            kwargs=self._address.settings,
         )
+        await self._pool.open()
         self._closing = False
-        try:
-            await self._pool.open(wait=True, timeout=self._wait)
-            await self._migrate()
-        except _GONE as error:
-            await self._pool.close()
-            raise StoreError(f"the database can't be opened: {_said(error)}") from error
-        except BaseException:
-            await self._pool.close()
-            raise
         self._writer = asyncio.get_running_loop().create_task(self._go_on())
 
     async def close(self) -> None:
-        """Writes what is under way, and disconnects."""
+        """Writes what is under way, and disconnects; nothing, if it was never opened."""
+        if self._closing:
+            return
+        await self.leases.settled()
         self._closing = True
         self._news.set()
         await self._writer
         await self._pool.close()
 
-    async def _migrate(self) -> None:
-        async with self._pool.connection() as connection, connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATIONS,))
-            await connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
-            row = await (await connection.execute("SELECT MAX(version) FROM frontdesk_schema")).fetchone()
-            found = 0 if row is None or row[0] is None else int(row[0])
-            for version, statements in steps_from(
-                found, blob="BYTEA", serial="BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"
-            ):
-                for statement in statements:
-                    await connection.execute(_sql(statement))
-                await connection.execute("INSERT INTO frontdesk_schema VALUES (%s)", (version,))
-
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         try:
             return await self._rows(sql, values)
+        except PoolTimeout as error:
+            raise self._failed("read", error) from error
         except _GONE:
             # A connection that the server has closed looks alive until it is used: the others are looked at, and it
             # is tried once more.
@@ -128,22 +105,26 @@ class PostgresEngine:
             return await self._rows(sql, values)
         except _GONE as error:
             raise self._failed("read", error) from error
+        except _WRONG as error:
+            raise StoreError("the database refused to answer") from error
 
     async def _rows(self, sql: str, values: Sequence[Any]) -> Rows:
         async with self._pool.connection() as connection:
-            cursor = await connection.execute(_sql(sql), values)
+            cursor = await connection.execute(statement(sql), values)
             return await cursor.fetchall()
 
     def _failed(self, what: str, error: BaseException) -> StoreUnavailableError:
-        log.error("the state store can't be %s: %s", what, _said(error))
+        log.error("the state store can't be %s: %s", what, told(error))
         return StoreUnavailableError()
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
+        if self._closing:
+            raise StoreUnavailableError
         ops = list(ops)
         for op in tuple(ops):
             if type(op) is not Fence:
                 continue
-            if self.leases.ends_here(op.lease):
+            if not self.leases.holds(op.lease):
                 raise StaleTurnError
             if (row := self.leases.needs_row(op)) is not None:
                 ops.append(row)
@@ -162,7 +143,7 @@ class PostgresEngine:
             writes = [write for write, _ in lot]
             try:
                 outcomes = await self._written(writes)
-            except BaseException as error:  # Whoever waits must be told, and the task must go on.
+            except Exception as error:  # Whoever waits must be told, and the task must go on.
                 outcomes = [error] * len(writes)
             for (write, answer), outcome in zip(lot, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
@@ -177,12 +158,12 @@ class PostgresEngine:
                 async with self._pool.connection() as connection:
                     return await self._commit(connection, writes, step)
             except _GONE as error:
-                if step.committing or attempt == 2:
+                if step.committing or attempt == 2 or isinstance(error, PoolTimeout):
                     return [self._failed("written", error) for _ in writes]
                 await self._pool.check()
-            except psycopg.Error as error:
+            except _WRONG as error:
                 if len(writes) == 1:
-                    log.error("the database refused a write: %s", _said(error))
+                    log.error("the database refused a write: %s", told(error))
                     return [_caused(StoreError("the database refused the write"), error)]
                 # Something in the lot is wrong in itself; by itself it fails alone.
                 return [(await self._written([write]))[0] for write in writes]
@@ -214,11 +195,11 @@ class PostgresEngine:
         stale = await self._stale(connection, unit.writes)
         good = [write for write in unit.writes if write not in stale]
         for table, rows in (unit if not stale else group(good)).rows:
-            await connection.execute(_sql(arrays_sql(table)), _columns(table, rows))
+            await connection.execute(statement(arrays_sql(table)), _columns(table, rows))
         return [(write, StaleTurnError() if write in stale else write.answers) for write in unit.writes]
 
     async def _stale(self, connection: "AsyncConnection[Any]", writes: Sequence[Write]) -> Sequence[Write]:
-        fences = [fence for write in writes for fence in write.fences if fence.lease.fence > 0]
+        fences = [fence for write in writes for fence in write.fences if self.leases.has_row(fence.lease)]
         if not fences:
             return ()
         columns = (
@@ -226,9 +207,9 @@ class PostgresEngine:
             [fence.lease.fence for fence in fences],
             [fence.keep for fence in fences],
         )
-        cursor = await connection.execute(_sql(CHECK), columns)
-        good = {row[0] for row in await cursor.fetchall()}
-        gone = [fence for fence in fences if key(fence.lease.session_id) not in good]
+        cursor = await connection.execute(statement(CHECK), columns)
+        good = {tuple(row) for row in await cursor.fetchall()}
+        gone = [fence for fence in fences if (key(fence.lease.session_id), fence.lease.fence) not in good]
         return [write for write in writes if any(fence in gone for fence in write.fences)]
 
     async def _one(self, connection: "AsyncConnection[Any]", write: Write) -> Any:
@@ -246,9 +227,9 @@ class PostgresEngine:
 
     async def _do(self, connection: "AsyncConnection[Any]", write: Write, op: Op) -> None:
         if type(op) is Put:
-            await connection.execute(_sql(arrays_sql(op.table)), _columns(op.table, [op.row]))
+            await connection.execute(statement(arrays_sql(op.table)), _columns(op.table, [op.row]))
         elif type(op) is Do:
-            cursor = await connection.execute(_sql(op.sql), op.values)
+            cursor = await connection.execute(statement(op.sql), op.values)
             if op.answers:
                 write.answers.append(await cursor.fetchall())
             elif op.refusal is not None and cursor.rowcount == 0:
@@ -259,11 +240,6 @@ class _Step:
     """How far a transaction came: one whose commit was sent may have been done, and is not tried again."""
 
     committing = False
-
-
-@lru_cache(maxsize=512)
-def _sql(text: str) -> LiteralString:
-    return cast(LiteralString, text.replace("?", "%s"))
 
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[list[Any]]:
@@ -277,11 +253,6 @@ def _settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
-
-
-def _said(error: BaseException) -> str:
-    # Its whole text may name hosts and users; the first line says what happened.
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def _caused(error: StoreError, cause: BaseException) -> StoreError:

@@ -12,7 +12,7 @@ from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.local_leases import LocalLeases
-from frontdesk.stores.sql.migrations import steps_from
+from frontdesk.stores.sql.migrations import SQLITE, steps_from
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
 from frontdesk.stores.sql.threads import LotThread
@@ -21,6 +21,8 @@ from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, groupe
 _MOST_ROWS = 128
 """In one statement; SQLite takes 32,766 parameters."""
 _READERS = 2
+_WRONG = (sqlite3.Error, OverflowError, ValueError)
+"""What a statement can be refused with, its values included."""
 
 
 class SqliteStateStore(SqlStateStore):
@@ -38,6 +40,9 @@ class SqliteEngine:
         self._path = path
         self.leases = LocalLeases(lambda: self.write([]))
         self._turn = 0
+        self._writer: LotThread[Sequence[Op] | None] | None = None
+        self._readers: list[Reader] = []
+        self._connection: Any = None
 
     async def open(self) -> None:
         """Opens the file, made if need be, and brings its schema up to date."""
@@ -45,18 +50,25 @@ class SqliteEngine:
         try:
             await self._writer.do(None)
         except BaseException:
-            await self._writer.stop()
+            await self.close()
             raise
         self._readers = [Reader(self._path, f"frontdesk-read-{number}") for number in range(_READERS)]
 
     async def close(self) -> None:
-        """Writes what is under way, and closes the file."""
-        for reader in self._readers:
+        """Writes what is under way, and closes the file; nothing, if it is not open."""
+        readers, self._readers = self._readers, []
+        writer, self._writer = self._writer, None
+        for reader in readers:
             await reader.close()
-        await self._writer.stop()
-        self._connection.close()
+        if writer is not None:
+            await writer.stop()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        if not self._readers:
+            raise StoreUnavailableError
         self._turn = (self._turn + 1) % _READERS
         return await self._readers[self._turn].read(sql, values)
 
@@ -64,6 +76,8 @@ class SqliteEngine:
         for op in ops:
             if type(op) is Fence and not self.leases.holds(op.lease):
                 raise StaleTurnError
+        if self._writer is None:
+            raise StoreUnavailableError
         return await self._writer.do(ops)
 
     def _write_lot(self, lot: Sequence[Sequence[Op] | None]) -> Sequence[Any]:
@@ -74,8 +88,10 @@ class SqliteEngine:
         try:
             return self._commit(writes)
         except sqlite3.OperationalError as error:
-            return [self._failed(error)] * len(writes)
-        except sqlite3.Error:
+            log.error("the state store can't be written: %s", error)
+            # One for each, because each is told of its own run.
+            return [_caused(StoreUnavailableError(), error) for _ in writes]
+        except _WRONG:
             # Something in the lot is wrong in itself; by itself it fails alone.
             return [self._alone(write) for write in writes]
 
@@ -83,13 +99,11 @@ class SqliteEngine:
         try:
             return self._commit([write])[0]
         except sqlite3.OperationalError as error:
-            return self._failed(error)
-        except sqlite3.Error as error:
+            log.error("the state store can't be written: %s", error)
+            return _caused(StoreUnavailableError(), error)
+        except _WRONG as error:
+            log.error("the database refused a write: %s", error)
             return _caused(StoreError("the database refused the write"), error)
-
-    def _failed(self, error: sqlite3.Error) -> StoreUnavailableError:
-        log.error("the state store can't be written: %s", error)
-        return _caused(StoreUnavailableError(), error)
 
     def _commit(self, writes: Sequence[Write]) -> list[Any]:
         run = self._connection.execute
@@ -143,19 +157,20 @@ class SqliteEngine:
                 raise op.refusal
 
     def _connect(self) -> sqlite3.Connection:
-        # Made by us first, so that nobody else on the machine can read it.
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = _connected(self._path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
-        found = connection.execute("SELECT MAX(version) FROM frontdesk_schema").fetchone()[0]
-        for version, statements in steps_from(found or 0, blob="BLOB", serial="INTEGER PRIMARY KEY"):
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in statements:
-                connection.execute(statement)
-            connection.execute("INSERT INTO frontdesk_schema VALUES (?)", (version,))
-            connection.execute("COMMIT")
+        try:
+            # Made by us first, so that nobody else on the machine can read it.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            connection = _connected(self._path)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the database {self._path} can't be opened: {error}") from error
+        try:
+            _migrate(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise StoreError(f"the database {self._path} can't be opened: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
@@ -185,6 +200,22 @@ class Reader:
         except sqlite3.Error as error:
             log.error("the state store can't be read: %s", error)
             return _caused(StoreUnavailableError(), error)
+        except _WRONG as error:
+            return _caused(StoreError("the database refused to answer"), error)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    # All steps together: if one fails, the file is what it was before.
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
+    found = connection.execute("SELECT MAX(version) FROM frontdesk_schema").fetchone()[0]
+    for version, statements in steps_from(found or 0, **SQLITE):
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("INSERT INTO frontdesk_schema VALUES (?)", (version,))
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
 
 
 def _connected(path: Path) -> sqlite3.Connection:

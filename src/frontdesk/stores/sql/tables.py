@@ -89,7 +89,7 @@ def values_sql(table: Table, rows: int) -> str:
 @lru_cache(maxsize=64)
 def arrays_sql(table: Table) -> str:
     """Puts any number of rows, each column an array."""
-    arrays = ", ".join(f"%s::{kind}[]" for kind in table.types)
+    arrays = ", ".join(f"%b::{kind}[]" for kind in table.types)
     return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
-from frontdesk.data.codec import encode
+from frontdesk.data.codec import encode, seal, to_json
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
@@ -23,7 +23,7 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Everything that is noted here is written together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_ops")
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_ops", "_trees")
 
     def __init__(self, engine: Engine, clock: Clock, forget: Callable[[ChannelIdentity], None]) -> None:
         """`forget` is told of the identities that have changed."""
@@ -32,6 +32,7 @@ class SqlTransaction:
         self._forget = forget
         self._changed: list[ChannelIdentity] = []
         self._ops: list[Op] = []
+        self._trees: dict[int, tuple[Any, Any]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,7 +70,7 @@ class SqlTransaction:
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
-            self._ops.append(Put(tables.HISTORY, (key(session_id), encode(list(messages)))))
+            self._ops.append(Put(tables.HISTORY, (key(session_id), seal([self._tree(one) for one in messages]))))
 
     def remember_identity(self, record: IdentityRecord) -> None:
         identity = record.identity
@@ -98,8 +99,24 @@ class SqlTransaction:
 
     def save_run(self, record: RunRecord) -> None:
         kind = "background" if record.background else "request"
-        row = (key(record.run_id), key(record.owner), kind, record.finished_at, encode(record))
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
         self._ops.append(Put(tables.RUNS, row))
+
+    def _encoded(self, record: RunRecord) -> bytes:
+        said: Any = record.input
+        if type(said) is not list:
+            return encode(record)
+        tree = to_json(record.replace(input=None))
+        tree["input"] = [self._tree(one) for one in cast("list[Any]", said)]
+        return seal(tree)
+
+    def _tree(self, value: Any) -> Any:
+        """The tree of a value; a run's question is in the history too, and need not be written out twice."""
+        known = self._trees.get(id(value))
+        if known is None:
+            # The value is kept with it, so that no other can have its id.
+            known = self._trees[id(value)] = (value, to_json(value))
+        return known[1]
 
     def delete_run(self, owner: str, run_id: str) -> None:
         place = (key(run_id), key(owner))

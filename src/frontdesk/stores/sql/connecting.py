@@ -1,0 +1,74 @@
+"""How a Postgres database is connected to, and brought up to date."""
+
+from functools import lru_cache
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+
+from frontdesk.errors import ChannelConfigurationError, StoreError
+from frontdesk.stores.sql.migrations import POSTGRES, steps_from
+
+APPLICATION = "frontdesk"
+"""As which a host is known to the server."""
+MIGRATIONS = 0x66726F6E74
+"""The number of the lock under which a schema is changed: one process at a time."""
+_LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+class Address:
+    """Where a database is, and what its connections are set to."""
+
+    def __init__(self, conninfo: str, *, statement_timeout: float, connect_timeout: float) -> None:
+        try:
+            options = conninfo_to_dict(conninfo).get("options") or ""
+        except psycopg.ProgrammingError:
+            # What it says may quote a part of the password.
+            raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
+        milliseconds = round(statement_timeout * 1000)
+        self.conninfo = conninfo
+        self._settings: dict[str, Any] = {
+            "autocommit": True,
+            "connect_timeout": max(1, round(connect_timeout)),
+            "keepalives_idle": 10,
+            "tcp_user_timeout": milliseconds,
+            "application_name": APPLICATION,
+        }
+        self.settings: dict[str, Any] = {
+            **self._settings,
+            "prepare_threshold": 2,
+            "options": " ".join([str(options), *(f"-c {limit}={milliseconds}" for limit in _LIMITS)]),
+        }
+
+    async def prepare(self) -> None:
+        """Brings the schema up to date; what keeps it from that is a `StoreError`."""
+        try:
+            # By itself, because a step may take its time, and because a pool does not say why it can't connect.
+            async with await AsyncConnection.connect(self.conninfo, **self._settings) as connection:
+                await _migrate(connection)
+        except psycopg.Error as error:
+            raise StoreError(f"the database can't be opened: {told(error)}") from error
+
+
+async def _migrate(connection: "AsyncConnection[Any]") -> None:
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATIONS,))
+        await connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
+        row = await (await connection.execute("SELECT MAX(version) FROM frontdesk_schema")).fetchone()
+        found = 0 if row is None or row[0] is None else int(row[0])
+        for version, statements in steps_from(found, **POSTGRES):
+            for one in statements:
+                await connection.execute(statement(one))
+            await connection.execute("INSERT INTO frontdesk_schema VALUES (%s)", (version,))
+
+
+@lru_cache(maxsize=512)
+def statement(text: str) -> LiteralString:
+    """A statement in psycopg's words."""
+    return cast(LiteralString, text.replace("?", "%s"))
+
+
+def told(error: BaseException) -> str:
+    """What happened, in one line."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -1,0 +1,131 @@
+"""The two ends of a move: a database that is copied from, or to."""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from frontdesk.errors import StoreError
+from frontdesk.stores.sql.migrations import steps_from
+from frontdesk.stores.sql.writes import Row
+
+LEASES = "leases"
+"""Who writes which session at this moment: of a store at rest nobody, so it is not moved."""
+_OWN = "frontdesk_schema"
+
+
+class MoveError(StoreError):
+    """The state was not moved; the source and the target are as they were."""
+
+
+class Shape(NamedTuple):
+    """A table: the same in both databases."""
+
+    name: str
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def serial(self) -> str | None:
+        """The column that the database counts up by itself."""
+        return next((name for name, kind in zip(self.columns, self.kinds, strict=True) if kind == "serial"), None)
+
+
+def shapes_of(version: int) -> list[Shape]:
+    """Every table of a version of the schema, found by building it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for number, statements in steps_from(0, blob="bytea", serial="serial"):
+            if number <= version:
+                for statement in statements:
+                    connection.execute(statement)
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return [_shape(connection, name) for name in names]
+
+
+def _shape(connection: sqlite3.Connection, name: str) -> Shape:
+    columns = [(column, kind) for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({name})")]
+    return Shape(name, tuple(column for column, _ in columns), tuple(kind.lower() for _, kind in columns))
+
+
+class End(ABC):
+    """A database in one transaction that nobody else sees."""
+
+    name: str
+    """What it may be called in messages; no secret is in it."""
+    words: dict[str, str]
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnects; what was not committed is undone."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Begins the transaction of a source; one that a host has open is a `MoveError`."""
+
+    @abstractmethod
+    def take(self) -> None:
+        """Begins the transaction of a target, in the same way."""
+
+    @abstractmethod
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        """Runs a statement; `?` stands for a parameter."""
+
+    @abstractmethod
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+
+    @abstractmethod
+    def read(self, shape: Shape) -> Iterator[Row]:
+        """All rows of a table, a few at a time in memory."""
+
+    @abstractmethod
+    def put(self, shape: Shape, rows: Iterable[Row]) -> None:
+        """Adds rows as they come, with the numbers that they have."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Makes all of it stay."""
+
+    def version(self) -> int | None:
+        """The version of the schema; `None` if there is none."""
+        return self.execute(f"SELECT MAX(version) FROM {_OWN}")[0][0] if self.has(_OWN) else None
+
+    def count(self, table: str) -> int:
+        """How many rows a table has."""
+        return self.execute(f"SELECT COUNT(*) FROM {table}")[0][0]
+
+    def clear(self, wanted: Iterable[Shape]) -> None:
+        """Drops tables in which nothing is; a target that holds anything is a `MoveError`."""
+        if not self.has(_OWN):
+            foreign = [shape.name for shape in wanted if self.has(shape.name)]
+            if foreign:
+                raise MoveError(
+                    f"{self.name} has tables of other programs by our names ({', '.join(foreign)}); "
+                    "give Frontdesk a database of its own"
+                )
+            return
+        version = self.version() or 0
+        steps_from(version, **self.words)
+        own = shapes_of(version)
+        full = [shape.name for shape in own if shape.name != LEASES and self.count(shape.name)]
+        if full:
+            raise MoveError(f"{self.name} is not empty: there is something in {', '.join(full)}; choose another target")
+        for name in [*(shape.name for shape in own), _OWN]:
+            self.execute(f"DROP TABLE {name}")
+
+    def build(self, after: int, version: int) -> None:
+        """Takes the schema from one version to a later one."""
+        if after == 0:
+            self.execute(f"CREATE TABLE {_OWN} (version INTEGER NOT NULL)")
+        for number, statements in steps_from(after, **self.words):
+            if number <= version:
+                for statement in statements:
+                    self.execute(statement)
+                self.execute(f"INSERT INTO {_OWN} VALUES (?)", (number,))

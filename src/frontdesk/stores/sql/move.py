@@ -1,0 +1,54 @@
+"""Moves all state from one database into another: SQLite to Postgres, back, or to a new place.
+
+The target is written in one transaction. Whatever ends it half-way, an error, a kill or a power cut, leaves the target
+as empty as it was, so that there is never half a store that a host could open. The source is only read, and nobody can
+write to it meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from frontdesk.stores.sql.ends import LEASES, End, MoveError, Shape, shapes_of
+from frontdesk.stores.sql.migrations import VERSION, NewerStoreError
+from frontdesk.stores.sql.writes import Row
+
+_EVERY = 10_000
+"""How many rows of a table are moved between two reports."""
+
+Told = Callable[[str, int, int], None]
+"""Is told of a table, how many of its rows are moved, and how many it has."""
+
+
+def move(source: End, target: End, told: Told) -> int:
+    """Copies everything; returns how many rows."""
+    with source, target:
+        source.hold()
+        version = source.version()
+        if version is None:
+            raise MoveError(f"{source.name} holds no state of Frontdesk's")
+        if version > VERSION:
+            raise NewerStoreError(version)
+        target.take()
+        target.clear(shapes_of(VERSION))
+        # An older store is copied as it is, and brought up to date where it arrives.
+        target.build(0, version)
+        moved = sum(_table(source, target, shape, told) for shape in shapes_of(version) if shape.name != LEASES)
+        target.build(version, VERSION)
+        target.commit()
+        return moved
+
+
+def _table(source: End, target: End, shape: Shape, told: Told) -> int:
+    total = source.count(shape.name)
+    target.put(shape, _counted(source.read(shape), lambda moved: told(shape.name, moved, total)))
+    arrived = target.count(shape.name)
+    if arrived != total:
+        raise MoveError(f"{shape.name} has {total} rows, and {arrived} of them arrived; nothing was kept")
+    told(shape.name, total, total)
+    return total
+
+
+def _counted(rows: Iterable[Row], told: Callable[[int], None]) -> Iterator[Row]:
+    for number, row in enumerate(rows):
+        if number and number % _EVERY == 0:
+            told(number)
+        yield row

@@ -1,0 +1,232 @@
+"""Where the checkpoints of workflows are kept, each with the session that saved it.
+
+The framework writes a checkpoint before our record of the run commits. What counts is the id in the record: one that no
+record names is never restored.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from agent_framework import CheckpointStorage, FileCheckpointStorage, WorkflowCheckpoint, WorkflowCheckpointException
+
+from frontdesk.data.session import CheckpointRef
+from frontdesk.errors import UnavailableError
+from frontdesk.kit.names import is_plain_id
+from frontdesk.loggers import runs as log
+
+_SESSION = "frontdesk_session"
+_ANSWERS = "frontdesk_answers"
+_LONGEST_NAME = 200
+
+Note = Callable[[WorkflowCheckpoint, CheckpointRef], None]
+
+
+class Place(Protocol):
+    """Keeps checkpoints by session and id."""
+
+    async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None: ...
+
+    async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint: ...
+
+    async def delete(self, ref: CheckpointRef) -> None: ...
+
+
+class Checkpoints:
+    """The checkpoints of every session; none is ever looked for but by the id that a record names."""
+
+    def __init__(self, place: Place, *, gives_way: bool = False) -> None:
+        self._place = place
+        self.gives_way = gives_way
+        """Whether a workflow may have a storage of its own instead."""
+
+    @classmethod
+    def in_memory(cls, limit: int = 5_000) -> Self:
+        """In this process; of more than `limit` the ones longest untouched go first."""
+        return cls(_Memory(limit))
+
+    @classmethod
+    def under(cls, root: Path | str, types: Iterable[type] = (), *, gives_way: bool = False) -> Self:
+        """In files, one directory a session; `types` are types that checkpoints hold, beside those that are found."""
+        names = [f"{one.__module__}:{one.__qualname__}" for one in types]
+        return cls(_Files(Path(root), names), gives_way=gives_way)
+
+    @classmethod
+    def of(cls, storage: CheckpointStorage) -> Self:
+        """In a storage of the operator's own, from which nothing is ever deleted."""
+        return cls(_Shared(storage))
+
+    async def find(self, ref: CheckpointRef) -> WorkflowCheckpoint | None:
+        """A checkpoint, if it is there, can be read, and is the session's."""
+        try:
+            found = await self._place.load(ref)
+        except WorkflowCheckpointException as error:
+            log.debug("checkpoint %s can't be read", ref.checkpoint_id, exc_info=error)
+            return None
+        except OSError as error:
+            raise UnavailableError("The session's checkpoint can't be read at the moment.") from error
+        return found if found.metadata.get(_SESSION) == _plain(ref.session_id) else None
+
+    def opened(self, session_id: str, note: Note, known: WorkflowCheckpoint | None = None) -> "RunStorage":
+        """The storage for one run of a session; `note` is told of every checkpoint that it has saved."""
+        return RunStorage(self._place, session_id, note, known)
+
+
+class RunStorage:
+    """What the framework saves the checkpoints of one run in; of those only the last is kept."""
+
+    def __init__(self, place: Place, session_id: str, note: Note, known: WorkflowCheckpoint | None) -> None:
+        self._place = place
+        self._session_id = session_id
+        self._note = note
+        self._known = known
+        self._last: CheckpointRef | None = None
+        self.answers: Mapping[str, Any] = {}
+        """What is kept with each: the answers that a workflow which is played again has to be given once more."""
+        self.failure: Exception | None = None
+        """Why the last one could not be saved, if it could not."""
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        ref = CheckpointRef(session_id=self._session_id, checkpoint_id=checkpoint.checkpoint_id)
+        marks = {_SESSION: _plain(self._session_id), **({_ANSWERS: dict(self.answers)} if self.answers else {})}
+        marked = replace(checkpoint, metadata={**checkpoint.metadata, **marks})
+        try:
+            await self._place.save(self._session_id, marked)
+        except Exception as error:
+            # The framework only logs it.
+            self.failure = error
+            raise
+        self.failure = None
+        before, self._last = self._last, ref
+        self._note(checkpoint, ref)
+        if before is not None:
+            await self._drop(before)
+        return ref.checkpoint_id
+
+    async def _drop(self, ref: CheckpointRef) -> None:
+        try:
+            await self._place.delete(ref)
+        except OSError as error:
+            log.warning("checkpoint %s is of no use any more and could not be deleted: %s", ref.checkpoint_id, error)
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        return _only(self._known, checkpoint_id)
+
+
+class ReadOnly:
+    """Hands out one checkpoint, and keeps none: for a run of which nothing is stored."""
+
+    def __init__(self, known: WorkflowCheckpoint) -> None:
+        self._known = known
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        return checkpoint.checkpoint_id
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        return _only(self._known, checkpoint_id)
+
+
+def _plain(session_id: str) -> str:
+    """A session's name among checkpoints: of one length, in one case, whatever the id is made of."""
+    return hashlib.sha256(session_id.encode(errors="surrogatepass")).hexdigest()
+
+
+def _only(known: WorkflowCheckpoint | None, checkpoint_id: str) -> WorkflowCheckpoint:
+    if known is None or known.checkpoint_id != checkpoint_id:
+        raise WorkflowCheckpointException(f"No checkpoint {checkpoint_id} for this run")
+    return known
+
+
+class _Memory:
+    def __init__(self, limit: int) -> None:
+        if limit < 1:
+            raise ValueError("limit must be at least 1")
+        self._limit = limit
+        self._kept: OrderedDict[CheckpointRef, WorkflowCheckpoint] = OrderedDict()
+
+    async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None:
+        ref = CheckpointRef(session_id=session_id, checkpoint_id=checkpoint.checkpoint_id)
+        self._kept[ref] = deepcopy(checkpoint)
+        self._kept.move_to_end(ref)
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+    async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
+        if ref not in self._kept:
+            raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
+        self._kept.move_to_end(ref)
+        return deepcopy(self._kept[ref])
+
+    async def delete(self, ref: CheckpointRef) -> None:
+        self._kept.pop(ref, None)
+
+
+class _Files:
+    def __init__(self, root: Path, types: list[str]) -> None:
+        self._root = root
+        self._types = types
+
+    def _folder(self, session_id: str) -> Path:
+        return self._root / _plain(session_id)
+
+    async def _storage(self, session_id: str) -> FileCheckpointStorage:
+        # It makes its directory at once.
+        folder = self._folder(session_id)
+        return await asyncio.to_thread(FileCheckpointStorage, folder, allowed_checkpoint_types=self._types)
+
+    async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None:
+        storage = await self._storage(session_id)
+        await storage.save(checkpoint)
+        if not checkpoint.messages:
+            # A place to come back to: it must outlast the machine as the record does that will name it.
+            await asyncio.to_thread(_settle, self._folder(session_id), checkpoint.checkpoint_id)
+
+    async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
+        # An id may come from the wire, and is a file's name here.
+        named = is_plain_id(ref.checkpoint_id) and len(ref.checkpoint_id) <= _LONGEST_NAME
+        if not named or not await asyncio.to_thread(self._folder(ref.session_id).is_dir):
+            raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
+        return await (await self._storage(ref.session_id)).load(ref.checkpoint_id)
+
+    async def delete(self, ref: CheckpointRef) -> None:
+        await (await self._storage(ref.session_id)).delete(ref.checkpoint_id)
+
+
+def _settle(folder: Path, checkpoint_id: str) -> None:
+    for path in (folder / f"{checkpoint_id}.json", folder, folder.parent):
+        place = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
+
+
+class _Shared:
+    def __init__(self, storage: CheckpointStorage) -> None:
+        self._storage = storage
+
+    async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None:
+        await self._storage.save(checkpoint)
+
+    async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
+        return await self._storage.load(ref.checkpoint_id)
+
+    async def delete(self, ref: CheckpointRef) -> None:
+        return
+
+
+def answers_in(checkpoint: WorkflowCheckpoint) -> Mapping[str, Any]:
+    """The answers that were kept with a checkpoint."""
+    return checkpoint.metadata.get(_ANSWERS, {})
+
+
+def own_storage(workflow: Any) -> CheckpointStorage | None:
+    """The storage that a workflow was built with, if it has one; the framework has no public word for it."""
+    context = getattr(workflow, "_runner_context", None)
+    return getattr(workflow if context is None else context, "_checkpoint_storage", None)

@@ -1,0 +1,213 @@
+"""Decides how a turn of a workflow goes on from where its session stands."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agent_framework import Content, Message, WorkflowCheckpoint
+
+from frontdesk.abc.target import TargetTurn
+from frontdesk.data.request import ClientOutput
+from frontdesk.data.session import CheckpointRef, SessionRecord
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, is_approval
+from frontdesk.loggers import runs as log
+from frontdesk.sessions.outputs import taken
+from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, RunStorage, answers_in
+from frontdesk.targets.typed_input import fit_answer
+
+
+class Plan:
+    """How one run begins, and what it has saved."""
+
+    def __init__(self, checkpoint: WorkflowCheckpoint | None = None, *, resumes: bool = False) -> None:
+        self.checkpoint = checkpoint
+        self.resumes = resumes
+        """Whether the run goes on in the middle, instead of with a new message."""
+        self.responses: dict[str, Any] = {}
+        self.approvals: dict[str, str] = {}
+        """The requests of the approvals that are answered, by the approval's id."""
+        self.earlier: Mapping[str, Any] | None = None
+        """The answers that the workflow was given before, for one that is played again."""
+        self.storage: RunStorage | ReadOnly | None = None
+        self.pending: frozenset[str] = frozenset()
+        """The requests that wait in the last checkpoint."""
+        self._last: CheckpointRef | None = None
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        """The checkpoint to begin with."""
+        return None if self.checkpoint is None else self.checkpoint.checkpoint_id
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the run's checkpoints are kept."""
+        return isinstance(self.storage, RunStorage)
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last checkpoint could not be saved."""
+        return self.storage.failure if isinstance(self.storage, RunStorage) else None
+
+    @property
+    def end(self) -> CheckpointRef | None:
+        """The checkpoint in which the run came to rest, if it was saved."""
+        return None if self.failure else self._last
+
+    def saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
+        """Told of every checkpoint; one with messages on their way is no rest."""
+        self._last = None if any(checkpoint.messages.values()) else ref
+        self.pending = frozenset(checkpoint.pending_request_info_events)
+
+    def answers(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """What the run resumes with; of the approvals only what was used up for it."""
+        given = (one for message in messages for one in message.contents if one.type == "function_approval_response")
+        found = {**(self.earlier or {}), **self.responses, **{self.approvals[str(one.id)]: one for one in given}}
+        if self.earlier is not None and isinstance(self.storage, RunStorage):
+            self.storage.answers = found
+        return found
+
+
+class Resumption:
+    """Plans runs for one workflow."""
+
+    def __init__(self, checkpoints: Checkpoints, signature: Callable[[], str | None], *, replays: bool) -> None:
+        """`signature` tells the workflow's versions apart; `replays` if it is resumed by being played again."""
+        self._checkpoints = checkpoints
+        self._signature = signature
+        self._replays = replays
+
+    async def plan(self, turn: TargetTurn) -> Plan:
+        """How the turn goes on; refuses what does not fit, and uses nothing up."""
+        request, record = turn.admitted.request, turn.record
+        if record is None:
+            if request.checkpoint_id is not None:
+                raise InvalidRequestError("A checkpoint needs the session that it is of.", param="checkpoint_id")
+            taken((), request.client_outputs)
+            return Plan()
+        checkpoint = await self._checkpoint(turn, record)
+        if request.client_outputs or request.approvals:
+            plan = _answered(turn, checkpoint)
+        elif checkpoint is not None and request.checkpoint_id is not None and request.input is None:
+            plan = self._continued(checkpoint)
+        else:
+            plan = Plan(await self._before_message(turn, record, checkpoint))
+        if self._replays and plan.checkpoint is not None:
+            plan.earlier = answers_in(plan.checkpoint)
+        if request.store:
+
+            def note(saved: WorkflowCheckpoint, ref: CheckpointRef) -> None:
+                turn.checkpoint = ref
+                plan.saved(saved, ref)
+
+            plan.storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint)
+        elif plan.checkpoint is not None:
+            plan.storage = ReadOnly(plan.checkpoint)
+        return plan
+
+    async def _checkpoint(self, turn: TargetTurn, record: SessionRecord) -> WorkflowCheckpoint | None:
+        request, ref = turn.admitted.request, record.checkpoint
+        named = request.checkpoint_id
+        if named is not None and (ref is None or ref.checkpoint_id != named):
+            ref = CheckpointRef(session_id=record.session_id, checkpoint_id=named)
+        if ref is None:
+            return None
+        found = await self._checkpoints.find(ref)
+        if found is not None and found.graph_signature_hash == self._signature():
+            if named is not None and _holds_approval(found):
+                raise _once("An approval was used up at this checkpoint, and it counts once.")
+            return found
+        if named is not None and found is None:
+            raise NotFoundError("There is no such checkpoint.", param="checkpoint_id")
+        why = "is gone" if found is None else "was saved by another version of the workflow"
+        if named is not None or request.client_outputs or request.approvals:
+            raise ConflictError(f"What the session stood at {why}.", code="checkpoint_lost")
+        run_id = turn.admitted.run_id
+        log.warning("checkpoint %s restores nothing (it %s); run %s starts anew", ref.checkpoint_id, why, run_id)
+        return None
+
+    def _continued(self, checkpoint: WorkflowCheckpoint) -> Plan:
+        if not self._replays and not checkpoint.messages and not checkpoint.pending_request_info_events:
+            raise InvalidRequestError(
+                "The run of this checkpoint has ended: it goes on with a message only.", param="checkpoint_id"
+            )
+        return Plan(checkpoint, resumes=True)
+
+    async def _before_message(
+        self, turn: TargetTurn, record: SessionRecord, checkpoint: WorkflowCheckpoint | None
+    ) -> WorkflowCheckpoint | None:
+        """The checkpoint to restore before a message is taken."""
+        if checkpoint is None:
+            return None
+        if any(checkpoint.messages.values()):
+            raise InvalidRequestError(
+                "This checkpoint is in the middle of a run: it goes on without a message.", param="checkpoint_id"
+            )
+        waiting = list(checkpoint.pending_request_info_events.values())
+        open_ones = [one for one in waiting if await _is_open(turn, record, one)]
+        if open_ones:
+            names = ", ".join(_name(one) for one in open_ones)
+            raise ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+        if waiting:
+            log.warning(
+                "session %s waited for an approval that a run has used up which did not end; run %s starts anew",
+                record.session_id,
+                turn.admitted.run_id,
+            )
+            return None
+        return None if self._replays else checkpoint
+
+
+def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
+    request = turn.admitted.request
+    waiting = [] if checkpoint is None else list(checkpoint.pending_request_info_events.values())
+    calls = {call_id_of(one): one for one in calls_in(waiting)}
+    left = taken(calls, request.client_outputs)
+    if request.input not in (None, []):
+        raise InvalidRequestError("A workflow that waits takes answers, and no message with them.", param="input")
+    plan = Plan(checkpoint, resumes=True)
+    plan.responses = {
+        str(calls[one.call_id].request_id): _fitted(calls[one.call_id], one) for one in request.client_outputs
+    }
+    asked = {str(one.data.id): one for one in waiting if is_approval(one)}
+    plan.approvals = {name: str(one.request_id) for name, one in asked.items()}
+    if any(one.approval_id not in asked for one in request.approvals):
+        raise _once("The session does not wait for this approval.")
+    # An executor goes on when all that it waits for is there. If a call came last, it could come again in another
+    # branch, and the approval would count there too.
+    places = {asked[one.approval_id].source_executor_id for one in request.approvals}
+    first = sorted(name for name in left if calls[name].source_executor_id in places)
+    if first:
+        raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+    return plan
+
+
+def _once(message: str) -> ConflictError:
+    return ConflictError(message, code="approval_answered")
+
+
+def _holds_approval(checkpoint: WorkflowCheckpoint) -> bool:
+    """Whether going on from a checkpoint would use an approval once more."""
+    on_their_way = (one.data for many in checkpoint.messages.values() for one in many)
+    given = (*on_their_way, *answers_in(checkpoint).values())
+    return any(isinstance(one, Content) and one.type == "function_approval_response" for one in given)
+
+
+def _fitted(call: Request, given: ClientOutput) -> Any:
+    data: Any = call.data
+    if call.response_type is Content and isinstance(data, Content) and data.type == "function_call":
+        # An agent in the workflow has called a function that is not the host's.
+        return Content.from_function_result(str(data.call_id), result=given.output)
+    return fit_answer(given.output, call.response_type, given.call_id)
+
+
+async def _is_open(turn: TargetTurn, record: SessionRecord, request: Request) -> bool:
+    """Whether a request can still be answered; an approval counts once, even if its run did not end."""
+    if not is_approval(request):
+        return True
+    question = await turn.question(_name(request))
+    # In a group the question may have been asked of somebody else.
+    return record.owner != turn.admitted.owner if question is None else question.status == "pending"
+
+
+def _name(request: Request) -> str:
+    return str(approvals_in([request])[0].id) if is_approval(request) else call_id_of(request)
