@@ -165,7 +165,8 @@ class DisconnectWatch(Reminder):
         super().__init__(0.0, self._begin)
         self._receive = receive
         self._task: asyncio.Task[Any] | None = task
-        patience.add(self)
+        # Until Python 3.12, asking which loop is running costs a call of the system.
+        patience.add(self, task.get_loop())
         self._watcher: asyncio.Task[None] | None = None
         self.gone = False
 

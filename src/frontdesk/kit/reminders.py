@@ -37,12 +37,11 @@ class Reminders:
     def set(self, call: Callable[[], object]) -> Reminder:
         """Calls a function after the delay, give or take a tenth of it, unless it is cancelled."""
         reminder = Reminder(0.0, call)
-        self.add(reminder)
+        self.add(reminder, asyncio.get_running_loop())
         return reminder
 
-    def add(self, reminder: Reminder) -> None:
-        """Sets a timer that somebody else has made."""
-        loop = asyncio.get_running_loop()
+    def add(self, reminder: Reminder, loop: asyncio.AbstractEventLoop) -> None:
+        """Sets a timer that somebody else has made, on the loop that is running."""
         reminder.due = loop.time() + self._delay
         if self._loop is not loop:
             self._queue.clear()
