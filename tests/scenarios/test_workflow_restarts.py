@@ -11,6 +11,7 @@ from agent_framework import WorkflowBuilder, WorkflowExecutor, workflow
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import serving
 from tests.scenarios.pausing import Choice, Clerk, Inn, Offer, Till
 
@@ -44,6 +45,21 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
         assert (await _post(client, responses={second["id"]: "eggs"}))["text"] == "breakfast: eggs"
     async with _house(inn, tmp_path) as client:
         assert (await _post(client, message="who?"))["text"] == "served two guests"
+    assert inn.ledger == ["attic 2", "eggs"]
+
+
+async def test_a_store_of_the_operators_own_keeps_the_pause_too(postgres: str, tmp_path: Path) -> None:
+    inn = Inn()
+
+    def own() -> dict[str, Any]:
+        return {"state_dir": None, "store": PostgresStateStore(postgres)}
+
+    async with _house(inn, tmp_path, **own()) as client:
+        asked = await _post(client, message="two guests")
+        first, second = asked["requests"]
+        async with _house(inn, tmp_path, **own()) as neighbour:
+            assert (await _post(neighbour, responses={first["id"]: YES}))["requests"] == [second]
+        assert (await _post(client, responses={second["id"]: "eggs"}))["text"] == "breakfast: eggs"
     assert inn.ledger == ["attic 2", "eggs"]
 
 

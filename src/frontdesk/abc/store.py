@@ -125,6 +125,12 @@ class Conversations(Protocol):
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None: ...
 
 
+class SavedCheckpoints(Protocol):
+    """Where workflows have paused, in the framework's own form; named by the session's own record."""
+
+    async def get(self, session_id: str, checkpoint_id: str) -> bytes | None: ...
+
+
 class StateTransaction(Protocol):
     """What is to be written together. Each call takes note; leaving the block writes."""
 
@@ -214,6 +220,10 @@ class StateTransaction(Protocol):
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None: ...
 
+    def save_checkpoint(self, session_id: str, checkpoint_id: str, data: bytes) -> None: ...
+
+    def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None: ...
+
 
 class HostStateStore(Protocol):
     """One drawer a subject, and a transaction over all of them."""
@@ -251,6 +261,9 @@ class HostStateStore(Protocol):
 
     @property
     def conversations(self) -> Conversations: ...
+
+    @property
+    def checkpoints(self) -> SavedCheckpoints: ...
 
     def transaction(self) -> StateTransaction: ...
 

@@ -82,7 +82,10 @@ class HostState:
         root = self.checkpoints
         # A directory for everything chooses no place for the checkpoints of a workflow that has one already.
         gives_way = self._location is None and self._directory is not None
-        return None if root is None else Checkpoints.under(root, gives_way=gives_way)
+        if root is not None:
+            return Checkpoints.under(root, gives_way=gives_way)
+        # What the store remembers of a pause must be there as long as the store's word for it.
+        return Checkpoints.in_store(self._store) if self._store is not None and self._store.durable else None
 
     @property
     def checkpoints(self) -> Path | None:

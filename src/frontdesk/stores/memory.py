@@ -16,6 +16,7 @@ from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
+    MemoryCheckpoints,
     MemoryConversations,
     MemoryIdentities,
     MemoryInbox,
@@ -41,6 +42,7 @@ class InMemoryStateStore:
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
         self.conversations = MemoryConversations(limit)
+        self.checkpoints = MemoryCheckpoints(limit)
 
     def transaction(self) -> "MemoryTransaction":
         return MemoryTransaction(self)
@@ -157,3 +159,9 @@ class MemoryTransaction:
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         self._writes.append((self._store.conversations.delete_item, (owner, conversation_id, item_id)))
+
+    def save_checkpoint(self, session_id: str, checkpoint_id: str, data: bytes) -> None:
+        self._writes.append((self._store.checkpoints.kept.put, ((session_id, checkpoint_id), data)))
+
+    def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None:
+        self._writes.append((self._store.checkpoints.delete, (session_id, checkpoint_id)))

@@ -144,7 +144,9 @@ class MemorySessions:
         return ()
 
     def release(self, lease: Lease) -> None:
-        """No other process waits for it."""
+        kept = self.kept.get(lease.session_id)
+        if kept is not None and kept.fence == lease.fence:
+            kept.fence = 0
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
         line: list[tuple[list[Any], int | None]] = []
@@ -446,3 +448,16 @@ class MemoryConversations:
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         found = self.contents.get(conversation_id, []) if self._owned(owner, conversation_id) else []
         found[:] = [one for one in found if one.item_id != item_id]
+
+
+class MemoryCheckpoints:
+    """Where workflows have paused."""
+
+    def __init__(self, limit: int) -> None:
+        self.kept: Shelf[tuple[str, str], bytes] = Shelf(limit)
+
+    async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
+        return self.kept.get((session_id, checkpoint_id))
+
+    def delete(self, session_id: str, checkpoint_id: str) -> None:
+        self.kept.pop((session_id, checkpoint_id))

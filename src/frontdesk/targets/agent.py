@@ -34,7 +34,7 @@ class AgentTarget:
         self.findings: list[str] = []
         self.warnings = [_OWN_HISTORY] if history == "own" else []
         self._history = history
-        if not register_answer((getattr(agent, "default_options", None) or {}).get("response_format")):
+        if not register_answer(_defaults(agent).get("response_format")):
             self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
@@ -153,8 +153,7 @@ def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
 
 
 def _tool_names(agent: Any) -> tuple[str, ...]:
-    defaults: Mapping[str, Any] = getattr(agent, "default_options", None) or {}
-    tools: list[Any] = list(defaults.get("tools") or ())
+    tools: list[Any] = list(_defaults(agent).get("tools") or ())
     for server in getattr(agent, "mcp_tools", None) or ():
         tools.extend(getattr(server, "functions", ()))
     return tuple(str(tool.name) for tool in tools if hasattr(tool, "name"))
@@ -167,5 +166,9 @@ def _providers(agent: Any) -> list[Any]:
 def _stay_local(agent: Any) -> dict[str, Any]:
     """A service that stores history itself would get it twice: once stored there, once sent by us."""
     client = getattr(agent, "client", None)
-    defaults: Mapping[str, Any] = getattr(agent, "default_options", None) or {}
-    return {"store": False} if getattr(client, "STORES_BY_DEFAULT", False) and defaults.get("store") is None else {}
+    stores = getattr(client, "STORES_BY_DEFAULT", False) and _defaults(agent).get("store") is None
+    return {"store": False} if stores else {}
+
+
+def _defaults(agent: Any) -> Mapping[str, Any]:
+    return getattr(agent, "default_options", None) or {}

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, Self
 
 from agent_framework import CheckpointStorage, FileCheckpointStorage, WorkflowCheckpoint, WorkflowCheckpointException
 
+from frontdesk.abc.store import HostStateStore
 from frontdesk.data.session import CheckpointRef
 from frontdesk.errors import UnavailableError
 from frontdesk.kit.names import is_plain_id
@@ -56,6 +58,11 @@ class Checkpoints:
         """In files, one directory a session; `types` are types that checkpoints hold, beside those that are found."""
         names = [f"{one.__module__}:{one.__qualname__}" for one in types]
         return cls(_Files(Path(root), names), gives_way=gives_way)
+
+    @classmethod
+    def in_store(cls, store: HostStateStore) -> Self:
+        """In the host's own store, for every process that shares it."""
+        return cls(_InStore(store), gives_way=True)
 
     @classmethod
     def of(cls, storage: CheckpointStorage) -> Self:
@@ -205,6 +212,32 @@ def _settle(folder: Path, checkpoint_id: str) -> None:
             os.fsync(place)
         finally:
             os.close(place)
+
+
+class _InStore:
+    def __init__(self, store: HostStateStore) -> None:
+        self._store = store
+
+    async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None:
+        # The framework has its encoding for files only.
+        with TemporaryDirectory(prefix="frontdesk-") as folder:
+            await FileCheckpointStorage(folder).save(checkpoint)
+            data = await asyncio.to_thread((Path(folder) / f"{checkpoint.checkpoint_id}.json").read_bytes)
+        async with self._store.transaction() as transaction:
+            transaction.save_checkpoint(session_id, checkpoint.checkpoint_id, data)
+
+    async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
+        data = await self._store.checkpoints.get(ref.session_id, ref.checkpoint_id)
+        # An id may come from the wire, and is a file's name here.
+        if data is None or not is_plain_id(ref.checkpoint_id) or len(ref.checkpoint_id) > _LONGEST_NAME:
+            raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
+        with TemporaryDirectory(prefix="frontdesk-") as folder:
+            await asyncio.to_thread((Path(folder) / f"{ref.checkpoint_id}.json").write_bytes, data)
+            return await FileCheckpointStorage(folder).load(ref.checkpoint_id)
+
+    async def delete(self, ref: CheckpointRef) -> None:
+        async with self._store.transaction() as transaction:
+            transaction.delete_checkpoint(ref.session_id, ref.checkpoint_id)
 
 
 class _Shared:

@@ -12,7 +12,10 @@ from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key
 
-MESSAGES_KEPT = 10_000
+BYTES_KEPT = 32 * 1024 * 1024
+_A_SESSION = 512
+_A_MESSAGE = 2048
+"""What a message takes in memory beside its text, roughly."""
 
 _LINE = """
 WITH RECURSIVE line (session_id, parent_id, parent_messages, depth) AS (
@@ -29,22 +32,23 @@ _ROWS = "SELECT number, data FROM history WHERE session_id = ? AND number > ? OR
 class _Known:
     """What was read of one session: its own messages, without those of the sessions it branched from."""
 
-    __slots__ = ("last", "messages")
+    __slots__ = ("last", "messages", "size")
 
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.last = 0
+        self.size = _A_SESSION
 
 
 class Histories:
     """Reads histories."""
 
-    def __init__(self, engine: Engine, records: Records, *, limit: int = MESSAGES_KEPT) -> None:
+    def __init__(self, engine: Engine, records: Records, *, limit: int = BYTES_KEPT) -> None:
         self._engine = engine
         self._records = records
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._limit = limit
-        self._count = 0
+        self._size = 0
 
     async def read(self, owner: str, session_id: str) -> Sequence[Any]:
         """All messages of a session, those of the sessions it branched from first."""
@@ -71,12 +75,14 @@ class Histories:
         read = await self._records.read_large("history", places)
         longer.messages = [*known.messages, *(message for messages in read for message in messages)]
         longer.last = rows[-1][0]
+        added = len(longer.messages) - len(known.messages)
+        longer.size = known.size + added * _A_MESSAGE + sum(len(data) for _, data in rows)
         return longer
 
     def _keep(self, place: str, known: _Known) -> None:
         before = self._known.pop(place, None)
-        self._count += len(known.messages) - (0 if before is None else len(before.messages))
+        self._size += known.size - (0 if before is None else before.size)
         self._known[place] = known
-        while self._count > self._limit and self._known:
+        while self._size > self._limit:
             _, dropped = self._known.popitem(last=False)
-            self._count -= len(dropped.messages)
+            self._size -= dropped.size

@@ -127,7 +127,16 @@ _GRANTS_AND_EXPIRY = (
     "CREATE INDEX deliveries_by_time ON deliveries (ended_at) WHERE ended_at IS NOT NULL",
 )
 
-STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY)
+_CHECKPOINTS = (
+    """CREATE TABLE checkpoints (
+        session_id TEXT NOT NULL,
+        checkpoint_id TEXT NOT NULL,
+        data {blob} NOT NULL,
+        PRIMARY KEY (session_id, checkpoint_id)
+    )""",
+)
+
+STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY, _CHECKPOINTS)
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}

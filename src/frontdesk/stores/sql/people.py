@@ -63,7 +63,8 @@ class SqlIdentities:
             ]
         )
         where: Place = ("identities", ("channel", "native_id"), place)
-        return await self._records.read("identities", where, found[0][0][0]) or record
+        # One that can't be read is put aside, and there is room for this one.
+        return await self._records.read("identities", where, found[0][0][0]) or await self.remember(record)
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
         rows = await self._engine.read(

@@ -22,15 +22,15 @@ class Records:
         self._clock = clock
         self.set_aside = 0
 
-    async def read(self, kind: str, place: "Place", data: bytes) -> Any:
-        """The value of a record, or `None` if it can't be read."""
+    async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
+        """The value of a record, or `None` if it can't be read; `also` is what has to be done with it then."""
         try:
             return decode(data)
         except UnknownVersionError:
             # A newer version wrote it and can read it.
             raise
         except CodecError as error:
-            await self._put_aside(kind, place, data, error)
+            await self._put_aside(kind, place, data, error, also)
             return None
 
     async def read_all(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
@@ -49,21 +49,22 @@ class Records:
         ]
         return [value for value in values if value is not None]
 
-    async def _put_aside(self, kind: str, place: "Place", data: bytes, error: CodecError) -> None:
-        self.set_aside += 1
-        log.error("a record of %s can't be read and was put aside: %s", kind, error)
-        table, where, values = place
-        names = " AND ".join(f"{column} = ?" for column in where)
-        at = self._clock.now()
-        await self._engine.write(
-            [
-                Do(
-                    "INSERT INTO set_aside (kind, name, at, error, data) VALUES (?, ?, ?, ?, ?)",
-                    (kind, repr(tuple(values)), at, repr(str(error)), data),
-                ),
-                Do(f"DELETE FROM {table} WHERE {names}", values),
-            ]
+    async def _put_aside(
+        self, kind: str, place: "Place", data: bytes, error: CodecError, also: Sequence[Do] = ()
+    ) -> None:
+        table, columns, values = place
+        # Only if it is still the same: another reader may have put it aside, and a good one may lie in its place.
+        broken = f"FROM {table} WHERE {' AND '.join(f'{column} = ?' for column in (*columns, 'data'))}"
+        found = (*values, data)
+        why = (kind, repr(tuple(values)), self._clock.now(), repr(str(error)))
+        moved = Do(
+            f"INSERT INTO set_aside (kind, name, at, error, data) SELECT ?, ?, ?, ?, data {broken} RETURNING number",
+            (*why, *found),
+            answers=True,
         )
+        if (await self._engine.write([moved, Do(f"DELETE {broken}", found), *also]))[0]:
+            self.set_aside += 1
+            log.error("a record of %s can't be read and was put aside: %s", kind, error)
 
 
 Place = tuple[str, Sequence[str], Sequence[Any]]

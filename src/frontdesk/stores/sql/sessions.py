@@ -6,11 +6,12 @@ from typing import Any, Protocol
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.histories import Histories
-from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do
 
 _OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.session_id = n.session_id WHERE n.name = ?"
+_THERE = "SELECT 1 FROM sessions WHERE session_id = ?"
 _OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND owner = ? AND self_named = 1"
 
 
@@ -59,7 +60,10 @@ class SqlSessions:
         if not rows:
             return None
         session_id, data = rows[0]
-        return await self._records.read("sessions", ("sessions", ("session_id",), (session_id,)), data)
+        place: Place = ("sessions", ("session_id",), (session_id,))
+        # Its messages stay, but nobody comes back to them: what is begun anew under its name is another session.
+        unnamed = Do(f"DELETE FROM names WHERE session_id = ? AND NOT EXISTS ({_THERE})", (session_id, session_id))
+        return await self._records.read("sessions", place, data, also=[unnamed])
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         if name.kind == "named" and await self._is_itself(name):

@@ -216,6 +216,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    # The first look opens the log, and holds the file: from here on others see that it is in use.
+    connection.execute("SELECT version FROM frontdesk_schema").fetchall()
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -9,7 +9,7 @@ from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
 from frontdesk.stores.sql.transaction import SqlTransaction
-from frontdesk.stores.sql.work import SqlApprovals, SqlInbox, SqlOutbox, SqlRuns
+from frontdesk.stores.sql.work import SqlApprovals, SqlCheckpoints, SqlInbox, SqlOutbox, SqlRuns
 
 
 class SqlStateStore:
@@ -32,6 +32,7 @@ class SqlStateStore:
         self.inbox = SqlInbox(engine, self._records)
         self.outbox = SqlOutbox(engine, self._records)
         self.conversations = SqlConversations(engine, self._records)
+        self.checkpoints = SqlCheckpoints(engine)
 
     @property
     def set_aside(self) -> int:

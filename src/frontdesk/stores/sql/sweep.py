@@ -62,7 +62,7 @@ def _lots(expiry: Expiry, now: float) -> Iterator[list[Do]]:
         if kept is not None:
             yield _with_parts("runs", "(run_id, owner)", _OLD_RUNS, (kind, now - kept, AT_ONCE), ("events",))
     if expiry.sessions is not None:
-        parts = ("history", "names", "leases")
+        parts = ("history", "names", "leases", "checkpoints")
         yield _with_parts("sessions", "session_id", _OLD_SESSIONS, (now - expiry.sessions, AT_ONCE), parts)
     # A grant says itself when it ends; what is kept longer than that is kept to be shown.
     if expiry.grants is not None:

@@ -78,6 +78,13 @@ CONVERSATIONS = Table(
     "conversations", ("conversation_id", "owner", "data"), ("text", "text", "bytea"), ("conversation_id",)
 )
 
+CHECKPOINTS = Table(
+    "checkpoints",
+    ("session_id", "checkpoint_id", "data"),
+    ("text", "text", "bytea"),
+    ("session_id", "checkpoint_id"),
+)
+
 
 @lru_cache(maxsize=1024)
 def values_sql(table: Table, rows: int) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from frontdesk.errors import StoreUnavailableError
+
 J = TypeVar("J")
 
 
@@ -22,16 +24,21 @@ class LotThread(Generic[J]):
         self._queue: SimpleQueue[tuple[J, asyncio.Future[Any]] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._ended = False
         self._thread.start()
 
     def do(self, job: J) -> "asyncio.Future[Any]":
         """Queues a job; its outcome comes with the future."""
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put((job, answer))
+        if self._ended:
+            answer.set_exception(StoreUnavailableError())
+        else:
+            self._queue.put((job, answer))
         return answer
 
     async def stop(self) -> None:
-        """Ends after what is queued has been done."""
+        """Ends after what is queued has been done; what comes later is refused."""
+        self._ended = True
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 

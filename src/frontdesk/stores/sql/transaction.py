@@ -228,6 +228,13 @@ class SqlTransaction:
         values = (key(conversation_id), key(owner), key(item_id))
         self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))
 
+    def save_checkpoint(self, session_id: str, checkpoint_id: str, data: bytes) -> None:
+        self._ops.append(Put(tables.CHECKPOINTS, (key(session_id), key(checkpoint_id), data)))
+
+    def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None:
+        place = (key(session_id), key(checkpoint_id))
+        self._ops.append(Do("DELETE FROM checkpoints WHERE session_id = ? AND checkpoint_id = ?", place))
+
 
 _ENDED = ("accepted", "dead", "cancelled")
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"

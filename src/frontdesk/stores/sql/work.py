@@ -61,6 +61,12 @@ class SqlApprovals:
         return found
 
 
+_FIRST_OF_EACH = (
+    "SELECT number, data FROM inbox "
+    "WHERE number IN (SELECT MIN(number) FROM inbox WHERE done_at IS NULL GROUP BY channel, conversation_id)"
+)
+
+
 class SqlInbox:
     """Events that were accepted and are not finished."""
 
@@ -87,16 +93,10 @@ class SqlInbox:
         return None if item is None else item.replace(number=number)
 
     async def waiting(self) -> Sequence[tuple[str, str]]:
-        rows = await self._engine.read(
-            "SELECT MIN(number) FROM inbox WHERE done_at IS NULL GROUP BY channel, conversation_id"
-        )
-        found: list[tuple[str, str]] = []
-        for (number,) in rows:
-            first = await self._engine.read("SELECT number, data FROM inbox WHERE number = ?", (number,))
-            item = await self._item(first) if first else None
-            if item is not None:
-                found.append((item.channel, item.conversation_id))
-        return found
+        while True:
+            items = [await self._item([row]) for row in await self._engine.read(_FIRST_OF_EACH)]
+            if None not in items:
+                return [(item.channel, item.conversation_id) for item in items if item is not None]
 
 
 _DELIVERY = "SELECT delivery_id, status, attempts, due_at, receipt, error, data FROM deliveries"
@@ -127,6 +127,20 @@ class SqlOutbox:
                 state = {"status": status, "attempts": attempts, "due_at": due_at}
                 found.append(delivery.replace(**state, receipt=_text(receipt), error=_text(error)))
         return found
+
+
+class SqlCheckpoints:
+    """Where workflows have paused."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def get(self, session_id: str, checkpoint_id: str) -> bytes | None:
+        rows = await self._engine.read(
+            "SELECT data FROM checkpoints WHERE session_id = ? AND checkpoint_id = ?",
+            (key(session_id), key(checkpoint_id)),
+        )
+        return bytes(rows[0][0]) if rows else None
 
 
 def _text(value: Any) -> str | None:

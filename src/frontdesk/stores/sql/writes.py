@@ -83,4 +83,9 @@ def group(writes: list[Write]) -> Group:
             if type(op) is Put:
                 rows = tables.setdefault(op.table, {})
                 rows[op.table.key_of(op.row) if op.table.unique else len(rows)] = op.row
-    return Group(writes, [(table, list(rows.values())) for table, rows in tables.items()])
+    return Group(writes, [(table, _in_order(table, rows)) for table, rows in sorted(tables.items())])
+
+
+def _in_order(table: Table, rows: dict[Any, Row]) -> list[Row]:
+    # Two processes that lock the same rows in the same order never wait for each other.
+    return [rows[place] for place in sorted(rows)] if table.unique else list(rows.values())
