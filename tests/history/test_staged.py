@@ -1,11 +1,14 @@
 """The host keeps the history, unless the operator's agent brings something that does."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentSession, HistoryProvider, InMemoryHistoryProvider, Message
+from agent_framework import Agent, AgentSession, Content, HistoryProvider, InMemoryHistoryProvider, Message
 
+from frontdesk.data.delivery import Route
+from frontdesk.data.run import RunRecord
 from frontdesk.history.staged import HostedHistory, install_history
 from frontdesk.testing import EchoAgent, ScriptedChatClient
 from tests.sessions.admitted import Room
@@ -99,9 +102,9 @@ class TestHosted:
         install_history(clerk)
         await room.say("one", key="mine")
         async with turn_of("two", room=room, key="mine") as turn:
-            before = [message.to_dict() for message in await turn.history()]
+            before = [_plain(message) for message in await turn.history()]
             await clerk.run(turn.messages, session=turn.session)
-            assert [message.to_dict() for message in await turn.history()] == before
+            assert [_plain(message) for message in await turn.history()] == before
 
     async def test_another_session_inside_a_turn_is_not_the_turns(self) -> None:
         room, clerk = Room(), agent(replies=["inner answer"])
@@ -121,3 +124,49 @@ class TestHosted:
         await clerk.run("second", session=session)
         seen = clerk.client.seen[1]  # type: ignore[attr-defined]
         assert [message.text for message in seen] == ["first", "one", "second"]
+
+
+class TestHandedOver:
+    """The agent gets the very messages that are stored, so nobody may change them."""
+
+    async def _talk(self, clerk: Agent, turns: int) -> tuple[Room, list[list[Any]]]:
+        room, seen = Room(), []
+        install_history(clerk)
+        for number in range(turns):
+            async with turn_of(f"question {number}", room=room, key="mine", run_id=f"run_{number}") as turn:
+                before = [_plain(message) for message in await turn.history()]
+                result = await clerk.run(turn.messages, session=turn.session)
+                assert [_plain(message) for message in await turn.history()] == before
+                await room.recorder.completed(turn, RUN, result, Route(originating=True), ())
+            seen.append(before)
+        return room, seen
+
+    async def test_a_run_with_tools_leaves_the_stored_messages_as_they_were(self) -> None:
+        call = Content.from_function_call("call", "tell_time", arguments="{}")
+        replies: list[Any] = [[call], "it is noon", "as I said", [call], "still noon", "good night"]
+        clerk = Agent(ScriptedChatClient(replies), name="clerk", tools=[tell_time])
+        _, seen = await self._talk(clerk, 4)
+        for earlier, later in pairwise(seen):
+            assert later[: len(earlier)] == earlier
+        assert [len(one) for one in seen] == [0, 4, 6, 10]
+
+    async def test_the_framework_can_tell_them_from_what_is_said_now(self) -> None:
+        clerk = agent(replies=["one", "two"])
+        await self._talk(clerk, 2)
+        seen = clerk.client.seen[1]  # type: ignore[attr-defined]
+        assert ["_attribution" in message.additional_properties for message in seen] == [True, True, False]
+
+
+def tell_time() -> str:
+    """Tells the time."""
+    return "noon"
+
+
+RUN = RunRecord(run_id="run_0", owner="alice", channel="web", status="running", created_at=1.0)
+
+
+def _plain(message: Message) -> Any:
+    told = message.to_dict()
+    told["additional_properties"] = {**message.additional_properties}
+    told["additional_properties"].pop("_attribution", None)
+    return told

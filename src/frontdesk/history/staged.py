@@ -11,6 +11,10 @@ from frontdesk.kit.current import current_turn
 HistoryKeeper = Literal["provider", "own", "host"]
 """Who keeps an agent's history: our provider inside it, a provider of the operator's own, or the host around it."""
 
+_MARK = "_attribution"
+"""By this the framework tells what was said before from what is said now."""
+_CONTROLS = frozenset({"function_approval_request", "function_approval_response"})
+
 
 class HostedHistory(InMemoryHistoryProvider):
     """Inside a hosted turn the host's history; elsewhere what the framework would have used anyway."""
@@ -23,6 +27,15 @@ class HostedHistory(InMemoryHistoryProvider):
             return await super().get_messages(session_id, state=state, **kwargs)
         return list(await turn.history())
 
+    async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        turn = _turn_of(context.session_id)
+        history = () if turn is None else await turn.history()
+        if turn is None or not _handed_over(history):
+            await super().before_run(agent=agent, session=session, context=context, state=state)
+        else:
+            # As they are: the framework's copy of every message made turn 200 cost several times what turn 10 does.
+            context.context_messages.setdefault(self.source_id, []).extend(history)
+
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
@@ -33,9 +46,25 @@ class HostedHistory(InMemoryHistoryProvider):
             turn.staged = [*(turn.staged or ()), *messages]
 
 
+def _handed_over(history: Sequence[Message]) -> bool:
+    """Marks messages as the framework marks history; false if some need more than that."""
+    for message in history:
+        properties = message.additional_properties
+        if _MARK not in properties:
+            properties[_MARK] = _OURS
+        for content in message.contents:
+            if content.type in _CONTROLS:
+                # Questions that were answered are left out, and the framework knows which.
+                return False
+    return True
+
+
 def _turn_of(session_id: str | None) -> TargetTurn | None:
     turn = current_turn.get()
     return turn if turn is not None and turn.session is not None and turn.session.session_id == session_id else None
+
+
+_OURS = {"source_id": InMemoryHistoryProvider.DEFAULT_SOURCE_ID, "source_type": HostedHistory.__name__}
 
 
 def install_history(agent: Any) -> HistoryKeeper:
