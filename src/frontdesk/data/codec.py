@@ -204,6 +204,7 @@ def _add_noun(kind: type[Noun]) -> None:
     infos = msgspec.structs.fields(kind)
     defaults = {info.name: _default(info) for info in infos}
     known = {TAG, *defaults}
+    absent = tuple(defaults.values())
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
 
@@ -218,11 +219,15 @@ def _add_noun(kind: type[Noun]) -> None:
         # A noun does not check itself, and a record that can't be read again is as good as lost.
         check(fields)
         tree: Tree = {TAG: tag}
-        for name, value in fields.items():
-            default = defaults[name]
-            if value is default or (type(value) is type(default) and value == default):
+        for (name, value), default in zip(fields.items(), absent, strict=True):
+            if value is default:
                 continue
-            tree[name] = value if type(value) in PLAIN else write(value, depth)
+            kind = type(value)
+            if kind in PLAIN:
+                if value != default or kind is not type(default):
+                    tree[name] = value
+            elif kind is not type(default) or value != default:
+                tree[name] = write(value, depth)
         return tree
 
     def read_noun(tree: Tree, depth: int) -> Noun:
