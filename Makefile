@@ -125,6 +125,10 @@ scenarios: $(NODE) ## Run the tests of whole conversations from end to end
 $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
 
+.PHONY: marathon
+marathon: $(DEV) ## Kill hosts 220 times and count what they lost (ARGS: options of `python -m tests.marathon`)
+	@.venv/bin/python -m tests.marathon $(ARGS)
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)

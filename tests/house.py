@@ -14,9 +14,17 @@ PACKAGE = Path("src/frontdesk")
 ROOM = {"__init__", "config", "wire", "verify", "parse", "render", "client", "channel"}
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
-# it: every run is recorded, every callback of the host runs, every HTTP request is answered, and nobody waits for the
-# task of a background run.
-ENDS = {"host/background.py", "host/lifespan.py", "kit/endpoint.py", "kit/http.py", "pipeline.py"}
+# it: every run is recorded, every callback of the host runs, every HTTP request is answered, nobody waits for the task
+# of a background run, and a store's writer tells everybody whose transaction was in the lot.
+ENDS = {
+    "host/background.py",
+    "host/lifespan.py",
+    "kit/endpoint.py",
+    "kit/http.py",
+    "pipeline.py",
+    "stores/sql/postgres.py",
+    "stores/sql/threads.py",
+}
 # Where it raises an error of ours instead: around functions that are not ours.
 TRANSLATES = {"cli/load.py", "data/codec.py", "kit/hooks.py", "targets/detect.py"}
 

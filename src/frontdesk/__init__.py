@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
     from frontdesk.data.delivery import Delivery, InboxItem
+    from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import IsolationKeys
     from frontdesk.data.link import LinkChallenge
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from frontdesk.host.state import HostStatePaths
     from frontdesk.kit.auth import ApiKeyAuth
     from frontdesk.stores.memory import InMemoryStateStore
+    from frontdesk.stores.sql.postgres import PostgresStateStore
+    from frontdesk.stores.sql.sqlite import SqliteStateStore
 
 _HOME = {
     "AgentFrameworkHost": "frontdesk.host.host",
@@ -86,6 +89,7 @@ _HOME = {
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
     "DurableTaskRunner": "frontdesk.abc.runner",
+    "Expiry": "frontdesk.data.expiry",
     "FrontdeskError": "frontdesk.errors",
     "HostStatePaths": "frontdesk.host.state",
     "HostStateStore": "frontdesk.abc.store",
@@ -101,6 +105,7 @@ _HOME = {
     "LinkChallenge": "frontdesk.data.link",
     "LinkRequired": "frontdesk.abc.allowlist",
     "PendingApproval": "frontdesk.data.approval",
+    "PostgresStateStore": "frontdesk.stores.sql.postgres",
     "Principal": "frontdesk.abc.auth",
     "RequestError": "frontdesk.errors",
     "ResponseHook": "frontdesk.abc.hooks",
@@ -110,6 +115,7 @@ _HOME = {
     "RunFailure": "frontdesk.data.run",
     "RunHook": "frontdesk.abc.hooks",
     "RunRecord": "frontdesk.data.run",
+    "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
@@ -155,6 +161,7 @@ __all__ = [
     "Delivery",
     "Denied",
     "DurableTaskRunner",
+    "Expiry",
     "FrontdeskError",
     "HostStatePaths",
     "HostStateStore",
@@ -170,6 +177,7 @@ __all__ = [
     "LinkChallenge",
     "LinkRequired",
     "PendingApproval",
+    "PostgresStateStore",
     "Principal",
     "RequestError",
     "ResponseHook",
@@ -179,6 +187,7 @@ __all__ = [
     "RunFailure",
     "RunHook",
     "RunRecord",
+    "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",

@@ -1,16 +1,23 @@
 """A contract that nothing can break promises nothing: here things are broken, and it has to notice."""
 
+import inspect
+import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import pytest
+from agent_framework import Message
 
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.session import Lease
+from frontdesk.errors import StaleTurnError
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
+from frontdesk.stores.memory_drawers import Shelf
 from frontdesk.testing import ChannelContract, StoreContract
+from frontdesk.testing.store_isolation import READS, WRITES
 from tests.contracts.test_channels import TestInvocations as Invocations
 
 
@@ -81,6 +88,120 @@ def forgets_events(store: InMemoryStateStore) -> None:
     store.inbox.finish = finish  # type: ignore[method-assign]
 
 
+def released_leases_live(store: InMemoryStateStore) -> None:
+    store.sessions.release = lambda lease: None  # type: ignore[method-assign]
+
+
+def releases_whatever_is_held(store: InMemoryStateStore) -> None:
+    def release(lease: Lease) -> None:
+        if (kept := store.sessions.kept.get(lease.session_id)) is not None:
+            kept.fence = 0
+
+    store.sessions.release = release  # type: ignore[method-assign]
+
+
+def force_has_no_force(store: InMemoryStateStore) -> None:
+    plain = store.sessions.claim
+
+    async def claim(session_id: str, *, force: bool = False) -> Lease:
+        kept = store.sessions.kept.get(session_id)
+        return Lease(session_id=session_id, fence=kept.fence) if force and kept else await plain(session_id)
+
+    store.sessions.claim = claim  # type: ignore[method-assign]
+
+
+def free_after_every_write(store: InMemoryStateStore) -> None:
+    plain = store.sessions.save
+
+    def save(record: Any, lease: Lease) -> None:
+        plain(record, lease)
+        store.sessions.release(lease)
+
+    store.sessions.save = save  # type: ignore[method-assign]
+
+
+def all_leases_are_good(store: InMemoryStateStore) -> None:
+    vars(store)["lease_seconds"] = 30.0
+
+
+def grants_for_ever(store: InMemoryStateStore) -> None:
+    store.identities.drop_grant = lambda grant_id: None  # type: ignore[method-assign]
+
+
+def grants_for_all(store: InMemoryStateStore) -> None:
+    store.identities.check_grant = lambda grant_id: None  # type: ignore[method-assign]
+
+
+class FoldedShelf(Shelf[Any, Any]):
+    """Takes some keys for others."""
+
+    def __init__(self, fold: Callable[[Any], Any]) -> None:
+        super().__init__(1000)
+        self._fold, plain = fold, self.get
+        self.get = lambda key: plain(fold(key))
+
+    def put(self, key: Any, value: Any) -> None:
+        super().put(self._fold(key), value)
+
+    def pop(self, key: Any) -> Any:
+        return super().pop(self._fold(key))
+
+
+def folded_grants(store: InMemoryStateStore) -> None:
+    store.identities.grants = FoldedShelf(lambda key: unicodedata.normalize("NFC", key))
+
+
+def forgets_the_session(store: InMemoryStateStore) -> None:
+    store.checkpoints.kept = FoldedShelf(lambda key: key[1])
+
+
+def cuts_long_texts(store: InMemoryStateStore) -> None:
+    plain = store.sessions.append
+
+    def append(session_id: str, messages: Sequence[Any]) -> None:
+        plain(session_id, [Message(one.role, [one.text[:65_536]]) for one in messages])
+
+    store.sessions.append = append  # type: ignore[method-assign]
+
+
+def one_history_for_all(store: InMemoryStateStore) -> None:
+    plain, first = store.sessions.append, ""
+
+    def append(session_id: str, messages: Sequence[Any]) -> None:
+        nonlocal first
+        first = first or session_id
+        plain(first, messages)
+
+    store.sessions.append = append  # type: ignore[method-assign]
+
+
+def numbers_come_back(store: InMemoryStateStore) -> None:
+    plain = store.conversations.delete_item
+
+    def delete_item(*place: Any) -> None:
+        plain(*place)
+        store.conversations.count -= 1
+
+    store.conversations.delete_item = delete_item  # type: ignore[method-assign]
+
+
+def anybody_deletes(store: InMemoryStateStore) -> None:
+    plain = store.runs.delete
+
+    def delete(owner: str, run_id: str) -> None:
+        for one in (owner, "alice"):
+            plain(one, run_id)
+
+    store.runs.delete = delete  # type: ignore[method-assign]
+
+
+def everybody_asks(store: InMemoryStateStore) -> None:
+    async def pending(owner: str) -> Any:
+        return [one for of in list(store.approvals.owned) for one in store.approvals._of(of)]
+
+    store.approvals.pending = pending  # type: ignore[method-assign]
+
+
 STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (half_written, "test_a_lease_that_has_ended_writes_nothing"),
     (half_written, "test_an_approval_that_does_not_wait_writes_nothing"),
@@ -90,6 +211,23 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (open_to_all, "test_one_id_of_two_owners_is_two_runs"),
     (answers_again, "test_of_twenty_answers_at_once_one_counts"),
     (forgets_events, "test_a_finished_event_stays_known"),
+    (released_leases_live, "test_a_lease_that_is_released_after_it_was_used_has_ended_too"),
+    (releases_whatever_is_held, "test_releasing_again_or_an_older_lease_changes_nothing"),
+    (force_has_no_force, "test_taking_by_force_ends_the_older_lease_after_what_it_has_written"),
+    (free_after_every_write, "test_a_session_can_be_kept_over_what_is_written"),
+    (all_leases_are_good, "test_good_leases_are_renewed_and_lost_ones_named"),
+    (grants_for_ever, "test_a_grant_is_used_once"),
+    (grants_for_ever, "test_of_twenty_uses_at_once_one_counts"),
+    (grants_for_all, "test_what_comes_with_a_grant_that_is_not_there_is_not_written"),
+    (folded_grants, "test_odd_ids_are_grants_like_any_other"),
+    (forgets_the_session, "test_a_deleted_checkpoint_is_gone_and_its_neighbours_are_not"),
+    (forgets_the_session, "test_odd_ids_are_checkpoints_like_any_other"),
+    (cuts_long_texts, "test_large_messages_come_back_whole"),
+    (cuts_long_texts, "test_contents_of_every_kind_come_back_as_they_were"),
+    (one_history_for_all, "test_two_sessions_that_take_turns_keep_their_own_messages"),
+    (numbers_come_back, "test_the_number_of_a_deleted_item_is_not_given_out_again"),
+    (half_written, "test_everything_at_once_from_fifty_is_written_whole_or_not_at_all"),
+    (everybody_asks, "test_an_owner_sees_all_of_it_and_nobody_else_any"),
 ]
 
 
@@ -99,7 +237,7 @@ async def test_a_broken_store_is_found_out(fault: Callable[[InMemoryStateStore],
     await ask(InMemoryStateStore())
     broken = InMemoryStateStore()
     fault(broken)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
+    with pytest.raises((AssertionError, pytest.fail.Exception, StaleTurnError)):
         await ask(broken)
 
 
@@ -108,6 +246,40 @@ async def test_a_store_that_mixes_up_names_is_found_out() -> None:
     case_blind(broken)
     with pytest.raises(AssertionError):
         await StoreContract().test_odd_names_are_names_like_any_other(broken, "value")
+
+
+async def test_a_store_in_which_anybody_deletes_is_found_out() -> None:
+    await StoreContract().test_nobody_else_can_change_anything(InMemoryStateStore(), "delete_run")
+    broken = InMemoryStateStore()
+    anybody_deletes(broken)
+    with pytest.raises(AssertionError):
+        await StoreContract().test_nobody_else_can_change_anything(broken, "delete_run")
+
+
+def test_every_call_in_an_owners_name_is_asked_in_anothers() -> None:
+    asked: set[str] = set()
+    for drawer, kind in drawers_of(HostStateStore).items():
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            if {"owner", "isolation_key"} & set(inspect.signature(method).parameters):
+                asked.add(f"{drawer}.{name}")
+    # A new session has nothing that anybody could see; what it is begun with is looked at by its name.
+    assert asked - {"sessions.begin"} == set(READS) - {"sessions.find"}
+    writes = {
+        name
+        for name, method in inspect.getmembers(StateTransaction, inspect.isfunction)
+        if {"owner", "isolation_key"} & set(inspect.signature(method).parameters)
+    }
+    # Events say themselves whose they are.
+    assert writes | {"add_events"} == set(WRITES)
+
+
+def drawers_of(kind: type) -> dict[str, type]:
+    """The drawers of a store."""
+    found = {name: one.fget for name, one in vars(kind).items() if isinstance(one, property)}
+    hints = {name: get_type_hints(one).get("return") for name, one in found.items() if one is not None}
+    return {
+        name: one for name, one in hints.items() if isinstance(one, type) and one.__module__.startswith("frontdesk")
+    }
 
 
 class Forgetful(Invocations):

@@ -12,6 +12,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benc
 # Where a host answers that was started with no options; code that names it is a client's.
 ADDRESS = "http://127.0.0.1:8000"
 
+# The variable from which the documents take the address of a database.
+DATABASE = "DATABASE_URL"
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

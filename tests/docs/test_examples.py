@@ -8,7 +8,7 @@ import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from frontdesk.testing import parse_sse, serving
-from tests.docs.pages import EXAMPLES, ROOT
+from tests.docs.pages import DATABASE, EXAMPLES, ROOT
 from tests.docs.running import example
 
 ALICE = {"x-api-key": "alice-key-for-the-laptop"}
@@ -21,11 +21,26 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
     "approvals": ({"message": "good day"}, {}, "Say “pay”"),
     "function_host": ({"message": "good day"}, {}, "GOOD DAY"),
+    "state_postgres": ({"message": "good day"}, {}, "This is message 1."),
+    "state_sqlite": ({"message": "good day"}, {}, "This is message 1."),
     "responses_host": ({"message": "good day"}, {}, "You said: good day."),
     "hooks": ({"input": {"nights": 3}}, {"x-guest": "Ada"}, "Ada: 360 €"),
     "workflow_host": ({"message": "good day"}, {}, "2 words"),
     "workflow_pause": ({"message": "Ada"}, {}, "Welcome, Ada."),
 }
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps state keeps it where it is started."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An example on Postgres finds a database of its own."""
+    if "postgres" in request.node.name:
+        monkeypatch.setenv(DATABASE, request.getfixturevalue("postgres"))
 
 
 def named(name: str) -> Path:
@@ -71,6 +86,19 @@ async def test_the_agent_remembers_its_session() -> None:
         other = await client.invoke("who am I?")
     assert again["text"].endswith("you said 1 other things.")
     assert other["text"].endswith("you said 0 other things.")
+
+
+async def test_the_session_goes_on_after_a_restart() -> None:
+    for text in ("This is message 1.", "This is message 3."):
+        async with serving(example(named("state_sqlite"))) as client:
+            assert (await client.invoke("hello", session_id="visit"))["text"] == text
+
+
+async def test_two_hosts_on_postgres_serve_every_session() -> None:
+    hosts = [example(named("state_postgres")) for _ in range(2)]
+    async with serving(hosts[0]) as first, serving(hosts[1]) as second:
+        told = [(await client.invoke("hello", session_id="visit"))["text"] for client in (first, second, first)]
+    assert told == ["This is message 1.", "This is message 3.", "This is message 5."]
 
 
 async def test_the_workflow_has_two_outputs() -> None:

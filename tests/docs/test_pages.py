@@ -15,7 +15,7 @@ from frontdesk.channels.invocations.parse import decode as decode_invocation
 from frontdesk.channels.responses.parse import decode as decode_response
 from frontdesk.cli.options import build_parser
 from frontdesk.testing import serving
-from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
+from tests.docs.pages import DATABASE, PAGES, ROOT, Block, anchors, blocks, commands, links, name_of, prose_of
 from tests.docs.running import module_of
 
 PYTHON = list(blocks("python", calling=False))
@@ -25,11 +25,17 @@ CALLS = {
     "ResponsesChannel": ("/v1/responses", {"input": "good day"}),
 }
 READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
-MISSING = {"serve": ["module:host"], "check": ["module:host"]}
+MISSING = {"serve": ["module:host"], "check": ["module:host"], "move-state": ["--from", "a", "--to", "b"]}
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)
-async def test_python_in_the_documents_runs(block: Block) -> None:
+async def test_python_in_the_documents_runs(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    # What keeps state keeps it where it is started, or where the environment says.
+    monkeypatch.chdir(tmp_path)
+    if DATABASE in block.text:
+        monkeypatch.setenv(DATABASE, request.getfixturevalue("postgres"))
     tree = ast.parse(block.text)
     # What only runs as a script would serve for ever.
     tree.body = [node for node in tree.body if not _is_main(node)]

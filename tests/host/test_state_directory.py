@@ -13,6 +13,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
 from frontdesk.host.owner import LOCK, owned
 from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import serving
 from tests.scenarios.cast import echo, parrot, scripted, two_voices
 
@@ -31,14 +32,14 @@ class Watched(InMemoryStateStore):
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
-        self.directory = directory
+        self.watched = directory
         self.seen: list[tuple[str, bool]] = []
 
     async def open(self) -> None:
-        self.seen.append(("open", is_held(self.directory)))
+        self.seen.append(("open", is_held(self.watched)))
 
     async def close(self) -> None:
-        self.seen.append(("close", is_held(self.directory)))
+        self.seen.append(("close", is_held(self.watched)))
 
 
 def is_held(directory: Path) -> bool:
@@ -62,6 +63,16 @@ class TestOwner:
                 assert is_held(tmp_path)
             assert not is_held(tmp_path)
         assert store.seen == [("open", True), ("close", True)] * 2
+
+    async def test_the_file_of_a_store_that_is_given_has_one_owner_too(self, tmp_path: Path) -> None:
+        stores = [SqliteStateStore(tmp_path / "own" / "hotel.db") for _ in range(2)]
+        async with serving(host_with(store=stores[0])):
+            assert is_held(tmp_path / "own")
+            with pytest.raises(StateDirectoryInUseError):
+                async with serving(host_with(store=stores[1])):
+                    pytest.fail("it began")
+        async with serving(host_with(store=stores[1])):
+            pass
 
     async def test_a_second_host_opens_nothing(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         began: list[str] = []

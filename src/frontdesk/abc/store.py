@@ -6,6 +6,7 @@ is ever awaited inside a transaction, and a store is free to let many of them sh
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -234,6 +235,11 @@ class HostStateStore(Protocol):
     @property
     def lease_seconds(self) -> float | None:
         """How long a session stays taken without being renewed; `None` when no other process can take it."""
+        ...
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory that one host at a time may use, if there is one."""
         ...
 
     @property

@@ -26,16 +26,19 @@ def run(arguments: Namespace) -> int:
         raise CommandError(f"--from: there is no file {source}")
     if isinstance(source, Path) and isinstance(target, Path) and source.resolve() == target.resolve():
         raise CommandError(f"--to: {target} is where the state is already")
+    counts = _Counts()
     try:
         with ExitStack() as stack:
             for directory in sorted({one.resolve().parent for one in (source, target) if isinstance(one, Path)}):
                 stack.enter_context(owned(directory, SystemClock()))
-            moved = move(_end(source), _end(target), _tell)
+            moved = move(_end(source), _end(target), counts)
     except (StateDirectoryError, StoreError) as error:
         raise CommandError(str(error)) from None
     print(f"All {moved} rows are moved. The source is as it was: remove it when the new place has proved itself.")
     if isinstance(source, Path) and (checkpoints := source.parent / "checkpoints").is_dir():
-        print(f"The checkpoints of workflows stay in {checkpoints}: name it with checkpoint_location=, or move it too.")
+        print(f"The checkpoints of workflows stay in {checkpoints}: name it with checkpoint_location=.")
+    if isinstance(target, Path) and counts.of.get("checkpoints"):
+        print("The checkpoints of workflows are in the database: open it with store=SqliteStateStore(...).")
     return 0
 
 
@@ -63,5 +66,12 @@ def _end(place: Path | str) -> End:
     return PostgresEnd(place)
 
 
-def _tell(table: str, moved: int, total: int) -> None:
-    print(f"  {table}: {moved} of {total}", flush=True)
+class _Counts:
+    """Shows how far each table is, and remembers how much there was of it."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {}
+
+    def __call__(self, table: str, moved: int, total: int) -> None:
+        self.of[table] = total
+        print(f"  {table}: {moved} of {total}", flush=True)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
@@ -128,12 +128,19 @@ class HostState:
     @contextmanager
     def owned(self, kind: str, clock: Clock) -> Generator[None]:
         """Keeps the state to this host for as long as the block lasts."""
-        directory = self._directory or (None if self.database is None else self.database.parent)
-        held = nullcontext() if directory is None or self._is_idle(kind) else owned(directory, clock)
-        with held:
+        with ExitStack() as held:
+            for directory in self._held(kind):
+                held.enter_context(owned(directory, clock))
             if kind == "workflow" and self.checkpoints is not None:
                 make_private(self.checkpoints)
             yield
+
+    def _held(self, kind: str) -> list[Path]:
+        """The directories that no other host may use meanwhile."""
+        own = self._directory or (None if self.database is None else self.database.parent)
+        of_store = None if self._store is None else self._store.directory
+        found = [None if self._is_idle(kind) else own, None if of_store is None else _full(of_store)]
+        return sorted({one for one in found if one is not None})
 
     def _is_idle(self, kind: str) -> bool:
         return len(self._reasons(kind)) == len(fields(self._paths))

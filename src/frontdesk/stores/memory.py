@@ -4,6 +4,7 @@ What is kept are the very objects that came in, so nobody may change a message a
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,6 +32,7 @@ class InMemoryStateStore:
 
     durable = False
     lease_seconds = None
+    directory: Path | None = None
     set_aside = 0
 
     def __init__(self, *, limit: int = 5_000) -> None:

@@ -61,6 +61,10 @@ class AgentTarget:
                 raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
 
     async def prepare(self, turn: TargetTurn) -> list[Message]:
+        for one in turn.admitted.request.approvals:
+            question = await turn.question(one.approval_id)
+            if question is not None and turn.session is not None:
+                _ask_again(turn.session, question.request)
         return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -172,3 +176,10 @@ def _stay_local(agent: Any) -> dict[str, Any]:
 
 def _defaults(agent: Any) -> Mapping[str, Any]:
     return getattr(agent, "default_options", None) or {}
+
+
+def _ask_again(session: Any, request: Any) -> None:
+    """The framework knows the questions of the last turn that asked any; an older one is put back beside them."""
+    waiting = session.state.setdefault("tool_approval", {}).setdefault("pending_approval_requests", [])
+    if all(known.get("id") != request.id for known in waiting):
+        waiting.append(request.to_dict())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.crash import CrashPlan as CrashPlan
     from frontdesk.testing.crash import crashing as crashing
     from frontdesk.testing.ids import FakeIds as FakeIds
+    from frontdesk.testing.proxy import TcpProxy as TcpProxy
     from frontdesk.testing.server import HostClient as HostClient
     from frontdesk.testing.server import serving as serving
     from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
@@ -36,6 +37,7 @@ _HOME = {
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
     "StoreContract": "store_contract",
+    "TcpProxy": "proxy",
     "crashing": "crash",
     "parse_sse": "sse",
     "serving": "server",
@@ -54,6 +56,7 @@ __all__ = [
     "ScriptedChatClient",
     "ServerSentEvent",
     "StoreContract",
+    "TcpProxy",
     "crashing",
     "parse_sse",
     "serving",

@@ -16,21 +16,46 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
-        for part in ("boxes", "conversations", "people", "runs", "sessions", "transactions")
+        for part in (
+            "boxes",
+            "conversations",
+            "grants",
+            "isolation",
+            "leases",
+            "people",
+            "runs",
+            "sessions",
+            "transactions",
+        )
     )
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox, Outbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
+from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
+from frontdesk.testing.store_isolation import Isolation  # noqa: E402
+from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
 from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
-from frontdesk.testing.store_sessions import History, Leases, SessionNames  # noqa: E402
+from frontdesk.testing.store_sessions import History, SessionNames  # noqa: E402
 from frontdesk.testing.store_transactions import Transactions  # noqa: E402
 
 
 class StoreContract(
-    SessionNames, Leases, History, Identities, Runs, Approvals, Inbox, Outbox, Conversations, Transactions
+    SessionNames,
+    Leases,
+    History,
+    Identities,
+    Grants,
+    Runs,
+    Approvals,
+    Checkpoints,
+    Inbox,
+    Outbox,
+    Conversations,
+    Transactions,
+    Isolation,
 ):
     """What a store promises; a subclass has a fixture `store` that gives an empty, open one."""
 

@@ -73,6 +73,15 @@ class Conversations:
         down = await store.conversations.items(OWNER, "conv_1", after=second.number, descending=True)
         assert ids_of(down) == ["a"]
 
+    async def test_the_number_of_a_deleted_item_is_not_given_out_again(self, store: HostStateStore) -> None:
+        await begin(store, "a", "b")
+        last = (await store.conversations.items(OWNER, "conv_1"))[-1]
+        async with store.transaction() as transaction:
+            transaction.delete_item(OWNER, "conv_1", last.item_id)
+        async with store.transaction() as transaction:
+            transaction.add_items(OWNER, [conversation_item("c")])
+        assert ids_of(await store.conversations.items(OWNER, "conv_1", after=last.number)) == ["c"]
+
     async def test_a_deleted_item_is_gone_and_its_neighbours_are_not(self, store: HostStateStore) -> None:
         await begin(store, "a", "b", "c")
         await begin(store, "b", conversation_id="conv_2")

@@ -1,16 +1,17 @@
 """Records for the questions that a store is asked."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 from agent_framework import Content, Message
 
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.link import LinkRecord
+from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
@@ -35,6 +36,32 @@ ODD_KEYS = (
     "caf\u00e9",
     "cafe\u0301",
     "\U0001f642",
+    "a+b",
+    "a b",
+    "a  b",
+    "a%b",
+    "a_b",
+    "a?b",
+    "case ",
+    "CASE",
+    "ß",
+    "ss",
+    "\u0131",
+    "\u0130",
+    "\u212a",
+    "K",
+    "\uff4b",
+    "\u200b",
+    "\u200d",
+    "\ufeff",
+    "\u202eabc",
+    "0",
+    "00",
+    "null",
+    "\x01",
+    "\x01" + sha256(b"nul\0byte").hexdigest(),
+    "é" * 200,
+    "e\u0301" * 100,
     "'; drop table sessions; --",
     "x" * 10_000,
     "x" * 9_999 + "y",
@@ -84,6 +111,11 @@ def seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen
 def link(who: ChannelIdentity, *, key: str = OWNER) -> LinkRecord:
     """Two identities of one person."""
     return LinkRecord(link_id=f"lnk_{who.native_id}", isolation_key=key, identity=who, linked_at=NOW, linker="code")
+
+
+def grant(grant_id: str = "gra_1", *, expires_at: float = NOW + 900, **data: Any) -> Grant:
+    """A proof that was begun."""
+    return Grant(grant_id=grant_id, identity=identity(), expires_at=expires_at, data=data)
 
 
 def run(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> RunRecord:
@@ -150,8 +182,53 @@ def conversation_item(item_id: str, conversation_id: str = "conv_1") -> Conversa
 
 
 async def keep_session(store: HostStateStore, record: SessionRecord, messages: Sequence[Any] = ()) -> None:
-    """Writes a session as a turn does: claimed, saved, and its messages added."""
+    """Writes a session as a turn does: claimed, saved with its messages, and released."""
     lease = await store.sessions.claim(record.session_id)
     async with store.transaction() as transaction:
         transaction.save_session(record, lease)
         transaction.append_history(record.session_id, messages)
+    store.sessions.release(lease)
+
+
+async def note_all_of(store: HostStateStore, transaction: StateTransaction, name: str) -> None:
+    """Something of each kind, by one name."""
+    transaction.save_session(session(name), await store.sessions.claim(name))
+    transaction.name_session(named(name), name)
+    transaction.append_history(name, said("question", "answer"))
+    transaction.remember_identity(issued(identity(name), name))
+    transaction.see(seen(identity(name), key=name))
+    transaction.add_link(link(identity(name), key=name))
+    transaction.add_grant(grant(name))
+    transaction.save_run(run(name))
+    transaction.add_events([event(1, name), event(2, name)])
+    transaction.add_approval(question(name, session_id=name))
+    transaction.accept(inbox_item(name, chat=name))
+    transaction.add_delivery(delivery(name))
+    transaction.save_conversation(conversation(name))
+    transaction.add_items(OWNER, [conversation_item("a", name), conversation_item("b", name)])
+    transaction.save_checkpoint(name, "chk", b"data")
+
+
+async def count_all_of(store: HostStateStore, name: str) -> int:
+    """How much of what `note_all_of` writes is there: 19 is all of it."""
+    single = [
+        await store.sessions.get(OWNER, name),
+        await store.sessions.find(named(name)),
+        await store.identities.find(identity(name)),
+        await store.identities.last_seen(name),
+        await store.identities.grant(name),
+        await store.runs.get(OWNER, name),
+        await store.approvals.get(OWNER, name),
+        await store.inbox.next("telegram", name),
+        await store.outbox.get(name),
+        await store.conversations.get(OWNER, name),
+        await store.checkpoints.get(name, "chk"),
+    ]
+    several = [
+        await store.sessions.history(OWNER, name),
+        await store.identities.of_owner(name),
+        await store.identities.links(name),
+        await store.runs.events(OWNER, name),
+        await store.conversations.items(OWNER, name),
+    ]
+    return sum(one is not None for one in single) + sum(len(found) for found in several)

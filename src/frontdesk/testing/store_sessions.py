@@ -3,13 +3,15 @@
 import asyncio
 
 import pytest
+from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.data.codec import encode
 from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, SessionName
-from frontdesk.errors import StaleTurnError
 from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
 
 LONG_CHAIN = 1_200
+LARGE = 1024 * 1024
 
 
 class SessionNames:
@@ -111,80 +113,6 @@ class SessionNames:
         assert await store.sessions.find(named("ses_1", owner=OTHER)) is None
 
 
-class Leases:
-    """Who may write a session."""
-
-    async def test_a_newer_lease_ends_the_older(self, store: HostStateStore) -> None:
-        old = await store.sessions.claim("ses_1")
-        new = await store.sessions.claim("ses_1")
-        assert new.fence > old.fence
-        with pytest.raises(StaleTurnError):
-            async with store.transaction() as transaction:
-                transaction.save_session(session(turns=1), old)
-        assert await store.sessions.get(OWNER, "ses_1") is None
-        async with store.transaction() as transaction:
-            transaction.save_session(session(turns=2), new)
-        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
-
-    async def test_a_new_session_is_claimed_at_once_and_found_by_its_id(self, store: HostStateStore) -> None:
-        lease = await store.sessions.begin(OWNER, "ses_1")
-        assert lease.session_id == "ses_1"
-        assert await store.sessions.get(OWNER, "ses_1") is None
-        assert await store.sessions.reserve(named("ses_1"), "ses_2") == "ses_1"
-        assert await store.sessions.reserve(named("ses_1", owner=OTHER), "ses_3") == "ses_3"
-        async with store.transaction() as transaction:
-            transaction.save_session(session(turns=1), lease)
-        assert await store.sessions.find(named("ses_1")) == session(turns=1)
-        assert await store.sessions.find(named("ses_1", owner=OTHER)) is None
-        newer = await store.sessions.claim("ses_1")
-        assert newer.fence > lease.fence
-        with pytest.raises(StaleTurnError):
-            async with store.transaction() as transaction:
-                transaction.save_session(session(turns=2), lease)
-
-    async def test_a_lease_lasts_until_the_next_one(self, store: HostStateStore) -> None:
-        lease = await store.sessions.claim("ses_1")
-        for turns in (1, 2):
-            async with store.transaction() as transaction:
-                transaction.save_session(session(turns=turns), lease)
-        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
-
-    async def test_an_older_lease_stays_ended_after_the_newer_was_used(self, store: HostStateStore) -> None:
-        old = await store.sessions.claim("ses_1")
-        await keep_session(store, session(turns=2))
-        with pytest.raises(StaleTurnError):
-            async with store.transaction() as transaction:
-                transaction.save_session(session(turns=1), old)
-        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
-
-    async def test_a_lease_is_good_for_its_own_session_only(self, store: HostStateStore) -> None:
-        lease = await store.sessions.claim("ses_1")
-        await store.sessions.claim("ses_2")
-        with pytest.raises(StaleTurnError):
-            async with store.transaction() as transaction:
-                transaction.save_session(session("ses_2"), lease)
-        assert await store.sessions.get(OWNER, "ses_2") is None
-
-    async def test_a_lease_that_was_never_given_out_is_refused(self, store: HostStateStore) -> None:
-        lease = await store.sessions.claim("ses_1")
-        with pytest.raises(StaleTurnError):
-            async with store.transaction() as transaction:
-                transaction.save_session(session(), lease.replace(fence=lease.fence + 1))
-        assert await store.sessions.get(OWNER, "ses_1") is None
-
-    async def test_of_twenty_claims_at_once_only_the_last_may_write(self, store: HostStateStore) -> None:
-        leases = await asyncio.gather(*(store.sessions.claim("ses_1") for _ in range(20)))
-        assert len({lease.fence for lease in leases}) == 20
-        last = max(leases, key=lambda lease: lease.fence)
-        for lease in leases:
-            if lease != last:
-                with pytest.raises(StaleTurnError):
-                    async with store.transaction() as transaction:
-                        transaction.save_session(session(), lease)
-        async with store.transaction() as transaction:
-            transaction.save_session(session(), last)
-
-
 class History:
     """Messages, and the branches that share them."""
 
@@ -242,3 +170,29 @@ class History:
             await keep_session(store, session(f"s{number}", parent=parent), said(str(number)))
         found = await store.sessions.history(OWNER, f"s{LONG_CHAIN - 1}")
         assert texts(found) == [str(number) for number in range(LONG_CHAIN)]
+
+    async def test_two_sessions_that_take_turns_keep_their_own_messages(self, store: HostStateStore) -> None:
+        for number in range(6):
+            await keep_session(store, session("even"), said(f"even {number}"))
+            await keep_session(store, session("odd"), said(f"odd {number}"))
+            for name in ("even", "odd"):
+                expected = [f"{name} {before}" for before in range(number + 1)]
+                assert texts(await store.sessions.history(OWNER, name)) == expected
+
+    async def test_large_messages_come_back_whole(self, store: HostStateStore) -> None:
+        large = "\U0001f642" * LARGE
+        picture = Content.from_data(bytes(range(256)) * (LARGE // 256), "image/png")
+        written = [*said(large), Message("user", [picture]), *said("small")]
+        await keep_session(store, session(), written)
+        await keep_session(store, session(), said(large[::-1]))
+        found = await store.sessions.history(OWNER, "ses_1")
+        assert encode(list(found)) == encode([*written, *said(large)])
+
+    async def test_contents_of_every_kind_come_back_as_they_were(self, store: HostStateStore) -> None:
+        pytest.importorskip("hypothesis")
+        from frontdesk.testing import strategies
+
+        for kind, contents in strategies.CONTENTS.items():
+            written = [Message("assistant", [one]) for one in strategies.samples(contents, number=8)]
+            await keep_session(store, session(kind), written)
+            assert encode(list(await store.sessions.history(OWNER, kind))) == encode(written), kind

@@ -12,14 +12,17 @@ from frontdesk.testing.store_samples import (
     OWNER,
     conversation,
     conversation_item,
+    count_all_of,
     delivery,
     event,
+    grant,
     identity,
     inbox_item,
     issued,
     keep_session,
     link,
     named,
+    note_all_of,
     question,
     run,
     said,
@@ -44,6 +47,8 @@ async def prepare(store: HostStateStore) -> Lease:
         transaction.save_conversation(conversation("conv_old"))
         transaction.save_conversation(conversation("conv_kept"))
         transaction.add_items(OWNER, [conversation_item("item_old", "conv_kept")])
+        transaction.add_grant(grant("gra_old"))
+        transaction.save_checkpoint("ses_old", "chk_old", b"old")
     return await store.sessions.claim("ses_new")
 
 
@@ -71,6 +76,10 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     transaction.delete_conversation(OWNER, "conv_old")
     transaction.add_items(OWNER, [conversation_item("item_new", "conv_kept")])
     transaction.delete_item(OWNER, "conv_kept", "item_old")
+    transaction.add_grant(grant("gra_new"))
+    transaction.use_grant("gra_old")
+    transaction.save_checkpoint("ses_new", "chk_new", b"new")
+    transaction.delete_checkpoint("ses_old", "chk_old")
 
 
 async def look(store: HostStateStore) -> dict[str, object]:
@@ -79,6 +88,8 @@ async def look(store: HostStateStore) -> dict[str, object]:
     place = await store.identities.last_seen(OWNER)
     conversations = [await store.conversations.get(OWNER, f"conv_{name}") for name in ("old", "new")]
     runs = [await store.runs.get(OWNER, f"run_{name}") for name in ("old", "new")]
+    grants = [await store.identities.grant(f"gra_{name}") for name in ("old", "new")]
+    saved = [await store.checkpoints.get(f"ses_{name}", f"chk_{name}") for name in ("old", "new")]
     return {
         "session": await store.sessions.get(OWNER, "ses_new") is not None,
         "name": None if found is None else found.session_id,
@@ -93,6 +104,8 @@ async def look(store: HostStateStore) -> dict[str, object]:
         "outbox": [one.delivery_id for one in await store.outbox.due(NOW)],
         "conversations": [one.conversation_id for one in conversations if one is not None],
         "items": [one.item_id for one in await store.conversations.items(OWNER, "conv_kept")],
+        "grants": [one.grant_id for one in grants if one is not None],
+        "checkpoints": [one for one in saved if one is not None],
     }
 
 
@@ -110,6 +123,8 @@ BEFORE: dict[str, object] = {
     "outbox": ["del_old"],
     "conversations": ["conv_old"],
     "items": ["item_old"],
+    "grants": ["gra_old"],
+    "checkpoints": [b"old"],
 }
 AFTER: dict[str, object] = {
     "session": True,
@@ -125,6 +140,8 @@ AFTER: dict[str, object] = {
     "outbox": ["del_new"],
     "conversations": ["conv_new"],
     "items": ["item_new"],
+    "grants": ["gra_new"],
+    "checkpoints": [b"new"],
 }
 
 
@@ -191,6 +208,19 @@ class Transactions:
             written = number != 25
             assert (await store.runs.get(OWNER, f"run_{number}") is not None) is written
             assert bool(await store.runs.events(OWNER, f"run_{number}")) is written
+
+    async def test_everything_at_once_from_fifty_is_written_whole_or_not_at_all(self, store: HostStateStore) -> None:
+        async def write(number: int) -> None:
+            async with store.transaction() as transaction:
+                await note_all_of(store, transaction, f"all_{number}")
+                if number % 5 == 0:
+                    transaction.use_grant("gra_unknown")
+
+        results = await asyncio.gather(*(write(number) for number in range(50)), return_exceptions=True)
+        assert [number for number, result in enumerate(results) if result is not None] == list(range(0, 50, 5))
+        assert {type(result) for result in results if result is not None} == {StoreError}
+        counts = [await count_all_of(store, f"all_{number}") for number in range(50)]
+        assert counts == [0 if number % 5 == 0 else 19 for number in range(50)]
 
     async def _interrupted(self, store: HostStateStore, lease: Lease, error: BaseException) -> None:
         async with store.transaction() as transaction:

@@ -20,12 +20,14 @@ from agent_framework import (
     WorkflowRunResult,
     WorkflowRunState,
 )
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from frontdesk.data.noun import Noun
 
 NounT = TypeVar("NounT", bound=Noun)
+ValueT = TypeVar("ValueT")
 
 _SCALARS: dict[Any, SearchStrategy[Any]] = {
     str: st.text(max_size=20),
@@ -143,6 +145,19 @@ def nouns(kind: type[NounT], anything: SearchStrategy[Any] | None = None) -> Sea
     """Nouns of one type; `anything` fills the fields that take anything."""
     filling = values() if anything is None else anything
     return st.builds(kind, **{one.name: _field(one.type, filling) for one in msgspec.structs.fields(kind)})
+
+
+def samples(strategy: SearchStrategy[ValueT], *, number: int) -> list[ValueT]:
+    """Some values, the same ones each time; for a test that can't be run once for each."""
+    found: list[ValueT] = []
+
+    @settings(max_examples=number, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(strategy)
+    def collect(value: ValueT) -> None:
+        found.append(value)
+
+    collect()
+    return found
 
 
 def _field(annotation: Any, anything: SearchStrategy[Any]) -> SearchStrategy[Any]:

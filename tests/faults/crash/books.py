@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Literal, Self
 
 Said = Sequence[tuple[str, str]]
@@ -72,7 +73,7 @@ class Book:
         tally.lost += sum(1 for text in self.acknowledged if counts[text] == 0)
         tally.doubled += sum(count - 1 for count in counts.values() if count > 1)
         numbers = [int(text.rpartition(":")[2]) for text in asked]
-        tally.disordered += sum(1 for one, other in zip(numbers, numbers[1:], strict=False) if other < one)
+        tally.disordered += sum(1 for one, other in pairwise(numbers) if other < one)
         tally.lost += _unanswered(said, self.acknowledged)
         if exactly:
             tally.doubled += sum(1 for text in asked if text not in self.acknowledged)
@@ -80,7 +81,7 @@ class Book:
 
 def _unanswered(said: Said, texts: Iterable[str]) -> int:
     """How many of some plain questions have no answer right behind them."""
-    answered = {one[1] for one, other in zip(said, said[1:], strict=False) if other == ("assistant", f"heard {one[1]}")}
+    answered = {one[1] for one, other in pairwise(said) if other == ("assistant", f"heard {one[1]}")}
     kept = {text for _, text in said}
     return sum(1 for text in texts if " " not in text and text in kept and text not in answered)
 

@@ -73,11 +73,11 @@ class Named(Client):
     """Speaks Invocations, in a session that it named; now and then it wants something paid for."""
 
     async def turn(self, host: HostProcess) -> None:
-        waiting = [one for one in self.book.questions if one.state in ("pending", "unknown")]
-        if waiting and waiting[0].state == "pending" and self._dice.random() < 0.3:
-            await self.answer(host, waiting[0])
+        pending = [one for one in self.book.questions if one.state == "pending"]
+        if pending and self._dice.random() < 0.3:
+            await self.answer(host, self._dice.choice(pending))
             return
-        pays = not waiting and self._dice.random() < 0.3
+        pays = self._dice.random() < 0.3
         text = self.book.next("pay " if pays else "")
         stream = self._dice.random() < 0.3
         found = await self._say(
@@ -113,7 +113,7 @@ class Named(Client):
 
 
 class Chained(Client):
-    """Speaks Responses: each turn continues the last one that was acknowledged, so its history is those and no other."""
+    """Speaks Responses: each turn continues the last one that was acknowledged, so it has no other history."""
 
     exactly = True
     _last: str | None = None
@@ -133,9 +133,8 @@ class Chained(Client):
 
 
 def _last(body: bytes) -> Any:
-    last = parse_sse(body)[-1]
-    found = last.json()
-    return found["response"] if "response" in found else found
+    found = parse_sse(body)[-1].json()
+    return found.get("response", found)
 
 
 def _told(text: str) -> Said:

@@ -12,7 +12,7 @@ from typing import Literal, Self
 import httpx
 
 ROOT = Path(__file__).parents[3]
-Kind = Literal["sqlite", "postgres"]
+Kind = Literal["memory", "sqlite", "postgres"]
 TIMEOUT = 30.0
 
 
@@ -59,8 +59,8 @@ class HostProcess:
 class House:
     """Where hosts keep their state, and the hosts that were started there."""
 
-    def __init__(self, kind: Kind, place: str, ledger: Path, *, lease: float = 2.0) -> None:
-        self._arguments = (kind, place, str(ledger), str(lease))
+    def __init__(self, kind: Kind, place: str, ledger: Path, *, lease: float = 2.0, wait: float = 15.0) -> None:
+        self._arguments = (kind, place, str(ledger), str(lease), str(wait))
         self._ledger = ledger
         self._hosts: list[HostProcess] = []
 

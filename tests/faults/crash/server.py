@@ -1,11 +1,10 @@
-"""A host in a process of its own, made to be killed: `python -m tests.faults.crash.server STORE PLACE LEDGER LEASE`.
+"""A host in a process of its own, made to be killed: a module to run, with the arguments of `main`.
 
 It says its port on its output when it is ready. Its agent repeats what it hears; asked to recall, it tells what it was
 sent of the conversation; asked to pay, it wants to be allowed first, and writes each payment down; asked to hold, it
 waits for a file. `POST /arm` makes the process end itself at a point of `frontdesk.testing.CRASH_POINTS`.
 """
 
-import asyncio
 import json
 import os
 import socket
@@ -23,10 +22,10 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import CrashPlan, ScriptedChatClient, crashing
+from tests.scenarios.desk import until
 
 RECALL = "recall"
 TOLD = "I was told: "
-SESSION_WAIT = 15.0
 
 
 def reply(messages: Sequence[Message]) -> Any:
@@ -60,8 +59,7 @@ def concierge(ledger: Path) -> Agent:
     async def hold(item: str) -> str:
         """Says that it has begun, and waits to be let go."""
         ledger.with_name(f"{item}.begun").touch()
-        while not ledger.with_name(f"{item}.go").exists():
-            await asyncio.sleep(0.01)
+        await until(ledger.with_name(f"{item}.go").exists, within=60)
         return item
 
     return Agent(client=ScriptedChatClient(reply), name="Concierge", tools=[pay, hold])
@@ -84,7 +82,7 @@ class Armed:
         await send({"type": "http.response.body"})
 
 
-def main(kind: str, place: str, ledger: str, lease: str) -> None:
+def main(kind: str, place: str, ledger: str, lease: str, wait: str) -> None:
     """Serves until it is killed."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -92,13 +90,15 @@ def main(kind: str, place: str, ledger: str, lease: str) -> None:
     async def ready() -> None:
         print(port, flush=True)
 
-    where: dict[str, Any] = (
-        {"state_dir": place} if kind == "sqlite" else {"store": PostgresStateStore(place, lease_seconds=float(lease))}
-    )
+    where: dict[str, Any] = {
+        "memory": lambda: {},
+        "sqlite": lambda: {"state_dir": place},
+        "postgres": lambda: {"store": PostgresStateStore(place, lease_seconds=float(lease))},
+    }[kind]()
     host = AgentFrameworkHost(
         concierge(Path(ledger)),
         channels=[InvocationsChannel(), ResponsesChannel()],
-        session_wait_seconds=SESSION_WAIT,
+        session_wait_seconds=float(wait),
         on_startup=[ready],
         **where,
     )

@@ -1,5 +1,9 @@
 """How a Postgres database is connected to, and brought up to date."""
 
+import asyncio
+import os
+import socket
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, LiteralString, cast
 
@@ -14,7 +18,37 @@ APPLICATION = "frontdesk"
 """As which a host is known to the server."""
 MIGRATIONS = 0x66726F6E74
 """The number of the lock under which a schema is changed: one process at a time."""
+_ANSWERS = 60.0
 _LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+class HungError(psycopg.OperationalError):
+    """The server has not answered for so long that it never will."""
+
+
+class Line(AsyncConnection[Any]):
+    """A connection on which nobody waits for ever: a network that swallows everything counts as one that is cut."""
+
+    patience = _ANSWERS
+
+    async def wait(self, gen: Any, *settings: Any, **more: Any) -> Any:
+        hung = False
+
+        def hang_up() -> None:
+            nonlocal hung
+            hung = True
+            with suppress(OSError), socket.socket(fileno=os.dup(self.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
+
+        timer = asyncio.get_running_loop().call_later(self.patience, hang_up)
+        try:
+            return await super().wait(gen, *settings, **more)
+        except psycopg.OperationalError as error:
+            if hung:
+                raise HungError(f"there was no answer in {self.patience:g} s") from error
+            raise
+        finally:
+            timer.cancel()
 
 
 class Address:
@@ -28,6 +62,8 @@ class Address:
             raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
         milliseconds = round(statement_timeout * 1000)
         self.conninfo = conninfo
+        # The server itself gives up after the first of the two.
+        self._patience = statement_timeout + connect_timeout
         self._settings: dict[str, Any] = {
             "autocommit": True,
             "connect_timeout": max(1, round(connect_timeout)),
@@ -40,6 +76,10 @@ class Address:
             "prepare_threshold": 2,
             "options": " ".join([str(options), *(f"-c {limit}={milliseconds}" for limit in _LIMITS)]),
         }
+
+    async def configure(self, line: Line) -> None:
+        """Sets what only our side of a new connection knows."""
+        line.patience = self._patience
 
     async def prepare(self) -> None:
         """Brings the schema up to date; what keeps it from that is a `StoreError`."""

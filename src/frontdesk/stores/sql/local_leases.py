@@ -1,6 +1,6 @@
 """Leases where one process owns the database: a number in memory is all it takes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from frontdesk.data.session import Lease
@@ -43,6 +43,10 @@ class LocalLeases:
     def begun(self, session_id: str) -> str | None:
         """The owner of a session that was begun and is not stored yet."""
         return self._begun.get(session_id)
+
+    def taken(self) -> Collection[str]:
+        """The sessions for which a lease was given out and not released."""
+        return self._fences.keys()
 
     def holds(self, lease: Lease) -> bool:
         """Whether a lease is the last one that was given out for its session."""

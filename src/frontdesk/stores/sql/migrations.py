@@ -136,7 +136,12 @@ _CHECKPOINTS = (
     )""",
 )
 
-STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY, _CHECKPOINTS)
+_WHAT_BELONGS_TO_A_SESSION = (
+    "CREATE INDEX sessions_that_branched ON sessions (parent_id) WHERE parent_id IS NOT NULL",
+    "CREATE INDEX names_of_session ON names (session_id)",
+)
+
+STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY, _CHECKPOINTS, _WHAT_BELONGS_TO_A_SESSION)
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}

@@ -16,7 +16,7 @@ from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.loggers import store as log
-from frontdesk.stores.sql.connecting import APPLICATION, Address, statement, told
+from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
@@ -24,6 +24,8 @@ from frontdesk.stores.sql.tables import Table, arrays_sql, key
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Row, Write, group, grouped
 
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
+_AWAY = (PoolTimeout, HungError)
+"""With these another try would only take longer."""
 _WRONG = (psycopg.Error, ValueError)
 _MOST = 256
 
@@ -76,6 +78,8 @@ class PostgresEngine:
             # Its pauses between two attempts double. After this it gives up, and begins anew when it is next asked.
             reconnect_timeout=2 * self._wait,
             name=APPLICATION,
+            connection_class=Line,
+            configure=self._address.configure,
             kwargs=self._address.settings,
         )
         await self._pool.open()
@@ -95,7 +99,7 @@ class PostgresEngine:
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         try:
             return await self._rows(sql, values)
-        except PoolTimeout as error:
+        except _AWAY as error:
             raise self._failed("read", error) from error
         except _GONE:
             # A connection that the server has closed looks alive until it is used: the others are looked at, and it
@@ -158,7 +162,7 @@ class PostgresEngine:
                 async with self._pool.connection() as connection:
                     return await self._commit(connection, writes, step)
             except _GONE as error:
-                if step.committing or attempt == 2 or isinstance(error, PoolTimeout):
+                if step.committing or attempt == 2 or isinstance(error, _AWAY):
                     return [self._failed("written", error) for _ in writes]
                 await self._pool.check()
             except _WRONG as error:

@@ -3,17 +3,17 @@
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from frontdesk.stores.sql.connecting import APPLICATION, MIGRATIONS
+from frontdesk.stores.sql.connecting import APPLICATION, MIGRATIONS, statement
 from frontdesk.stores.sql.ends import End, MoveError, Shape, shapes_of
 from frontdesk.stores.sql.migrations import POSTGRES
 from frontdesk.stores.sql.writes import Row
 
-_AT_ONCE = 50
+_AT_ONCE = 20
 """How many rows are read at a time; each may have some megabytes."""
 _HOSTS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = ?"
 
@@ -83,7 +83,7 @@ class PostgresEnd(End):
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
         with self._failing():
-            cursor = self._connection.execute(_sql(sql), values)
+            cursor = self._connection.execute(statement(sql), values)
             return cursor.fetchall() if cursor.description else ()
 
     def has(self, table: str) -> bool:
@@ -92,12 +92,12 @@ class PostgresEnd(End):
     def read(self, shape: Shape) -> Iterator[Row]:
         with self._failing(), self._connection.cursor(name="moved", binary=True) as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(_sql(f"SELECT {', '.join(shape.columns)} FROM {shape.name}"))
+            cursor.execute(statement(f"SELECT {', '.join(shape.columns)} FROM {shape.name}"))
             yield from cursor
 
     def put(self, shape: Shape, rows: Iterable[Row]) -> None:
         sql = f"COPY {shape.name} ({', '.join(shape.columns)}) FROM STDIN (FORMAT BINARY)"
-        with self._failing(), self._connection.cursor() as cursor, cursor.copy(_sql(sql)) as copy:
+        with self._failing(), self._connection.cursor() as cursor, cursor.copy(statement(sql)) as copy:
             copy.set_types(["bigint" if kind == "serial" else kind for kind in shape.kinds])
             for row in rows:
                 copy.write_row(row)
@@ -108,7 +108,3 @@ class PostgresEnd(End):
 
     def commit(self) -> None:
         self.execute("COMMIT")
-
-
-def _sql(text: str) -> LiteralString:
-    return cast(LiteralString, text.replace("?", "%s"))

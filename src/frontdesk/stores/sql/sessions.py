@@ -1,6 +1,6 @@
 """The drawer of sessions: names, records, leases and history."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -28,6 +28,10 @@ class Leases(Protocol):
 
     def begun(self, session_id: str) -> str | None:
         """The owner of a session that was begun here and is not stored yet."""
+        ...
+
+    def taken(self) -> Collection[str]:
+        """The sessions for which a lease was given out here and not released."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Leases where many processes share the database: a row each, and the time is the database's."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 
 from frontdesk.data.session import Lease
@@ -97,6 +97,10 @@ class SharedLeases:
     async def settled(self) -> None:
         """Returns when everything that was released is free."""
         await asyncio.gather(*self._releasing)
+
+    def taken(self) -> Collection[str]:
+        """The sessions for which a lease was given out here and not released."""
+        return self._given.keys()
 
     def holds(self, lease: Lease) -> bool:
         """Whether a lease is the last one that was given out here; whether it is still good the database knows."""

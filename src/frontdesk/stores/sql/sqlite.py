@@ -31,6 +31,7 @@ class SqliteStateStore(SqlStateStore):
     def __init__(self, path: str | Path, *, expiry: Expiry | None = None, clock: Clock | None = None) -> None:
         engine = SqliteEngine(Path(path))
         super().__init__(engine, engine.leases, expiry=expiry or Expiry(), clock=clock or SystemClock())
+        self.directory = Path(path).resolve().parent
 
 
 class SqliteEngine:
@@ -162,16 +163,19 @@ class SqliteEngine:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = _connected(self._path)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"the database {self._path} can't be opened: {error}") from error
+            raise self._unusable(error) from error
         try:
             _migrate(connection)
-        except sqlite3.Error as error:
+        except BaseException as error:
             connection.close()
-            raise StoreError(f"the database {self._path} can't be opened: {error}") from error
-        except BaseException:
-            connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._unusable(error) from error
             raise
         return connection
+
+    def _unusable(self, error: OSError | sqlite3.Error) -> StoreError:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return StoreError(f"the database {self._path} can't be opened: {reason}")
 
 
 class Reader:

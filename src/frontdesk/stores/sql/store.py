@@ -1,5 +1,7 @@
 """The state store, on whatever database."""
 
+from pathlib import Path
+
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.conversations import SqlConversations
@@ -17,6 +19,7 @@ class SqlStateStore:
 
     durable = True
     lease_seconds: float | None = None
+    directory: Path | None = None
 
     def __init__(
         self, engine: Engine, leases: Leases, *, expiry: Expiry, clock: Clock, identities_fresh_for: float | None = None
@@ -24,7 +27,7 @@ class SqlStateStore:
         self._engine = engine
         self._clock = clock
         self._records = Records(engine, clock)
-        self._sweep = Sweep(engine, expiry, clock)
+        self._sweep = Sweep(engine, expiry, clock, leases.taken)
         self.sessions = SqlSessions(engine, self._records, leases)
         self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
         self.runs = SqlRuns(engine, self._records)

@@ -1,0 +1,113 @@
+"""What a store is asked in another's name: nothing of it may show that the thing is there."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.data.codec import encode
+from frontdesk.errors import StoreError
+from frontdesk.testing.store_samples import (
+    NOW,
+    OTHER,
+    OWNER,
+    conversation,
+    conversation_item,
+    event,
+    identity,
+    issued,
+    keep_session,
+    link,
+    named,
+    question,
+    run,
+    said,
+    seen,
+    session,
+)
+
+Read = Callable[[HostStateStore, str], Awaitable[Any]]
+Write = Callable[[StateTransaction, str], None]
+
+READS: dict[str, Read] = {
+    "sessions.find": lambda store, owner: store.sessions.find(named(owner=owner)),
+    "sessions.get": lambda store, owner: store.sessions.get(owner, "ses_1"),
+    "sessions.history": lambda store, owner: store.sessions.history(owner, "ses_1"),
+    "identities.of_owner": lambda store, owner: store.identities.of_owner(owner),
+    "identities.last_seen": lambda store, owner: store.identities.last_seen(owner),
+    "identities.links": lambda store, owner: store.identities.links(owner),
+    "runs.get": lambda store, owner: store.runs.get(owner, "run_1"),
+    "runs.events": lambda store, owner: store.runs.events(owner, "run_1"),
+    "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
+    "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
+    "approvals.pending": lambda store, owner: store.approvals.pending(owner),
+    "conversations.get": lambda store, owner: store.conversations.get(owner, "conv_1"),
+    "conversations.items": lambda store, owner: store.conversations.items(owner, "conv_1"),
+    "conversations.item": lambda store, owner: store.conversations.item(owner, "conv_1", "item_1"),
+}
+"""Every call that is made in somebody's name and reads."""
+
+WRITES: dict[str, Write] = {
+    "remove_link": lambda transaction, owner: transaction.remove_link(owner, identity()),
+    "delete_run": lambda transaction, owner: transaction.delete_run(owner, "run_1"),
+    "add_events": lambda transaction, owner: transaction.add_events([event(3, owner=owner)]),
+    "delete_conversation": lambda transaction, owner: transaction.delete_conversation(owner, "conv_1"),
+    "add_items": lambda transaction, owner: transaction.add_items(owner, [conversation_item("item_2")]),
+    "delete_item": lambda transaction, owner: transaction.delete_item(owner, "conv_1", "item_1"),
+    "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
+}
+"""Every call that changes what is there, or adds to it, in somebody's name."""
+
+
+NOTHING = {encode(None), encode([])}
+
+
+async def keep_everything(store: HostStateStore) -> None:
+    """Something of each kind, all of one owner."""
+    await store.sessions.reserve(named(), "ses_1")
+    await keep_session(store, session(key="mine"), said("secret"))
+    await store.identities.remember(issued(identity()))
+    async with store.transaction() as transaction:
+        transaction.see(seen(identity()))
+        transaction.add_link(link(identity()))
+        transaction.save_run(run())
+        transaction.add_events([event(1), event(2)])
+        transaction.add_approval(question())
+        transaction.save_conversation(conversation())
+        transaction.add_items(OWNER, [conversation_item("item_1")])
+
+
+async def seen_by(store: HostStateStore, owner: str) -> dict[str, bytes]:
+    """All that an owner can see, each in a form that can be compared."""
+    found = {name: await read(store, owner) for name, read in READS.items()}
+    return {
+        name: encode(list(cast(Sequence[Any], value)) if isinstance(value, Sequence) else value)
+        for name, value in found.items()
+    }
+
+
+class Isolation:
+    """What belongs to one owner does not exist for another."""
+
+    async def test_an_owner_sees_all_of_it_and_nobody_else_any(self, store: HostStateStore) -> None:
+        await keep_everything(store)
+        assert NOTHING.isdisjoint((await seen_by(store, OWNER)).values())
+        for stranger in (OTHER, "", OWNER.upper(), f"{OWNER} ", f"{OWNER}\0", "%", "*"):
+            assert NOTHING.issuperset((await seen_by(store, stranger)).values()), stranger
+
+    @pytest.mark.parametrize("name", WRITES)
+    async def test_nobody_else_can_change_anything(self, store: HostStateStore, name: str) -> None:
+        await keep_everything(store)
+        before = await seen_by(store, OWNER)
+        for stranger in (OTHER, ""):
+            try:
+                async with store.transaction() as transaction:
+                    WRITES[name](transaction, stranger)
+            except StoreError:
+                assert name == "decide_approval"
+            assert await seen_by(store, OWNER) == before
+            assert NOTHING.issuperset((await seen_by(store, stranger)).values())
+        async with store.transaction() as transaction:
+            WRITES[name](transaction, OWNER)
+        assert await seen_by(store, OWNER) != before

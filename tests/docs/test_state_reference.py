@@ -1,0 +1,49 @@
+"""What is said about state is so: every parameter, every option of a move, and every figure."""
+
+import pytest
+
+from frontdesk import Expiry, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
+from frontdesk.abc.store import HostStateStore
+from frontdesk.cli.options import build_parser
+from frontdesk.stores.sql import sweep
+from frontdesk.stores.sql.ends import MoveError
+from frontdesk.stores.sql.histories import BYTES_KEPT
+from frontdesk.stores.sql.migrations import NewerStoreError
+from tests.docs.pages import ROOT, prose_of, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+PAGE = ROOT / "docs/reference/state.md"
+MOVE = ROOT / "docs/how-to/move.md"
+
+
+@pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry])
+def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
+    assert parameters(PAGE, documented) == {name: shown(one) for name, one in signature(documented).items()}
+
+
+def test_every_store_offers_what_the_page_says() -> None:
+    named = {name for row in tables(PAGE)["What a store offers"] for name in spans(row[0])}
+    offered = {name for name in [*vars(HostStateStore), "durable"] if not name.startswith("_")}
+    assert named <= offered
+    for store in (InMemoryStateStore(), SqliteStateStore("unopened.db"), PostgresStateStore("dbname=unopened")):
+        assert all(hasattr(store, name) for name in offered)
+
+
+def test_every_error_is_one() -> None:
+    ours = {one.__name__ for one in (NewerStoreError, MoveError)} | set(vars(errors))
+    assert {spans(name)[0] for name, _ in tables(PAGE)["Errors"]} <= ours
+    assert errors.StoreUnavailableError().retry_after == 1.0
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    assert f"at most {sweep.AT_ONCE} records" in prose_of(PAGE)
+    assert sweep.EVERY == 60.0
+    for page in ("sqlite", "postgres"):
+        assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/how-to/{page}.md")
+
+
+def test_every_option_of_a_move_is_documented() -> None:
+    commands = next(one for one in vars(build_parser())["_actions"] if isinstance(one.choices, dict))
+    options = {name for one in vars(commands.choices["move-state"])["_actions"] for name in one.option_strings}
+    rows = tables(MOVE)["Move from SQLite to Postgres, or back"]
+    assert {spans(name)[0] for name, _ in rows} == options - {"-h", "--help"}

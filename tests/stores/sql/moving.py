@@ -1,0 +1,163 @@
+"""Places to move state between, and state to move."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from frontdesk.data.link import Grant
+from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.stores.sql.ends import End, shapes_of
+from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.postgres_end import PostgresEnd
+from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.stores.sql.sqlite_end import SqliteEnd
+from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.testing import FakeClock
+from frontdesk.testing.store_samples import (
+    NOW,
+    ODD_KEYS,
+    OWNER,
+    conversation,
+    conversation_item,
+    delivery,
+    event,
+    identity,
+    inbox_item,
+    issued,
+    keep_session,
+    link,
+    named,
+    question,
+    run,
+    said,
+    seen,
+    session,
+    texts,
+)
+
+SESSIONS = len(ODD_KEYS) + 2
+GRANT = Grant(grant_id="gra_1", identity=identity(), expires_at=NOW + 60, data={"code": "123"})
+
+
+class Place:
+    """Somewhere to keep state, and the ways to it."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._sqlite = where.endswith(".db")
+
+    def store(self) -> SqlStateStore:
+        clock = FakeClock(NOW)
+        return (
+            SqliteStateStore(self.where, clock=clock) if self._sqlite else PostgresStateStore(self.where, clock=clock)
+        )
+
+    def end(self) -> End:
+        return SqliteEnd(Path(self.where)) if self._sqlite else PostgresEnd(self.where)
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        if self._sqlite:
+            with closing(sqlite3.connect(self.where, isolation_level=None)) as connection:
+                return connection.execute(sql, values).fetchall()
+        with psycopg.connect(self.where, autocommit=True) as connection:
+            cursor = connection.execute(sql.replace("?", "%s"), values)  # pyright: ignore[reportArgumentType]
+            return cursor.fetchall() if cursor.description else []
+
+    def schema(self) -> list[Any]:
+        """All that the tables are made of."""
+        if self._sqlite:
+            return self.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name")
+        columns = "SELECT table_name, column_name, data_type, is_nullable, identity_generation"
+        return [
+            *self.execute(f"{columns} FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2"),
+            *self.execute("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"),
+        ]
+
+    def numbers(self) -> dict[str, int]:
+        """How many rows are in each table."""
+        count = "SELECT COUNT(*) FROM"
+        return {shape.name: self.execute(f"{count} {shape.name}")[0][0] for shape in shapes_of(VERSION)}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file, or a table."""
+        return Path(self.where).exists() if self._sqlite else bool(self.schema())
+
+
+async def fill(place: Place) -> None:
+    """Leaves a record of every kind behind."""
+    store = place.store()
+    await store.open()
+    await keep_session(store, session("ses_1", state={"seen": 1}, messages=2), said("one", "two"))
+    await keep_session(
+        store, session("ses_2", parent=ForkPoint(session_id="ses_1", messages=1), messages=2), said("three")
+    )
+    for number, odd in enumerate(ODD_KEYS):
+        await store.sessions.reserve(named(odd), f"ses_odd_{number}")
+        await keep_session(store, session(f"ses_odd_{number}"), said(odd))
+    async with store.transaction() as transaction:
+        transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_1")
+        for native_id in ("1", "2"):
+            transaction.remember_identity(issued(identity(native_id, language="de")))
+            transaction.add_link(link(identity(native_id)))
+        transaction.see(seen(identity("2")))
+        transaction.add_grant(GRANT)
+        transaction.save_run(run("run_1", background=True, finished_at=NOW))
+        transaction.save_run(run("run_2"))
+        transaction.add_events([event(1), event(2)])
+        for number in range(3):
+            transaction.add_approval(question(f"apr_{number}"))
+        transaction.decide_approval(OWNER, "apr_0", "rejected", at=NOW, reason="no\0\ud800")
+        for number in range(3):
+            transaction.accept(inbox_item(f"evt_{number}"))
+        transaction.finish(inbox_item("evt_0"))
+        transaction.add_delivery(delivery("del_1"))
+        transaction.add_delivery(delivery("del_2", due_at=NOW + 5))
+        transaction.mark_delivery("del_2", "accepted", receipt="r\0", attempts=2)
+        transaction.save_conversation(conversation(topic="rooms"))
+        transaction.add_items(OWNER, [conversation_item("a"), conversation_item("b")])
+        transaction.save_checkpoint("ses_1", "chk_1", b"paused\x00here")
+    place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
+    assert await store.runs.get(OWNER, "run_2") is None
+    await store.close()
+
+
+async def picture(store: SqlStateStore) -> list[Any]:
+    """Everything that can be read."""
+    sessions = ["ses_1", "ses_2", *(f"ses_odd_{number}" for number in range(len(ODD_KEYS)))]
+    return [
+        [await store.sessions.get(OWNER, one) for one in sessions],
+        [texts(await store.sessions.history(OWNER, one)) for one in sessions],
+        [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
+        await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
+        await store.identities.find(identity("1")),
+        await store.identities.of_owner(OWNER),
+        await store.identities.last_seen(OWNER),
+        await store.identities.links(OWNER),
+        await store.identities.grant("gra_1"),
+        await store.runs.get(OWNER, "run_1"),
+        await store.runs.events(OWNER, "run_1"),
+        await store.approvals.of_session(OWNER, "ses_1"),
+        await store.approvals.pending(OWNER),
+        await store.inbox.waiting(),
+        await store.inbox.next("telegram", "chat"),
+        [await store.outbox.get(one) for one in ("del_1", "del_2")],
+        await store.outbox.due(NOW),
+        await store.conversations.get(OWNER, "conv_1"),
+        await store.conversations.items(OWNER, "conv_1"),
+        await store.checkpoints.get("ses_1", "chk_1"),
+    ]
+
+
+async def pictured(place: Place) -> list[Any]:
+    store = place.store()
+    await store.open()
+    try:
+        return await picture(store)
+    finally:
+        await store.close()

@@ -1,0 +1,97 @@
+"""Identities that are kept in memory: bounded, and changes are seen."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from frontdesk.stores.sql import people
+from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.testing import FakeClock
+from frontdesk.testing.store_samples import NOW, OTHER, OWNER, identity, issued
+from tests.stores.sql.bases import Base
+
+
+async def change(store: SqlStateStore, key: str) -> None:
+    async with store.transaction() as transaction:
+        transaction.remember_identity(issued(identity(), key))
+
+
+async def key_of(store: SqlStateStore) -> str | None:
+    found = await store.identities.find(identity())
+    return None if found is None else found.isolation_key
+
+
+async def test_an_identity_that_is_known_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        assert await key_of(store) == OWNER
+        plain: Any = store._engine.read
+        asked: list[str] = []
+
+        async def read(sql: str, values: Any = ()) -> Any:
+            asked.append(sql)
+            return await plain(sql, values)
+
+        monkeypatch.setattr(store._engine, "read", read)
+        assert await key_of(store) == OWNER
+        assert asked == []
+
+
+async def test_a_change_is_seen_at_once(base: Base) -> None:
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        for key in (OTHER, OWNER, "third"):
+            await change(store, key)
+            assert await key_of(store) == key
+
+
+async def test_a_change_while_it_was_looked_up_is_seen(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        plain: Any = store._engine.read
+        reading, may = asyncio.Event(), asyncio.Event()
+
+        async def read(sql: str, values: Any = ()) -> Any:
+            rows = await plain(sql, values)
+            reading.set()
+            await may.wait()
+            return rows
+
+        monkeypatch.setattr(store._engine, "read", read)
+        looking = asyncio.create_task(key_of(store))
+        await reading.wait()
+        await change(store, OTHER)
+        may.set()
+        assert await looking == OWNER
+        assert await key_of(store) == OTHER
+
+
+async def test_a_stranger_who_was_asked_for_is_known_after_the_first_visit(base: Base) -> None:
+    async with base.opened() as store:
+        assert await key_of(store) is None
+        await store.identities.remember(issued(identity()))
+        assert await key_of(store) == OWNER
+
+
+async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str) -> None:
+    base, clock = Base("postgres", postgres), FakeClock(NOW)
+    async with base.opened(clock=clock) as store, base.opened() as other:
+        await store.identities.remember(issued(identity()))
+        assert await key_of(store) == OWNER
+        await change(other, OTHER)
+        clock.advance(1.0)
+        assert await key_of(store) == OTHER
+
+
+async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "KEPT", 10)
+    async with base.opened() as store:
+        for number in range(30):
+            await store.identities.remember(issued(identity(str(number)), f"key_{number}"))
+            await store.identities.find(identity(str(number)))
+        assert len(store.identities._known) == 10
+        for number in range(30):
+            found = await store.identities.find(identity(str(number)))
+            assert found is not None
+            assert found.isolation_key == f"key_{number}"

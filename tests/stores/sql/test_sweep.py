@@ -1,0 +1,283 @@
+"""What has expired is dropped, in small pieces; what waits for somebody is not."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.data.expiry import Expiry
+from frontdesk.data.session import ForkPoint
+from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.stores.sql.sweep import AT_ONCE
+from frontdesk.stores.sql.writes import Op
+from frontdesk.testing import FakeClock, serving
+from frontdesk.testing.store_samples import (
+    NOW,
+    OWNER,
+    delivery,
+    event,
+    grant,
+    identity,
+    inbox_item,
+    keep_session,
+    named,
+    question,
+    run,
+    said,
+    seen,
+    session,
+)
+from tests.scenarios.cast import echo
+from tests.stores.sql.bases import Base
+
+NEVER = Expiry(
+    continuations=None,
+    runs=None,
+    grants=None,
+    last_seen=None,
+    approvals=None,
+    inbox=None,
+    deliveries=None,
+    sessions=None,
+)
+KINDS = {
+    "continuations": ("runs", "run_background"),
+    "runs": ("runs", "run_request"),
+    "last_seen": ("last_seen", OWNER),
+    "approvals": ("approvals", "apr_decided"),
+    "inbox": ("inbox", "evt_done"),
+    "deliveries": ("deliveries", "del_dead"),
+    "sessions": ("sessions", "ses_1"),
+}
+"""The record that each kind of expiry drops."""
+COLUMNS = {
+    "runs": "run_id",
+    "last_seen": "isolation_key",
+    "approvals": "approval_id",
+    "inbox": "event_id",
+    "deliveries": "delivery_id",
+    "sessions": "session_id",
+    "grants": "grant_id",
+}
+
+
+async def keep_all(store: SqlStateStore) -> None:
+    """For each kind, one that comes to its end now and one that waits."""
+    await store.sessions.reserve(named(), "ses_1")
+    await keep_session(store, session(key="mine"), said("one"))
+    await keep_session(store, session("ses_asked"), said("asked"))
+    async with store.transaction() as transaction:
+        transaction.save_checkpoint("ses_1", "chk_1", b"data")
+        transaction.see(seen(identity()))
+        transaction.add_grant(grant(expires_at=NOW + 10))
+        transaction.save_run(run("run_request", finished_at=NOW))
+        transaction.save_run(run("run_background", finished_at=NOW, background=True))
+        transaction.save_run(run("run_going", status="running"))
+        transaction.save_run(run("run_queued", status="queued", background=True))
+        transaction.add_events([event(1, "run_background"), event(2, "run_background"), event(1, "run_queued")])
+        transaction.add_approval(question("apr_decided"))
+        transaction.add_approval(question("apr_waits", session_id="ses_asked"))
+        transaction.accept(inbox_item("evt_done"))
+        transaction.accept(inbox_item("evt_waits"))
+        for status in ("dead", "pending", "sending", "unknown"):
+            transaction.add_delivery(delivery(f"del_{status}", status=status))
+    async with store.transaction() as transaction:
+        transaction.decide_approval(OWNER, "apr_decided", "approved", at=NOW)
+        transaction.finish(inbox_item("evt_done"))
+
+
+def kept(base: Base) -> dict[str, set[str]]:
+    return {
+        table: {name for (name,) in base.execute(f"SELECT {column} FROM {table}")} for table, column in COLUMNS.items()
+    }
+
+
+def counts(base: Base, *tables: str) -> list[int]:
+    return [base.execute(f"SELECT COUNT(*) FROM {table}")[0][0] for table in tables]
+
+
+def minus(everything: dict[str, set[str]], table: str, name: str) -> dict[str, set[str]]:
+    return {**everything, table: everything[table] - {name}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_record_is_dropped_when_its_time_has_come_and_not_before(base: Base, kind: str) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
+        await keep_all(store)
+        before = kept(base)
+        assert KINDS[kind][1] in before[KINDS[kind][0]]
+        for seconds, dropped in ((0, 0), (100, 0), (1, 1), (10**9, 0)):
+            clock.advance(seconds)
+            assert await store._sweep.once() == dropped
+        assert kept(base) == minus(before, *KINDS[kind])
+
+
+async def test_a_grant_is_dropped_when_it_says_so(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(grants=900.0), clock=clock) as store:
+        await keep_all(store)
+        before = kept(base)
+        for seconds, dropped in ((10, 0), (1, 1)):
+            clock.advance(seconds)
+            assert await store._sweep.once() == dropped
+        assert kept(base) == minus(before, "grants", "gra_1")
+
+
+async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER, clock=clock) as store:
+        await keep_all(store)
+        before = kept(base)
+        clock.advance(10**9)
+        assert await store._sweep.once() == 0
+        assert kept(base) == before
+    soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
+    async with base.opened(expiry=soon, clock=clock) as store:
+        await store._sweep.once()
+        assert kept(base) == {
+            "runs": {"run_going", "run_queued"},
+            "last_seen": set(),
+            "approvals": {"apr_waits"},
+            "inbox": {"evt_waits"},
+            "deliveries": {"del_pending", "del_sending", "del_unknown"},
+            # There is a question in it that somebody may still answer.
+            "sessions": {"ses_asked"},
+            "grants": set(),
+        }
+
+
+async def test_parts_go_with_their_whole(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(continuations=1.0, sessions=1.0), clock=clock) as store:
+        await keep_all(store)
+        assert counts(base, "history", "names", "checkpoints", "events") == [2, 1, 1, 3]
+        clock.advance(2)
+        await store._sweep.once()
+        assert counts(base, "history", "names", "checkpoints", "events") == [1, 0, 0, 1]
+        assert counts(base, "leases") == [0 if base.kind == "sqlite" else 1]
+        assert await store.sessions.find(named()) is None
+        assert await store.sessions.reserve(named(), "ses_2") == "ses_2"
+
+
+async def test_a_branch_lost_what_it_shared_with_a_session_that_expired(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
+        await keep_session(store, session("root"), said("shared"))
+        await keep_session(store, session("b", parent=ForkPoint(session_id="root", messages=1)), said("b"))
+        branch = session("c", parent=ForkPoint(session_id="b", messages=2), updated_at=NOW + 90)
+        await keep_session(store, branch, said("c"))
+        clock.advance(150)
+        assert await store._sweep.once() == 0
+        assert [one.text for one in await store.sessions.history(OWNER, "c")] == ["shared", "b", "c"]
+        clock.advance(150)
+        assert await store._sweep.once() == 3
+        assert counts(base, "sessions", "history") == [0, 0]
+
+
+async def test_a_session_in_which_a_turn_runs_stays(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
+        await keep_session(store, session(), said("one"))
+        lease = await store.sessions.claim("ses_1")
+        clock.advance(10**9)
+        assert await store._sweep.once() == 0
+        async with store.transaction() as transaction:
+            transaction.save_session(session(turns=2), lease)
+            transaction.append_history("ses_1", said("two"))
+        assert [one.text for one in await store.sessions.history(OWNER, "ses_1")] == ["one", "two"]
+        store.sessions.release(lease)
+        assert await store._sweep.once() == 1
+
+
+class Counted:
+    """Counts the transactions of a store, and lets others in between."""
+
+    def __init__(self, store: SqlStateStore) -> None:
+        self.sizes: list[int] = []
+        self._plain: Any = store._engine.write
+        self.between: Any = None
+        vars(store._sweep)["_engine"] = self
+        self.read = store._engine.read
+
+    async def write(self, ops: Sequence[Op]) -> list[Any]:
+        answers = await self._plain(ops)
+        self.sizes.append(len(answers[0]))
+        if self.between is not None:
+            await self.between()
+        return answers
+
+
+async def test_more_than_a_lot_is_dropped_in_lots(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with base.opened(expiry=NEVER.replace(runs=1.0, sessions=1.0), clock=clock) as store:
+        names = [str(number) for number in range(2 * AT_ONCE + 7)]
+        leases = [await store.sessions.begin(OWNER, name) for name in names]
+        async with store.transaction() as transaction:
+            for name, lease in zip(names, leases, strict=True):
+                transaction.save_run(run(name, finished_at=NOW))
+                transaction.save_session(session(name), lease)
+                transaction.append_history(name, said("x"))
+        for lease in leases:
+            store.sessions.release(lease)
+        clock.advance(10**6)
+        counted = Counted(store)
+        assert await store._sweep.once() == 2 * len(names)
+        assert sorted(counted.sizes) == sorted([AT_ONCE, AT_ONCE, 7] * 2)
+        assert counts(base, "runs", "sessions", "history") == [0, 0, 0]
+
+
+MANY = 50_000
+
+
+async def test_requests_are_served_while_many_records_are_dropped(base: Base) -> None:
+    clock = FakeClock(NOW)
+    store = base.store(expiry=NEVER.replace(runs=1.0), clock=clock)
+    host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], store=store, clock=clock)
+    async with serving(host) as client:
+        # Written past the store, because that it can write them too is not the question.
+        numbers = (
+            "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ?) "
+            "INSERT INTO runs (run_id, owner, kind, ended_at, data) SELECT 'run_' || x, 'old', 'request', ?, ? FROM n"
+        )
+        base.execute(numbers, (MANY, NOW, b"x" * 300))
+        clock.advance(10)
+        counted, answers = Counted(store), []
+
+        async def ask() -> None:
+            if len(counted.sizes) % 25 == 1:
+                answers.append((await client.invoke("hello", session_id="mine"))["text"])
+
+        counted.between = ask
+        assert await store._sweep.once() == MANY
+    # A request was answered between two lots, again and again, and no lot was larger than the others.
+    assert len(counted.sizes) == MANY // AT_ONCE + 1
+    assert max(counted.sizes) == AT_ONCE
+    assert answers == ["you said hello"] * (MANY // AT_ONCE // 25 + 1)
+
+
+async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from frontdesk.errors import StoreError, StoreUnavailableError
+    from frontdesk.stores.sql import sweep
+
+    monkeypatch.setattr(sweep, "EVERY", 0.0)
+    clock = FakeClock(NOW)
+    store = base.store(expiry=NEVER.replace(runs=1.0), clock=clock)
+    plain, failures, looked = store._sweep.once, [StoreUnavailableError(), StoreError("refused")], asyncio.Event()
+
+    async def once() -> int:
+        if failures:
+            raise failures.pop()
+        looked.set()
+        return await plain()
+
+    monkeypatch.setattr(store._sweep, "once", once)
+    await store.open()
+    async with asyncio.timeout(20):
+        await looked.wait()
+    await store.close()

@@ -1,0 +1,101 @@
+"""A thread that works in lots: what it is given comes back to whoever gave it."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from frontdesk.errors import StoreUnavailableError
+from frontdesk.stores.sql.threads import LotThread
+
+
+class Work:
+    """Doubles numbers, when it may; keeps the lots in which they came."""
+
+    def __init__(self) -> None:
+        self.lots: list[list[int]] = []
+        self.may = threading.Event()
+        self.may.set()
+        self.began = threading.Event()
+
+    def __call__(self, lot: Sequence[int]) -> Sequence[Any]:
+        self.lots.append(list(lot))
+        self.began.set()
+        self.may.wait(20)
+        if 13 in lot:
+            raise RuntimeError("not thirteen")
+        return [ValueError(number) if number < 0 else 2 * number for number in lot]
+
+
+async def begun(work: Work, thread: LotThread[int], number: int) -> Any:
+    """Gives the thread something to be busy with, until it may go on."""
+    work.may.clear()
+    work.began.clear()
+    first = thread.do(number)
+    await asyncio.to_thread(work.began.wait, 20)
+    return first
+
+
+async def test_what_gathers_while_it_is_busy_is_the_next_lot() -> None:
+    work = Work()
+    thread = LotThread("test", work, most=4)
+    first = await begun(work, thread, 1)
+    others = [thread.do(number) for number in range(2, 8)]
+    work.may.set()
+    assert await asyncio.gather(first, *others) == [2, 4, 6, 8, 10, 12, 14]
+    assert work.lots == [[1], [2, 3, 4, 5], [6, 7]]
+    await thread.stop()
+
+
+async def test_an_error_reaches_whoever_waits_and_the_thread_goes_on() -> None:
+    thread = LotThread("test", Work())
+    with pytest.raises(ValueError, match="-1"):
+        await thread.do(-1)
+    with pytest.raises(RuntimeError, match="not thirteen"):
+        await thread.do(13)
+    assert await thread.do(4) == 8
+    await thread.stop()
+
+
+async def test_an_error_of_one_is_not_that_of_its_neighbours() -> None:
+    work = Work()
+    thread = LotThread("test", work)
+    first = await begun(work, thread, 1)
+    others = [thread.do(number) for number in (2, -3, 4)]
+    work.may.set()
+    await first
+    two, three, four = await asyncio.gather(*others, return_exceptions=True)
+    assert (two, four) == (4, 8)
+    assert isinstance(three, ValueError)
+    await thread.stop()
+
+
+async def test_one_who_no_longer_waits_is_no_trouble() -> None:
+    work = Work()
+    thread = LotThread("test", work)
+    first = await begun(work, thread, 1)
+    gone, there = thread.do(2), thread.do(3)
+    gone.cancel()
+    work.may.set()
+    assert (await first, await there) == (2, 6)
+    assert gone.cancelled()
+    # It was given, so it was done.
+    assert work.lots == [[1], [2, 3]]
+    await thread.stop()
+
+
+async def test_what_was_given_before_the_end_is_done_and_what_comes_later_refused() -> None:
+    work = Work()
+    thread = LotThread("test", work)
+    first = await begun(work, thread, 1)
+    second = thread.do(2)
+    stopping = asyncio.create_task(thread.stop())
+    await asyncio.sleep(0)
+    late = thread.do(3)
+    work.may.set()
+    assert (await first, await second) == (2, 4)
+    with pytest.raises(StoreUnavailableError):
+        await late
+    await stopping
