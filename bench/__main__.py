@@ -17,24 +17,24 @@ from bench.load import LoadFailed
 from bench.machine import Cores, allow_many_files, choose_cores, facts, pin, run_loop
 from bench.measures import MEASURES
 from bench.measures.turns import converse
-from bench.plan import FULL, QUICK, Plan
+from bench.plan import FULL, QUICK
 from bench.process import StartFailed
 from bench.report import contestants_text, facts_text, rows_as_json, table_text, verdicts_text
 from bench.sample import Sample
+from bench.states import States
 from bench.subjects import find_subject
 from bench.subjects.base import Subject
 from bench.targets import Verdict, judge
 
+SUBJECTS = "frontdesk,sqlite,postgres,responses"
 CANT_JOIN = (InstallFailed, StartFailed, LoadFailed, RuntimeError, ValueError, OSError)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke run; its figures are rough")
-    parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {','.join(MEASURES)}")
-    parser.add_argument(
-        "--subjects", default="frontdesk,responses", help="files of bench/subjects; 'bare' has no ratios"
-    )
+    parser.add_argument("--only", help=f"some of {','.join(MEASURES)}; otherwise those that the subject names")
+    parser.add_argument("--subjects", default=SUBJECTS, help="files of bench/subjects; 'bare' has no ratios")
     parser.add_argument("--no-peers", action="store_true", help="leave out the packages of others")
     parser.add_argument("--renew", action="store_true", help="install those anew, at their newest versions")
     parser.add_argument(
@@ -44,19 +44,21 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write everything, round by round, to this file")
     parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
     args = parser.parse_args()
-    args.only = args.only.split(",")
-    if unknown := set(args.only) - set(MEASURES):
+    args.subjects = args.subjects.split(",")
+    args.only = args.only.split(",") if args.only else None
+    if unknown := set(args.only or ()) - set(MEASURES):
         parser.error(f"unknown measure: {', '.join(sorted(unknown))}")
     return args
 
 
-async def run_subject(name: str, plan: Plan, cores: Cores, args: argparse.Namespace) -> tuple[list[Row], list[Verdict]]:
+async def run_subject(name: str, arena: Arena, args: argparse.Namespace) -> tuple[list[Row], list[Verdict]]:
     """One table: the bare app with the subject's bytes, the subject, and its peers."""
     with tempfile.TemporaryDirectory() as folder:
-        arena = await prepare(name, plan, cores, args, Path(folder) / "sample.json")
+        print(f"{name}:", file=sys.stderr)
+        await prepare(name, arena, args, Path(folder) / "sample.json")
         rows: list[Row] = []
         try:
-            for key in args.only:
+            for key in args.only or find_subject(name).measures:
                 print(f"  {key} ...", file=sys.stderr)
                 rows += await MEASURES[key](arena)
         finally:
@@ -68,14 +70,13 @@ async def run_subject(name: str, plan: Plan, cores: Cores, args: argparse.Namesp
     return rows, verdicts
 
 
-async def prepare(name: str, plan: Plan, cores: Cores, args: argparse.Namespace, sample_file: Path) -> Arena:
-    arena = Arena(plan, cores)
+async def prepare(name: str, arena: Arena, args: argparse.Namespace, sample_file: Path) -> None:
     bare, subject = find_subject("bare"), find_subject(name)
     bare.loop = subject.loop = args.loop or subject.loop
     subject.plain = args.plain
     if name == "bare":
         arena.join(bare)
-        return arena
+        return
     arena.join(bare, sample=sample_file)
     try:
         (await introduce(arena.join(subject))).save(sample_file)
@@ -84,7 +85,6 @@ async def prepare(name: str, plan: Plan, cores: Cores, args: argparse.Namespace,
     except BaseException:
         arena.stop()
         raise
-    return arena
 
 
 async def invite(peer: Subject, arena: Arena, args: argparse.Namespace) -> None:
@@ -111,7 +111,13 @@ async def introduce(contestant: Contestant) -> Sample:
 
 async def run(args: argparse.Namespace) -> bool:
     cores = choose_cores()
-    machine = facts(cores)
+    with States(cores) as states:
+        return await run_all(
+            args, cores, states, facts(cores) | states.facts({find_subject(name).store for name in args.subjects})
+        )
+
+
+async def run_all(args: argparse.Namespace, cores: Cores, states: States, machine: dict[str, str]) -> bool:
     print(facts_text(machine))
     pin(cores.generator)
     allow_many_files()
@@ -119,8 +125,9 @@ async def run(args: argparse.Namespace) -> bool:
     gc.disable()
     results: dict[str, Any] = {"facts": machine, "quick": args.quick, "plain": args.plain, "subjects": {}}
     all_met = True
-    for name in args.subjects.split(","):
-        rows, verdicts = await run_subject(name, QUICK if args.quick else FULL, cores, args)
+    for name in args.subjects:
+        arena = Arena(QUICK if args.quick else FULL, cores, states)
+        rows, verdicts = await run_subject(name, arena, args)
         all_met = all_met and all(verdict.met for verdict in verdicts)
         results["subjects"][name] = {
             "rows": list(rows_as_json(rows)),

@@ -49,6 +49,12 @@ class Row:
         return ratio if self.unit.endswith("/s") or not ratio else 1 / ratio
 
 
+def growth(before: Row, after: Row, label: str) -> float:
+    """What one contestant's figure became, as a part of what it was: the middle of the rounds' ratios."""
+    pairs = zip(before.figures[label].rounds, after.figures[label].rounds, strict=True)
+    return median(later / earlier for earlier, later in pairs)
+
+
 def percentile(values: list[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]

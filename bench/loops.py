@@ -15,6 +15,7 @@ from bench.machine import choose_cores, facts, pin, run_loop
 from bench.measures import MEASURES
 from bench.plan import FULL, QUICK
 from bench.report import facts_text, table_text
+from bench.states import States
 from bench.subjects.bare import Bare
 
 ASK_VERSION = "from importlib.metadata import version; print(version('uvloop'))"
@@ -28,7 +29,7 @@ async def run(pythons: list[str], only: list[str], *, quick: bool) -> None:
     cores = choose_cores()
     print(facts_text(facts(cores)))
     pin(cores.generator)
-    arena = Arena(QUICK if quick else FULL, cores)
+    arena = Arena(QUICK if quick else FULL, cores, States(cores))
     plain = Bare()
     plain.loop = "asyncio"
     arena.join(plain, label="asyncio")

@@ -6,14 +6,17 @@ import asyncio
 import os
 import platform
 import resource
-from collections.abc import Coroutine
+import sqlite3
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "agent-framework-core")
+PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "agent-framework-core", "psycopg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,14 @@ class Cores:
 
     server: int | None
     generator: int | None
+    database: tuple[int, ...] = ()
+    """A database's: those that are left, or the generator's if none is. Never the server's: it has that for itself."""
+
+    def database_text(self) -> str:
+        if not self.database:
+            return "on any core"
+        cores = f"on core{'s' if len(self.database) > 1 else ''} {', '.join(map(str, self.database))}"
+        return f"{cores}, with the generator" if self.generator in self.database else cores
 
 
 def choose_cores() -> Cores:
@@ -30,7 +41,8 @@ def choose_cores() -> Cores:
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < 2:
         return Cores(None, None)
-    return Cores(server=allowed[0], generator=allowed[-1])
+    server, *left, generator = allowed
+    return Cores(server=server, generator=generator, database=tuple(left) or (generator,))
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -45,6 +57,29 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 def pin(core: int | None) -> None:
     if core is not None:
         os.sched_setaffinity(0, {core})
+
+
+@contextmanager
+def pinned(cores: Sequence[int]) -> Iterator[None]:
+    """What is started meanwhile runs on these cores."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def filesystem(path: Path) -> str:
+    """The kind of the file system that a path is on, such as ext4; tmpfs is memory."""
+    import psutil
+
+    mounts = {one.mountpoint: one.fstype for one in psutil.disk_partitions(all=True)}
+    found = (mounts[str(parent)] for parent in (path, *path.parents) if str(parent) in mounts)
+    return next(found, "an unknown file system")
 
 
 def allow_many_files(wanted: int = 8192) -> None:
@@ -71,5 +106,6 @@ def facts(cores: Cores) -> dict[str, str]:
         "pinned": "no" if cores.server is None else f"server to {cores.server}, generator to {cores.generator}",
         "load before": f"{os.getloadavg()[0]:.2f}",
         "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
         **package_versions(),
     }

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STREAM_DELTAS = 200
+LONG_TURNS = 2_000
+AGENT_TURNS = 200
+FILLED_TURNS = 50
+"""In each session of a filled store; a turn is two messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,10 @@ class Plan:
     imports: int
     starts: int
     conversations: int
+    long_conversations: int
+    agent_conversations: int
+    filled_rounds: int
+    filled_sessions: int
 
 
 FULL = Plan(
@@ -30,6 +38,10 @@ FULL = Plan(
     imports=7,
     starts=5,
     conversations=25,
+    long_conversations=3,
+    agent_conversations=8,
+    filled_rounds=5,
+    filled_sessions=10_000,
 )
 
 QUICK = Plan(
@@ -42,4 +54,8 @@ QUICK = Plan(
     imports=3,
     starts=2,
     conversations=3,
+    long_conversations=1,
+    agent_conversations=3,
+    filled_rounds=2,
+    filled_sessions=1_000,
 )

@@ -14,6 +14,7 @@ from typing import IO
 
 from bench.http_client import ask_once, build_request
 from bench.machine import pin
+from bench.setting import Setting
 from bench.subjects.base import Subject
 
 ROOT = Path(__file__).parent.parent
@@ -52,19 +53,7 @@ class Server:
         return int(line.split()[1]) * 1024
 
     def usage(self) -> Usage | None:
-        """None where the system does not tell it this exactly."""
-        ran = waited = 0
-        tasks = Path(f"/proc/{self._process.pid}/task")
-        if not tasks.exists():
-            return None
-        for task in tasks.iterdir():
-            try:
-                fields = (task / "schedstat").read_text().split()
-            except FileNotFoundError:
-                continue
-            ran += int(fields[0])
-            waited += int(fields[1])
-        return Usage(ran / 1e9, waited / 1e9) if ran else None
+        return usage_of(self._process.pid)
 
     def stop(self) -> None:
         self._process.terminate()
@@ -75,15 +64,30 @@ class Server:
             self._process.wait()
 
 
+def usage_of(pid: int) -> Usage | None:
+    """None where the system does not tell it this exactly."""
+    ran = waited = 0
+    tasks = Path(f"/proc/{pid}/task")
+    if not tasks.exists():
+        return None
+    for task in tasks.iterdir():
+        try:
+            fields = (task / "schedstat").read_text().split()
+        except FileNotFoundError:
+            continue
+        ran += int(fields[0])
+        waited += int(fields[1])
+    return Usage(ran / 1e9, waited / 1e9) if ran else None
+
+
 def child_environment() -> dict[str, str]:
     paths = [os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "src")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
-def spawn(subject: Subject, core: int | None, sample: Path | None, errors: IO[str]) -> subprocess.Popen[str]:
+def spawn(subject: Subject, core: int | None, setting: Setting, errors: IO[str]) -> subprocess.Popen[str]:
     command = [subject.python or sys.executable, "-m", "bench.server", subject.name, "--loop", subject.loop]
-    if sample:
-        command += ["--sample", str(sample)]
+    command += setting.arguments()
     if subject.plain:
         command += ["--plain"]
     return subprocess.Popen(
@@ -97,10 +101,10 @@ def spawn(subject: Subject, core: int | None, sample: Path | None, errors: IO[st
     )
 
 
-async def start_server(subject: Subject, core: int | None, sample: Path | None) -> Server:
+async def start_server(subject: Subject, core: int | None, setting: Setting) -> Server:
     with tempfile.TemporaryFile("w+") as errors:
         started = perf_counter()
-        process = spawn(subject, core, sample, errors)
+        process = spawn(subject, core, setting, errors)
         try:
             assert process.stdout
             with process.stdout as output:

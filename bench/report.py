@@ -9,7 +9,7 @@ from bench.figures import Row
 from bench.subjects.base import Subject
 from bench.targets import Verdict
 
-NAME_WIDTH = 46
+NAME_WIDTH = 50
 UNIT_WIDTH = 11
 VALUE_WIDTH = 17
 RATIO_WIDTH = 8

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from bench.http_client import LOCALHOST
-from bench.sample import Sample
+from bench.setting import Setting
 from bench.subjects import find_subject
 
 
@@ -30,12 +30,13 @@ def main() -> None:
     parser.add_argument("subject")
     parser.add_argument("--loop", default="auto")
     parser.add_argument("--sample", type=Path)
+    parser.add_argument("--state", default="")
+    parser.add_argument("--target", default="stub")
     parser.add_argument("--plain", action="store_true")
     args = parser.parse_args()
-    sample = Sample.load(args.sample) if args.sample else None
     subject = find_subject(args.subject)
     config = uvicorn.Config(
-        subject.build_app(sample),
+        subject.build_app(Setting(args.sample, args.state, args.target)),
         loop=args.loop,
         http="httptools",
         ws="none",

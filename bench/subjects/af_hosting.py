@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from bench.sample import Sample
+from bench.setting import Setting
 from bench.subjects.responses_api import PATH, ResponsesApi
 
 
@@ -19,7 +19,7 @@ class AgentFrameworkHosting(ResponsesApi):
     requires = ("agent-framework-hosting>=1.0.0a0", "agent-framework-hosting-responses>=1.0.0a0")
     import_app = "import agent_framework_hosting, agent_framework_hosting_responses"
 
-    def build_app(self, sample: Sample | None) -> Any:
+    def build_app(self, setting: Setting) -> Any:
         from starlette.applications import Starlette
         from starlette.responses import Response
         from starlette.routing import Route

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from typing import Any
 
-from bench.sample import Sample
+from bench.setting import Setting
 from bench.subjects.responses_api import ResponsesApi
 
 
@@ -21,7 +21,7 @@ class AgentServer(ResponsesApi):
     health_path = "/readiness"
     import_app = "from azure.ai.agentserver.responses import ResponsesAgentServerHost, TextResponse"
 
-    def build_app(self, sample: Sample | None) -> Any:
+    def build_app(self, setting: Setting) -> Any:
         # It may keep streams for a replay in files; they must not stay.
         folder = tempfile.TemporaryDirectory(prefix="bench-agentserver-")
         os.environ["AGENTSERVER_STATE_ROOT"] = folder.name

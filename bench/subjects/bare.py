@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bench.plan import STREAM_DELTAS
 from bench.sample import Sample, made_up_sample
+from bench.setting import Setting
 from bench.subjects.base import Case, Subject
 
 EVENT_STREAM = "text/event-stream"
@@ -27,19 +29,23 @@ PATHS: dict[Case, str] = {
 
 class Bare(Subject):
     name = "bare"
+    runs_agents = True
     import_app = "from starlette.applications import Starlette; from starlette.responses import StreamingResponse"
 
-    def build_app(self, sample: Sample | None) -> Any:
-        return bare_app(sample or made_up_sample(STREAM_DELTAS))
+    def build_app(self, setting: Setting) -> Any:
+        if setting.target != "stub":
+            return agent_app(tools=setting.target == "tools")
+        return bare_app(Sample.load(setting.sample) if setting.sample else made_up_sample(STREAM_DELTAS))
 
     def request(self, case: Case) -> tuple[str, bytes]:
         return PATHS[case], b'{"message":"hello","stream":false}'
 
     def turn_request(self, text: str, session_id: str | None) -> tuple[str, bytes]:
-        return self.request("json")
+        body = {"message": text, "stream": False, "session_id": session_id}
+        return PATHS["json"], json.dumps(body).encode()
 
     def session_id_in(self, body: bytes) -> str | None:
-        return None
+        return json.loads(body).get("session_id")
 
 
 def bare_app(sample: Sample) -> Starlette:
@@ -89,6 +95,28 @@ def bare_app(sample: Sample) -> Starlette:
             Route("/healthz", health),
         ]
     )
+
+
+def agent_app(*, tools: bool) -> Starlette:
+    """The least that a conversation with the framework's own agent takes: sessions in a dict, history in a session."""
+    from agent_framework import AgentSession
+
+    from bench.real_agent import build_agent
+
+    agent = build_agent(tools=tools)
+    sessions: dict[str, AgentSession] = {}
+
+    async def give_answer(request: Request) -> Response:
+        asked = await request.json()
+        session = sessions.get(asked["session_id"]) or agent.create_session()
+        sessions[session.session_id] = session
+        answer = await agent.run(asked["message"], session=session)
+        return JSONResponse({"session_id": session.session_id, "text": answer.text})
+
+    async def health(request: Request) -> Response:
+        return Response(b"ok")
+
+    return Starlette(routes=[Route(PATHS["json"], give_answer, methods=["POST"]), Route("/healthz", health)])
 
 
 subject = Bare()

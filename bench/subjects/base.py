@@ -9,15 +9,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
-from bench.sample import Sample
+from bench.setting import Setting
 
+USUAL = ("json", "stream", "fresh", "paced", "first", "turns", "memory", "idle", "import", "start")
 Case = Literal["json", "stream", "fresh", "paced", "idle"]
 """json: one answer. stream: ready-made deltas without a pause. fresh: the agent builds and collects each delta.
 paced: each delta waits for a turn of the event loop. idle: one delta, and then nothing for ever."""
 
+Store = Literal["memory", "sqlite", "postgres"]
+
 
 class Subject(ABC):
     name: str
+    store: Store | None = None
+    """What a host of ours keeps its state in."""
+    runs_agents: bool = False
+    """Whether it runs the framework's own agent without a host."""
+    measures: tuple[str, ...] = USUAL
+    """What is measured if nothing else is asked for."""
     python: str = ""
     """Another interpreter for the server, for a peer that lives in an environment of its own."""
     requires: tuple[str, ...] = ()
@@ -41,8 +50,8 @@ class Subject(ABC):
     """What an app imports to be built: an `import_package` that is lazy says little."""
 
     @abstractmethod
-    def build_app(self, sample: Sample | None) -> Any:
-        """The ASGI app. The sample is what the subject beside it sends; only the bare app needs it."""
+    def build_app(self, setting: Setting) -> Any:
+        """The ASGI app."""
 
     def started(self) -> None:
         """What the subject's own command does when the server has started."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.sample import Sample
-from bench.subjects.base import Case, Subject
+from bench.setting import Setting
+from bench.subjects.base import USUAL, Case, Store, Subject
 
 PATH = "/invocations"
 
@@ -14,6 +14,7 @@ PATH = "/invocations"
 class Served(Subject):
     """A host of ours, as `frontdesk serve` runs it."""
 
+    store: Store | None = "memory"
     served = "as `frontdesk serve` does, the garbage collector skips what is loaded and comes less often"
 
     def started(self) -> None:
@@ -24,17 +25,21 @@ class Served(Subject):
 
 class Frontdesk(Served):
     name = "frontdesk"
+    measures = (*USUAL, "long", "agent")
     import_package = "import frontdesk"
     import_app = (
         "from frontdesk import AgentFrameworkHost; from frontdesk.channels.invocations import InvocationsChannel"
     )
 
-    def build_app(self, sample: Sample | None) -> Any:
-        from bench.stub_agent import StubAgent
+    def build_app(self, setting: Setting) -> Any:
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.invocations import InvocationsChannel
 
-        return AgentFrameworkHost(target=StubAgent(), channels=[InvocationsChannel()]).app
+        return AgentFrameworkHost(target_of(setting), channels=[InvocationsChannel()], **self.keep(setting)).app
+
+    def keep(self, setting: Setting) -> dict[str, Any]:
+        """What tells the host where its state goes."""
+        return {}
 
     def request(self, case: Case) -> tuple[str, bytes]:
         return PATH, to_json({"message": case, "stream": case != "json"})
@@ -45,6 +50,16 @@ class Frontdesk(Served):
 
     def session_id_in(self, body: bytes) -> str | None:
         return json.loads(body)["session_id"]
+
+
+def target_of(setting: Setting) -> Any:
+    if setting.target != "stub":
+        from bench.real_agent import build_agent
+
+        return build_agent(tools=setting.target == "tools")
+    from bench.stub_agent import StubAgent
+
+    return StubAgent()
 
 
 def to_json(value: dict[str, Any]) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.sample import Sample
-from bench.subjects.frontdesk import Served
+from bench.setting import Setting
+from bench.subjects.frontdesk import Served, target_of
 from bench.subjects.responses_api import ResponsesApi
 
 
@@ -15,12 +15,11 @@ class Responses(ResponsesApi, Served):
     import_package = "import frontdesk"
     import_app = "from frontdesk import AgentFrameworkHost; from frontdesk.channels.responses import ResponsesChannel"
 
-    def build_app(self, sample: Sample | None) -> Any:
-        from bench.stub_agent import StubAgent
+    def build_app(self, setting: Setting) -> Any:
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.responses import ResponsesChannel
 
-        return AgentFrameworkHost(target=StubAgent(), channels=[ResponsesChannel()]).app
+        return AgentFrameworkHost(target=target_of(setting), channels=[ResponsesChannel()]).app
 
 
 subject = Responses()
