@@ -222,11 +222,11 @@ def _add_noun(kind: type[Noun]) -> None:
         for (name, value), default in zip(fields.items(), absent, strict=True):
             if value is default:
                 continue
-            kind = type(value)
-            if kind in PLAIN:
-                if value != default or kind is not type(default):
+            of = kind_of(value)
+            if of in PLAIN:
+                if value != default or of is not type(default):
                     tree[name] = value
-            elif kind is not type(default) or value != default:
+            elif of is not type(default) or value != default:
                 tree[name] = write(value, depth)
         return tree
 

@@ -207,7 +207,22 @@ def _sorted(trees: list[Any]) -> list[Any]:
     return sorted(trees, key=repr)
 
 
+class Shared(dict[str, Any]):
+    """A mapping of texts that many records hold and nobody changes: its tree is made once. It is read as a plain one."""
+
+    __slots__ = ("tree",)
+
+
+def _write_shared(value: Shared, depth: int) -> Tree:
+    try:
+        return value.tree
+    except AttributeError:
+        value.tree = _write_dict(value, depth)
+        return value.tree
+
+
 _writers[list] = _write_list
+_writers[Shared] = _write_shared
 add(dict, "dict", _write_dict, _read_dict)
 add(int, "int", _write_int, lambda tree, depth: int(part(tree, "value", str), 16))
 add(float, "float", _write_float, lambda tree, depth: _NOT_FINITE[part(tree, "value", str)])

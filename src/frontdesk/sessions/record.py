@@ -12,6 +12,7 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.codec import to_json
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import LastSeen
+from frontdesk.data.json_tree import Shared
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
@@ -179,21 +180,21 @@ def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
 @lru_cache(maxsize=1024)
 def _asked(channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None) -> Mapping[str, Any]:
     target = other or ResponseTarget()
-    return {
-        "channel": channel,
-        "identity": {"channel": identity_channel, "native_id": native_id},
-        "response_target": {"kind": target.kind, "names": list(target.names), "echo_input": target.echo_input},
-    }
+    return Shared(
+        channel=channel,
+        identity={"channel": identity_channel, "native_id": native_id},
+        response_target={"kind": target.kind, "names": list(target.names), "echo_input": target.echo_input},
+    )
 
 
 @lru_cache(maxsize=1024)
 def _answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
-    return {
-        "originating_channel": channel,
-        "includes_originating": route.originating,
-        "intended_targets": [{"channel": one.channel, "native_id": one.native_id} for one in route.destinations],
-        "skipped_targets": [
+    return Shared(
+        originating_channel=channel,
+        includes_originating=route.originating,
+        intended_targets=[{"channel": one.channel, "native_id": one.native_id} for one in route.destinations],
+        skipped_targets=[
             {"channel": one.address.channel, "native_id": one.address.native_id, "reason": one.reason}
             for one in route.skipped
         ],
-    }
+    )
