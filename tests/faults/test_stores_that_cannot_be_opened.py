@@ -107,9 +107,12 @@ if os.getuid() == 0:
 
 
 async def main():
-    options = {"store": SqliteStateStore(path)} if what == "store" else {"state_dir": path}
-    async with serving(AgentFrameworkHost(echo, channels=[InvocationsChannel()], **options)):
-        print("it started")
+    if what == "store":
+        await SqliteStateStore(path).open()
+    else:
+        host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], state_dir=path)
+        async with serving(host):
+            print("it started")
 
 
 try:

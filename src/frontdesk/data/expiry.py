@@ -14,7 +14,7 @@ class Expiry(Noun, frozen=True, kw_only=True):
     runs: float | None = 30 * _DAY
     """All other runs, after their end. What a run has said stays in its session."""
     grants: float | None = _HOUR / 4
-    """Proofs of identity that were begun and not completed."""
+    """Proofs of identity that were begun and not completed; less, if they say so themselves."""
     last_seen: float | None = 30 * _DAY
     approvals: float | None = 30 * _DAY
     """Questions that were answered; one that waits stays."""

@@ -34,6 +34,8 @@ class Base:
         """A store for a while."""
         store = self.store(**settings)
         await store.open()
+        # A test that sweeps does so itself; the store's own first look would come at any moment.
+        await store._sweep.stop()
         try:
             yield store
         finally:

@@ -25,7 +25,7 @@ class Watched:
         if self.fails:
             raise StoreUnavailableError
         rows = await self._engine.read(sql, values)
-        self.rows += len(rows) if "FROM history" in sql else 0
+        self.rows += sum(row[-1] is not None for row in rows) if " history " in sql else 0
         return rows
 
 

@@ -1,7 +1,8 @@
 """What has expired is dropped, in small pieces; what waits for somebody is not."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -64,6 +65,14 @@ COLUMNS = {
 }
 
 
+@asynccontextmanager
+async def quiet(base: Base, **settings: Any) -> AsyncIterator[SqlStateStore]:
+    """A store that is swept only when it is told to."""
+    async with base.opened(**settings) as store:
+        await store._sweep.stop()
+        yield store
+
+
 async def keep_all(store: SqlStateStore) -> None:
     """For each kind, one that comes to its end now and one that waits."""
     await store.sessions.reserve(named(), "ses_1")
@@ -106,7 +115,7 @@ def minus(everything: dict[str, set[str]], table: str, name: str) -> dict[str, s
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_record_is_dropped_when_its_time_has_come_and_not_before(base: Base, kind: str) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
         await keep_all(store)
         before = kept(base)
         assert KINDS[kind][1] in before[KINDS[kind][0]]
@@ -118,7 +127,7 @@ async def test_a_record_is_dropped_when_its_time_has_come_and_not_before(base: B
 
 async def test_a_grant_is_dropped_when_it_says_so(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(grants=900.0), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(grants=900.0), clock=clock) as store:
         await keep_all(store)
         before = kept(base)
         for seconds, dropped in ((10, 0), (1, 1)):
@@ -127,16 +136,28 @@ async def test_a_grant_is_dropped_when_it_says_so(base: Base) -> None:
         assert kept(base) == minus(before, "grants", "gra_1")
 
 
+async def test_no_grant_is_kept_longer_than_grants_are(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(grants=60.0), clock=clock) as store:
+        async with store.transaction() as transaction:
+            transaction.add_grant(grant(expires_at=NOW + 10**6))
+        clock.advance(59)
+        assert await store.identities.grant("gra_1") is not None
+        clock.advance(2)
+        assert await store.identities.grant("gra_1") is None
+        assert await store._sweep.once() == 1
+
+
 async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER, clock=clock) as store:
+    async with quiet(base, expiry=NEVER, clock=clock) as store:
         await keep_all(store)
         before = kept(base)
         clock.advance(10**9)
         assert await store._sweep.once() == 0
         assert kept(base) == before
     soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
-    async with base.opened(expiry=soon, clock=clock) as store:
+    async with quiet(base, expiry=soon, clock=clock) as store:
         await store._sweep.once()
         assert kept(base) == {
             "runs": {"run_going", "run_queued"},
@@ -152,7 +173,7 @@ async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) 
 
 async def test_parts_go_with_their_whole(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(continuations=1.0, sessions=1.0), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(continuations=1.0, sessions=1.0), clock=clock) as store:
         await keep_all(store)
         assert counts(base, "history", "names", "checkpoints", "events") == [2, 1, 1, 3]
         clock.advance(2)
@@ -165,7 +186,7 @@ async def test_parts_go_with_their_whole(base: Base) -> None:
 
 async def test_a_branch_lost_what_it_shared_with_a_session_that_expired(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
         await keep_session(store, session("root"), said("shared"))
         await keep_session(store, session("b", parent=ForkPoint(session_id="root", messages=1)), said("b"))
         branch = session("c", parent=ForkPoint(session_id="b", messages=2), updated_at=NOW + 90)
@@ -180,7 +201,7 @@ async def test_a_branch_lost_what_it_shared_with_a_session_that_expired(base: Ba
 
 async def test_a_session_in_which_a_turn_runs_stays(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
         await keep_session(store, session(), said("one"))
         lease = await store.sessions.claim("ses_1")
         clock.advance(10**9)
@@ -213,7 +234,7 @@ class Counted:
 
 async def test_more_than_a_lot_is_dropped_in_lots(base: Base) -> None:
     clock = FakeClock(NOW)
-    async with base.opened(expiry=NEVER.replace(runs=1.0, sessions=1.0), clock=clock) as store:
+    async with quiet(base, expiry=NEVER.replace(runs=1.0, sessions=1.0), clock=clock) as store:
         names = [str(number) for number in range(2 * AT_ONCE + 7)]
         leases = [await store.sessions.begin(OWNER, name) for name in names]
         async with store.transaction() as transaction:

@@ -27,6 +27,11 @@ WITH RECURSIVE line (session_id, parent_id, parent_messages, depth) AS (
 SELECT session_id, parent_messages FROM line ORDER BY depth DESC
 """
 _ROWS = "SELECT number, data FROM history WHERE session_id = ? AND number > ? ORDER BY number"
+_ALONE = """
+SELECT s.parent_id, h.number, h.data
+FROM sessions s LEFT JOIN history h ON h.session_id = s.session_id AND h.number > ?
+WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number
+"""
 
 
 class _Known:
@@ -52,6 +57,16 @@ class Histories:
 
     async def read(self, owner: str, session_id: str) -> Sequence[Any]:
         """All messages of a session, those of the sessions it branched from first."""
+        place = key(session_id)
+        known = self._known.get(place) or _Known()
+        rows = await self._engine.read(_ALONE, (known.last, place, key(owner)))
+        if not rows:
+            return ()
+        if rows[0][0] is not None:
+            return await self._branch(owner, session_id)
+        return list(await self._added(place, known, [(number, data) for _, number, data in rows if number]))
+
+    async def _branch(self, owner: str, session_id: str) -> Sequence[Any]:
         line = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))
         found: list[Any] = []
         for place, shared in line:
@@ -62,7 +77,9 @@ class Histories:
 
     async def _own(self, place: str) -> Sequence[Any]:
         known = self._known.get(place) or _Known()
-        rows = await self._engine.read(_ROWS, (place, known.last))
+        return await self._added(place, known, await self._engine.read(_ROWS, (place, known.last)))
+
+    async def _added(self, place: str, known: _Known, rows: Rows) -> Sequence[Any]:
         if rows:
             known = await self._extended(known, rows)
         self._keep(place, known)

@@ -94,5 +94,7 @@ class SqlIdentities:
 
     async def grant(self, grant_id: str) -> Grant | None:
         place = (key(grant_id),)
-        rows = await self._engine.read("SELECT data FROM grants WHERE grant_id = ?", place)
+        # It may have ended, and wait to be dropped.
+        still = (*place, self._clock.now())
+        rows = await self._engine.read("SELECT data FROM grants WHERE grant_id = ? AND expires_at > ?", still)
         return None if not rows else await self._records.read("grants", ("grants", ("grant_id",), place), rows[0][0])

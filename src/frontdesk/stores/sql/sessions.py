@@ -49,10 +49,10 @@ class SqlSessions:
         self.release = leases.release
 
     async def find(self, name: SessionName) -> SessionRecord | None:
-        rows = await self._engine.read(_OF_NAME, (name_key(name),))
-        if not rows and name.kind == "named" and name.value:
-            rows = await self._engine.read(_OF_ITSELF, (key(name.value), key(name.owner)))
-        return await self._read(rows)
+        if name.kind != "named" or not name.value:
+            return await self._read(await self._engine.read(_OF_NAME, (name_key(name),)))
+        values = (name_key(name), key(name.value), key(name.owner))
+        return await self._read(await self._engine.read(f"{_OF_NAME} UNION ALL {_OF_ITSELF}", values))
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None:
         place = (key(session_id), key(owner))

@@ -26,6 +26,7 @@ class SqlStateStore:
     ) -> None:
         self._engine = engine
         self._clock = clock
+        self._expiry = expiry
         self._records = Records(engine, clock)
         self._sweep = Sweep(engine, expiry, clock, leases.taken)
         self.sessions = SqlSessions(engine, self._records, leases)
@@ -42,7 +43,7 @@ class SqlStateStore:
         return self._records.set_aside
 
     def transaction(self) -> SqlTransaction:
-        return SqlTransaction(self._engine, self._clock, self.identities.forget)
+        return SqlTransaction(self._engine, self._clock, self.identities.forget, self._expiry.grants)
 
     async def open(self) -> None:
         await self._engine.open()

@@ -1,6 +1,7 @@
 """Takes note of what is to be written, as rows and statements."""
 
 from collections.abc import Callable, Sequence
+from math import inf
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -23,13 +24,16 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Everything that is noted here is written together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_ops", "_trees")
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_grants_for", "_ops", "_trees")
 
-    def __init__(self, engine: Engine, clock: Clock, forget: Callable[[ChannelIdentity], None]) -> None:
-        """`forget` is told of the identities that have changed."""
+    def __init__(
+        self, engine: Engine, clock: Clock, forget: Callable[[ChannelIdentity], None], grants_for: float | None
+    ) -> None:
+        """`forget` is told of the identities that have changed; no grant is kept longer than `grants_for`."""
         self._engine = engine
         self._clock = clock
         self._forget = forget
+        self._grants_for = grants_for
         self._changed: list[ChannelIdentity] = []
         self._ops: list[Op] = []
         self._trees: dict[int, tuple[Any, Any]] = {}
@@ -91,7 +95,9 @@ class SqlTransaction:
         self._ops.append(Do("DELETE FROM links WHERE isolation_key = ? AND channel = ? AND native_id = ?", place))
 
     def add_grant(self, grant: Grant) -> None:
-        self._ops.append(Put(tables.GRANTS, (key(grant.grant_id), grant.expires_at, encode(grant))))
+        longest = inf if self._grants_for is None else self._clock.now() + self._grants_for
+        row = (key(grant.grant_id), min(grant.expires_at, longest), encode(grant))
+        self._ops.append(Put(tables.GRANTS, row))
 
     def use_grant(self, grant_id: str) -> None:
         gone = StoreError("there is no such grant")
