@@ -208,7 +208,7 @@ def _sorted(trees: list[Any]) -> list[Any]:
 
 
 class Shared(dict[str, Any]):
-    """A mapping of texts that many records hold and nobody changes: its tree is made once. It is read as a plain one."""
+    """A mapping that many records hold and nobody changes: its tree is made once. It is read as a plain one."""
 
     __slots__ = ("tree",)
 
