@@ -128,6 +128,7 @@ $(PARTS): $(DEV)
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
+	@.venv/bin/python -m bench.long_runs
 
 .PHONY: format
 format: $(DEV) ## Format the code and fix what lint can fix

@@ -1,11 +1,11 @@
 """Runs anything of the shape `SupportsAgentRun`."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, cast
 
-from agent_framework import AgentResponse, FunctionTool, Message
+from agent_framework import AgentResponse, FunctionInvocationContext, FunctionMiddleware, FunctionTool, Message
 
 from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.codec import register_answer
@@ -34,10 +34,12 @@ class AgentTarget:
         self.findings: list[str] = []
         self.warnings = [_OWN_HISTORY] if history == "own" else []
         self._history = history
-        if not register_answer((getattr(agent, "default_options", None) or {}).get("response_format")):
+        defaults: Mapping[str, Any] = getattr(agent, "default_options", None) or {}
+        if not register_answer(defaults.get("response_format")):
             self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+        self._takes_middleware = "middleware" in parameters
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
         self._binding = [one for one in _providers(agent) if isinstance(one, BindsRequestContext)]
@@ -101,6 +103,11 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
+        if turn.guarded and self._takes_middleware:
+            arguments["middleware"] = [_Watch(turn)]
+        elif turn.guarded:
+            # Nobody can see what it does.
+            await turn.begin()
         return arguments
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
@@ -131,6 +138,17 @@ class AgentTarget:
                 await scope.enter_async_context(manager)
             else:
                 scope.enter_context(manager)
+
+
+class _Watch(FunctionMiddleware):
+    """Takes note of the first tool that is called, before it is."""
+
+    def __init__(self, turn: TargetTurn) -> None:
+        self._turn = turn
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        await self._turn.begin()
+        await call_next()
 
 
 def _declared(tool: ClientTool) -> FunctionTool:

@@ -16,11 +16,12 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
-        for part in ("boxes", "conversations", "people", "runs", "sessions", "transactions")
+        for part in ("background", "boxes", "conversations", "people", "runs", "sessions", "transactions")
     )
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox, Outbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
@@ -30,7 +31,7 @@ from frontdesk.testing.store_transactions import Transactions  # noqa: E402
 
 
 class StoreContract(
-    SessionNames, Leases, History, Identities, Runs, Approvals, Inbox, Outbox, Conversations, Transactions
+    SessionNames, Leases, History, Identities, Runs, Background, Approvals, Inbox, Outbox, Conversations, Transactions
 ):
     """What a store promises; a subclass has a fixture `store` that gives an empty, open one."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.items import read_items, reference
+from frontdesk.kit.openai_items import read_items, reference
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import encode, error_body, input_items
 from frontdesk.channels.responses.wire import CreateBody

@@ -1,7 +1,9 @@
 """The state store, on whatever database."""
 
+from frontdesk.abc.store import Told
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.background import LOCAL, SqlBackground, Terms
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.people import SqlIdentities
@@ -19,15 +21,24 @@ class SqlStateStore:
     lease_seconds: float | None = None
 
     def __init__(
-        self, engine: Engine, leases: Leases, *, expiry: Expiry, clock: Clock, identities_fresh_for: float | None = None
+        self,
+        engine: Engine,
+        leases: Leases,
+        *,
+        expiry: Expiry,
+        clock: Clock,
+        terms: Terms = LOCAL,
+        identities_fresh_for: float | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
+        self._terms = terms
         self._records = Records(engine, clock)
         self._sweep = Sweep(engine, expiry, clock)
         self.sessions = SqlSessions(engine, self._records, leases)
         self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
         self.runs = SqlRuns(engine, self._records)
+        self.background = SqlBackground(engine, self._records, terms)
         self.approvals = SqlApprovals(engine, self._records)
         self.inbox = SqlInbox(engine, self._records)
         self.outbox = SqlOutbox(engine, self._records)
@@ -38,7 +49,10 @@ class SqlStateStore:
         return self._records.set_aside
 
     def transaction(self) -> SqlTransaction:
-        return SqlTransaction(self._engine, self._clock, self.identities.forget)
+        return SqlTransaction(self._engine, self._clock, self._terms, self.identities.forget)
+
+    def listen(self, told: Told) -> None:
+        """No other process writes here."""
 
     async def open(self) -> None:
         await self._engine.open()

@@ -1,0 +1,106 @@
+"""A network between a host and what it depends on, which fails when it is told to."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+_PIECE = 65_536
+
+
+class TcpProxy:
+    """Passes on what comes, in both directions, at a port of the loopback address."""
+
+    def __init__(self, upstream: tuple[str, int] | str) -> None:
+        """`upstream` is a host and a port, or the path of a socket."""
+        self.delay = 0.0
+        """Seconds by which every piece comes later."""
+        self.port = 0
+        self._upstream = upstream
+        self._server: asyncio.Server | None = None
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._pairs: dict[asyncio.StreamWriter, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.accept()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.refuse()
+        self.cut()
+        self.flow()
+        await asyncio.gather(*self._tasks)
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return len(self._pairs)
+
+    async def accept(self) -> None:
+        """Takes connections, always at the same port."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    def refuse(self) -> None:
+        """Takes no more connections; those that are there go on."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def cut(self) -> None:
+        """Ends all connections at once, whatever is on its way."""
+        for pair in list(self._pairs.items()):
+            for side in pair:
+                side.transport.abort()
+
+    def half_close(self) -> None:
+        """Ends what goes to the clients; what they say is still passed on."""
+        for client in self._pairs:
+            if client.can_write_eof():
+                client.write_eof()
+
+    def hold(self) -> None:
+        """Keeps back whatever comes, without a word."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Passes on what was kept back, and what comes."""
+        self._flowing.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            answers, server = await self._connect()
+        except OSError:
+            client.transport.abort()
+            return
+        self._pairs[client] = server
+        await asyncio.gather(self._pass_on(reader, server), self._pass_on(answers, client))
+        del self._pairs[client]
+        for side in (client, server):
+            side.close()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._upstream, str):
+            return await asyncio.open_unix_connection(self._upstream)
+        return await asyncio.open_connection(*self._upstream)
+
+    async def _pass_on(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        try:
+            while piece := await source.read(_PIECE):
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                await self._flowing.wait()
+                target.write(piece)
+                await target.drain()
+            target.write_eof()
+        except (OSError, RuntimeError):
+            # A side that is gone takes the other with it.
+            target.transport.abort()
