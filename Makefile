@@ -132,6 +132,7 @@ marathon: $(DEV) ## Kill hosts 220 times and count what they lost (ARGS: options
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
+	@.venv/bin/python -m bench.long_runs
 
 .PHONY: format
 format: $(DEV) ## Format the code and fix what lint can fix

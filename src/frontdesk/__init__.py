@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ChannelPush,
         ChannelPushCodec,
     )
+    from frontdesk.abc.conversations import ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle, TaskStatus
@@ -115,6 +116,7 @@ _HOME = {
     "RunFailure": "frontdesk.data.run",
     "RunHook": "frontdesk.abc.hooks",
     "RunRecord": "frontdesk.data.run",
+    "ShowsItems": "frontdesk.abc.conversations",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
@@ -187,6 +189,7 @@ __all__ = [
     "RunFailure",
     "RunHook",
     "RunRecord",
+    "ShowsItems",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",

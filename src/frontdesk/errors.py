@@ -7,7 +7,8 @@
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
-    │   └── StaleTurnError             the turn was fenced off: a newer one holds the session
+    │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
+    │   └── LostRunError               a background run was fenced off: another process works on it, or nobody may
     └── RequestError                   shown to the caller, in the channel's own shape
         ├── InvalidRequestError    400
         ├── UnauthenticatedError   401
@@ -89,6 +90,10 @@ class StoreError(FrontdeskError):
 
 class StaleTurnError(StoreError):
     """The turn no longer holds its session, so its result was not written."""
+
+
+class LostRunError(StoreError):
+    """The background run is no longer this process's, so nothing of it was written."""
 
 
 class RequestError(FrontdeskError):

@@ -40,12 +40,13 @@ from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.job import Job
 from frontdesk.sessions.outputs import need_new_calls
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
-Defer = Callable[[AdmittedRequest], Awaitable[RunRecord]]
+Defer = Callable[[AdmittedRequest, str | None], Awaitable[RunRecord]]
 
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
 _TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
@@ -82,9 +83,9 @@ class Pipeline:
             return await self._put_off(admitted)
         return await self.run_admitted(admitted)
 
-    async def run_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> Result:
+    async def run_admitted(self, admitted: AdmittedRequest, *, patient: bool = False, job: Job | None = None) -> Result:
         """The part of the way that lies behind the gate."""
-        run = await self._open(admitted, patient)
+        run = await self._open(admitted, patient, job)
         try:
             try:
                 result = await self._target.run(run.turn)
@@ -106,9 +107,11 @@ class Pipeline:
             return _ended(await self._put_off(admitted))
         return await self.stream_admitted(admitted)
 
-    async def stream_admitted(self, admitted: AdmittedRequest, *, patient: bool = False) -> HostedStreamResult[Any]:
+    async def stream_admitted(
+        self, admitted: AdmittedRequest, *, patient: bool = False, job: Job | None = None
+    ) -> HostedStreamResult[Any]:
         """The part of the way that lies behind the gate."""
-        run = await self._open(admitted, patient)
+        run = await self._open(admitted, patient, job)
         try:
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
@@ -124,7 +127,7 @@ class Pipeline:
         return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates))
 
     async def _updates(self, run: ActiveRun, stream: TargetStream, outcome: list[Result]) -> AsyncGenerator[Any, None]:
-        admitted = run.turn.admitted
+        admitted, job = run.turn.admitted, run.turn.job
         hook = self._channels[admitted.request.channel].stream_transform_hook
         shown: list[Any] = []
         try:
@@ -138,6 +141,8 @@ class Pipeline:
                         if update is None:
                             continue
                         shown.append(update)
+                    if job is not None and job.log is not None:
+                        await job.log.add(update)
                     yield update
                 result = await stream.final()
             except BaseException as error:
@@ -178,21 +183,38 @@ class Pipeline:
         """Hands a run to the background, unless it can be known now that it can't run."""
         if self._active.get(admitted.owner, admitted.run_id) is not None:
             raise RunExistsError
-        self._turns.check(admitted, self._scope(admitted))
-        return HostedRunResult(result=None, run=await self._defer(admitted))
+        scope = self._scope(admitted)
+        self._turns.check(admitted, scope)
+        return HostedRunResult(result=None, run=await self._defer(admitted, self._turns.new_id(admitted, scope)))
+
+    async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
+        """Ends a background run that can't go on: its question stays, and says how it ended."""
+        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=True, new_id=job.run.session_id)
+        turn.job = job
+        try:
+            await self._recorder.ended(turn, self._recorder.begin(turn), "failed", failure)
+        finally:
+            self._turns.close(turn)
 
     def _scope(self, admitted: AdmittedRequest) -> ConversationScope | None:
         channel = self._channels[admitted.request.channel]
         return channel.conversation_scope if channel.session_family == "host_tracked" else None
 
-    async def _open(self, admitted: AdmittedRequest, patient: bool) -> ActiveRun:
+    async def _open(self, admitted: AdmittedRequest, patient: bool, job: Job | None = None) -> ActiveRun:
         self._target.check(admitted.request)
         await self._recorder.refuse_known(admitted)
-        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient)
+        new_id = None if job is None else job.run.session_id
+        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient, new_id=new_id)
+        turn.job = job
         try:
             run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
         except BaseException:
             self._turns.close(turn)
+            raise
+        try:
+            await self._recorder.started(turn, run.record)
+        except BaseException:
+            self._close(run)
             raise
         current_turn.set(turn)
         return run
@@ -200,7 +222,7 @@ class Pipeline:
     async def _resumed(self, turn: Turn) -> Sequence[Message]:
         """What takes the session further beside the input: results of the client's functions, and a human's answers."""
         request, record = turn.admitted.request, turn.record
-        if record is not None and record.messages and _tells_of_calls(request.input):
+        if record is not None and _tells_of_calls(request.input):
             need_new_calls(request.input, await turn.history())
         if not request.approvals:
             return await self._target.prepare(turn)
@@ -239,6 +261,8 @@ class Pipeline:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
         run.cancellable = False
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        if run.interrupted:
+            raise error
         if cancelled:
             failure = CANCELLED
         elif isinstance(error, RequestError):

@@ -22,9 +22,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.data import codec, json_tree
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun
-from frontdesk.data.request import ChannelRequest
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import CheckpointRef, ClientCall, SessionRecord
@@ -308,6 +310,40 @@ class TestRecords:
             '{"$":"SessionRecord","session_id":"s","owner":"o","key":"k","created_at":1.5,"updated_at":2.5,'
             '"client_calls":{"$":"tuple","items":[{"$":"ClientCall","call_id":"r","name":"request_info"}]},'
             '"checkpoint":{"$":"CheckpointRef","session_id":"s","checkpoint_id":"c"}}',
+        ),
+        (
+            SessionRecord(
+                session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, conversation_id="c", unheard=3
+            ),
+            '{"$":"SessionRecord","session_id":"s","owner":"o","key":"c","created_at":1.5,"updated_at":2.5,'
+            '"conversation_id":"c","unheard":3}',
+        ),
+        (
+            BackgroundRun(
+                admitted=AdmittedRequest(
+                    request=ChannelRequest(channel="c", input="hi", background=True, on_interrupt="restart"),
+                    caller=Caller(identity=ChannelIdentity(channel="c", native_id="n")),
+                    identity=ChannelIdentity(channel="c", native_id="n"),
+                    owner="o",
+                    run_id="r",
+                    admitted_at=1.5,
+                ),
+                on_interrupt="restart",
+                session_id="s",
+            ),
+            '{"$":"BackgroundRun","admitted":{"$":"AdmittedRequest","request":{"$":"ChannelRequest","channel":"c",'
+            '"input":"hi","background":true,"on_interrupt":"restart"},"caller":{"$":"Caller","identity":'
+            '{"$":"ChannelIdentity","channel":"c","native_id":"n"}},"identity":{"$":"ChannelIdentity","channel":"c",'
+            '"native_id":"n"},"owner":"o","run_id":"r","admitted_at":1.5},"on_interrupt":"restart","session_id":"s"}',
+        ),
+        (
+            Conversation(conversation_id="c", owner="o", created_at=1.5, metadata={"a": "b"}, session_id="s"),
+            '{"$":"Conversation","conversation_id":"c","owner":"o","created_at":1.5,"metadata":{"a":"b"},'
+            '"session_id":"s"}',
+        ),
+        (
+            ConversationItem(item_id="i", conversation_id="c", created_at=1.5, body={"type": "message"}),
+            '{"$":"ConversationItem","item_id":"i","conversation_id":"c","created_at":1.5,"body":{"type":"message"}}',
         ),
         (
             Content.from_function_call("1", "add", arguments={"a": 1}, hosted=False),

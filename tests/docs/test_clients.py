@@ -13,7 +13,6 @@ from frontdesk.testing import serving
 from tests.docs.pages import ADDRESS, ROOT, Block, blocks
 from tests.docs.running import example
 
-HOST = ROOT / "docs/examples/responses_host.py"
 NODE_MODULES = ROOT / ".venv/node/node_modules"
 CLIENTS = list(blocks("python", "js", calling=True))
 
@@ -23,6 +22,12 @@ def expected(block: Block) -> str:
     said = re.findall(r"(?:print|console\.log)\(.*\);? +(?:#|//) (.+)$", block.text, re.MULTILINE)
     assert len(said) == len(re.findall(r"\b(?:print|console\.log)\(", block.text))
     return "".join(said)
+
+
+def host_of(block: Block) -> Path:
+    """The example that a page names first: the one that its clients talk to."""
+    named = re.search(r"\.\./examples/(\w+\.py)", block.page.read_text("utf-8"))
+    return ROOT / "docs/examples" / (named.group(1) if named else "responses_host.py")
 
 
 def command(block: Block, script: Path) -> list[str]:
@@ -40,7 +45,7 @@ def command(block: Block, script: Path) -> list[str]:
 async def test_a_client_prints_what_the_page_says(block: Block, tmp_path: Path) -> None:
     script = tmp_path / f"client.{'py' if block.language == 'python' else 'mjs'}"
     words = command(block, script)
-    async with serving(example(HOST)) as client:
+    async with serving(example(host_of(block))) as client:
         script.write_text(block.text.replace(ADDRESS, client.base_url), "utf-8")
         # A proxy of the machine's has no business on its own loopback address.
         environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}

@@ -19,7 +19,10 @@ BOB = {"x-api-key": "bob-key-for-everything"}
 CALLS: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
     "agent_host": ({"message": "good day"}, {}, "You said: good day."),
     "api_keys": ({"message": "good day"}, ALICE, "message 1"),
+    "background": ({"message": "good day"}, {}, "good day"),
     "approvals": ({"message": "good day"}, {}, "Say “pay”"),
+    "conversations": ({"message": "good day"}, {}, "I heard: good day."),
+    "compactor": ({"message": "good day"}, {}, "message 1"),
     "function_host": ({"message": "good day"}, {}, "GOOD DAY"),
     "state_postgres": ({"message": "good day"}, {}, "This is message 1."),
     "state_sqlite": ({"message": "good day"}, {}, "This is message 1."),

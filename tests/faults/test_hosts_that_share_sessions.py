@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("processes")
 
 
 @asynccontextmanager
-async def _hosts(postgres: str, root: Path, **settings: float) -> AsyncIterator[tuple[House, HostProcess, HostProcess]]:
+async def _hosts(postgres: str, root: Path, **settings: Any) -> AsyncIterator[tuple[House, HostProcess, HostProcess]]:
     async with House("postgres", postgres, root / "ledger", **settings) as house:
         one, other = await asyncio.gather(house.start(), house.start())
         yield house, one, other

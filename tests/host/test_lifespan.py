@@ -10,6 +10,7 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.stores.memory import InMemoryStateStore
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import open_desk, serving, until
 from tests.scenarios.test_cancel import MINE, Slow
@@ -161,15 +162,19 @@ async def test_background_runs_may_end_before_the_host_does() -> None:
     assert desk.run("mine").status == "completed"
 
 
-async def test_background_runs_that_take_too_long_are_cancelled() -> None:
-    slow = Slow()
-    async with open_desk(slow.whole, shutdown_grace_seconds=0.01) as desk:
+async def test_background_runs_that_take_too_long_are_left_to_the_next_start() -> None:
+    slow, store = Slow(), InMemoryStateStore()
+    async with open_desk(slow.whole, store=store, shutdown_grace_seconds=0.01) as desk:
         await desk.ask("it", headers=MINE, background=True, session_id="s")
         await slow.began.wait()
         await desk.ask("it", headers={"x-agent-invocation-id": "waiting"}, background=True, session_id="s")
-    assert (desk.run("mine").status, desk.run("waiting").status) == ("cancelled", "cancelled")
+    assert (desk.run("mine").status, desk.run("waiting").status) == ("running", "queued")
     assert slow.left == ["CancelledError"]
     assert not desk.active
+    slow.go_on.set()
+    async with open_desk(slow.whole, store=store) as desk:
+        assert (await desk.ended("mine"))["error"]["code"] == "interrupted"
+        assert (await desk.ended("waiting"))["status"] == "completed"
 
 
 async def test_a_request_that_is_still_running_is_cancelled_and_recorded() -> None:

@@ -33,7 +33,7 @@ class Ledger:
         """Takes note of a transaction that went through."""
         self.writes += writes
         for name, arguments in writes:
-            if name == "save_run":
+            if name in ("save_run", "queue_run"):
                 self.kept_runs[arguments[0].owner, arguments[0].run_id] = arguments[0]
             elif name == "delete_run":
                 del self.kept_runs[arguments]

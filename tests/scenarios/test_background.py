@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
+from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo, spell, two_voices
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_it_is_accepted_and_polled_to_its_end(stream: bool) -> None:
+async def test_it_is_accepted_and_polled_to_its_end() -> None:
     slow = Slow()
     async with open_desk(slow.pieces) as desk:
-        accepted = await desk.ask("it", background=True, stream=stream, session_id="s", metadata={"a": "b"})
+        accepted = await desk.ask("it", background=True, session_id="s", metadata={"a": "b"})
         run = accepted.json()
         assert (accepted.status_code, run["status"], run["session_id"]) == (202, "queued", "s")
         assert accepted.headers["x-agent-invocation-id"] == run["id"]
@@ -24,6 +24,13 @@ async def test_it_is_accepted_and_polled_to_its_end(stream: bool) -> None:
         ended = await desk.ended(run["id"])
         assert (ended["status"], ended["text"], ended["metadata"]) == ("completed", "begun, done", {"a": "b"})
         assert desk.said("s") == ["it", "begun, done"]
+
+
+async def test_its_session_is_known_before_it_begins() -> None:
+    async with open_desk(echo) as desk:
+        run = (await desk.ask("Hi", background=True)).json()
+        assert run["session_id"]
+        assert (await desk.ended(run["id"]))["session_id"] == run["session_id"]
 
 
 @pytest.mark.parametrize("target", [echo, spell, two_voices()], ids=["function", "generator", "workflow"])
@@ -75,16 +82,44 @@ async def test_those_of_one_session_wait_for_each_other() -> None:
         assert len(said) == 20
 
 
-async def test_there_are_only_so_many() -> None:
+async def test_only_so_many_run_and_only_so_many_wait() -> None:
     slow = Slow()
-    async with open_desk(slow.whole, max_background_runs=2) as desk:
-        answers = [await desk.ask(str(number), background=True) for number in range(3)]
-        assert [one.status_code for one in answers] == [202, 202, 429]
-        assert int(answers[2].headers["retry-after"]) >= 1
-        assert len(desk.runs()) == 2
+    async with open_desk(slow.whole, max_background_runs=2, max_waiting_background_runs=1) as desk:
+        answers = [await desk.ask(str(number), background=True) for number in range(4)]
+        assert [one.status_code for one in answers] == [202, 202, 202, 429]
+        assert int(answers[3].headers["retry-after"]) >= 1
+        assert answers[3].json()["error"]["message"] == "Too many runs wait in the background."
+        assert len(desk.runs()) == 3
+        await until(lambda: desk.active == 2)
+        assert (await desk.get(answers[2].json()["id"])).json()["status"] == "queued"
         slow.go_on.set()
         await until(lambda: all(run.status == "completed" for run in desk.runs()))
         assert (await desk.ask("more", background=True)).status_code == 202
+
+
+async def test_one_caller_has_only_so_many() -> None:
+    slow = Slow()
+    keys = ApiKeyAuth({"ada": "the key of ada 123", "ben": "the key of ben 123"})
+    ada, ben = ({"authorization": f"Bearer the key of {name} 123"} for name in ("ada", "ben"))
+    channel = InvocationsChannel(auth=keys)
+    async with open_desk(slow.whole, channel, max_background_runs=1, max_background_runs_per_caller=2) as desk:
+        answers = [await desk.ask(str(number), background=True, headers=ada) for number in range(3)]
+        assert [one.status_code for one in answers] == [202, 202, 429]
+        assert answers[2].json()["error"]["message"] == "Too many of your runs are in the background."
+        assert (await desk.ask("it", background=True, headers=ben)).status_code == 202
+        slow.go_on.set()
+
+
+async def test_one_that_waits_for_room_is_cancelled() -> None:
+    slow = Slow()
+    async with open_desk(slow.whole, max_background_runs=1) as desk:
+        first = (await desk.ask("one", background=True)).json()
+        await slow.began.wait()
+        await desk.ask("two", background=True, headers=MINE)
+        assert (await desk.cancel("mine")).json()["status"] == "cancelled"
+        slow.go_on.set()
+        assert (await desk.ended(first["id"]))["status"] == "completed"
+        assert (await desk.ended("mine"))["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("first", [False, True])

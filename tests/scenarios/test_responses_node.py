@@ -15,6 +15,7 @@ import pytest
 from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
+from frontdesk.channels.conversations import ConversationsChannel
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.responses.desk import Desk, open_desk
 
@@ -69,7 +70,7 @@ def _open(target: Any) -> Any:
     return open_desk(target, auth=ApiKeyAuth({"node": KEY}))
 
 
-@pytest.mark.parametrize("name", ["create.mjs", "stream.mjs"])
+@pytest.mark.parametrize("name", ["create.mjs", "stream.mjs", "background.mjs"])
 async def test_a_question_and_its_answer(run: Script, name: str) -> None:
     async with _open(parrot()) as desk:
         await run(name, desk)
@@ -125,6 +126,25 @@ async def test_a_chain_of_responses(run: Script) -> None:
 
     async with _open(scripted(reply)) as desk:
         await run("chain.mjs", desk)
+
+
+async def test_a_conversation(run: Script) -> None:
+    def reply(messages: list[Message]) -> Any:
+        return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
+
+    auth = ApiKeyAuth({"node": KEY})
+    async with open_desk(scripted(reply), auth=auth, beside=[ConversationsChannel(auth=auth)]) as desk:
+        await run("conversations.mjs", desk)
+
+
+@pytest.mark.skipif(not (INSTALLED / "ws").exists(), reason="NOT TESTED: ResponsesWS for Node, as npm lacks ws")
+async def test_a_socket(run: Script) -> None:
+    def reply(messages: list[Message]) -> Any:
+        return ["heard " + ", ".join(one.text for one in messages if one.role == "user")]
+
+    async with _open(scripted(reply)) as desk:
+        await run("socket.mjs", desk)
+        assert len(desk.tap.connections) == 1
 
 
 async def test_errors(run: Script) -> None:

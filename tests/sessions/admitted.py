@@ -4,6 +4,7 @@ from typing import Any
 
 from agent_framework import AgentResponse, Message
 
+from frontdesk.data.conversation import Conversation
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ConversationScope
@@ -40,6 +41,15 @@ class Room:
         self.turns = Turns(self.store, self.ids, session_wait=session_wait, cancel_grace=cancel_grace)
         self.recorder = Recorder(self.store, self.ids, FakeClock())
         self._runs = 0
+
+    async def converse(self, conversation_id: str, *, owner: str = "alice") -> ChannelSession:
+        """Makes a conversation, and names it as a request does."""
+        made = Conversation(
+            conversation_id=conversation_id, owner=owner, created_at=1000.0, session_id=f"ses of {conversation_id}"
+        )
+        async with self.store.transaction() as transaction:
+            transaction.save_conversation(made)
+        return ChannelSession(conversation_id=conversation_id)
 
     async def open(self, *, tracked: ConversationScope | None = None, patient: bool = False, **fields: Any) -> Turn:
         self._runs += 1

@@ -51,6 +51,7 @@ class TestSessionMode:
         ids=["key", "conversation", "tracked"],
     )
     async def test_required_is_content_with_any_name(self, room: Room, fields: dict[str, Any]) -> None:
+        await room.converse("c")
         turn = await room.open(session_mode="required", **fields)
         assert turn.record is not None
 
@@ -91,7 +92,7 @@ class TestNames:
     async def test_a_key_a_conversation_and_a_tracked_session_are_never_the_same(self, room: Room) -> None:
         fields: list[dict[str, Any]] = [
             {"key": "x"},
-            {"session": ChannelSession(conversation_id="x")},
+            {"session": await room.converse("x")},
             {"tracked": "per_user_per_conversation", "conversation_id": "x", "group": True},
             {"tracked": "per_conversation", "conversation_id": "x", "group": True},
             {"tracked": "per_user"},

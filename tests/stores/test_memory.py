@@ -174,3 +174,14 @@ async def test_a_dropped_question_is_not_pending(small: InMemoryStateStore) -> N
             transaction.add_approval(question(f"apr_{number}"))
     pending = [one.approval_id for one in await small.approvals.pending(OWNER)]
     assert pending == [f"apr_{number}" for number in range(2 * LIMIT, 3 * LIMIT)]
+
+
+async def test_a_conversation_that_goes_on_was_dropped_before_those_that_nobody_uses(
+    small: InMemoryStateStore,
+) -> None:
+    for number in range(3 * LIMIT):
+        async with small.transaction() as transaction:
+            transaction.save_conversation(conversation(f"conv_{number}"))
+            transaction.add_items(OWNER, [conversation_item(f"item_{number}", "conv_0")])
+    assert len(await small.conversations.items(OWNER, "conv_0", limit=1000)) == 3 * LIMIT
+    assert await small.conversations.get(OWNER, "conv_1") is None

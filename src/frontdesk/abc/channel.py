@@ -92,6 +92,12 @@ class ChannelContext(Protocol):
         """Starts a run in the background."""
         ...
 
+    async def compact(
+        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
+    ) -> RunRecord:
+        """Keeps a summary of the request's input, and of what came before it; `by` is an agent or a function."""
+        ...
+
     async def accept(self, item: InboxItem) -> bool:
         """Keeps a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
@@ -109,13 +115,23 @@ class ChannelContext(Protocol):
         ...
 
     def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        """The events of a background stream, from the past and then live."""
+        """The events of a background stream in their stored form, from the past and then live."""
+        ...
+
+    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
+        """A background stream from its first update, and then live; closing it leaves the run alone."""
         ...
 
     async def save_conversation(
-        self, caller: Caller, conversation_id: str | None, metadata: Mapping[str, Any]
+        self,
+        caller: Caller,
+        conversation_id: str | None,
+        metadata: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]] = (),
+        *,
+        protocol_request: Any = None,
     ) -> Conversation:
-        """Makes a conversation, or changes the metadata of one."""
+        """Makes a conversation with its first items, or changes the metadata of one."""
         ...
 
     async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation: ...
@@ -123,8 +139,15 @@ class ChannelContext(Protocol):
     async def delete_conversation(self, caller: Caller, conversation_id: str) -> None: ...
 
     async def add_conversation_items(
-        self, caller: Caller, conversation_id: str, items: Sequence[ConversationItem]
-    ) -> Sequence[ConversationItem]: ...
+        self,
+        caller: Caller,
+        conversation_id: str,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        protocol_request: Any = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        """Adds items, each with an id of its own, once no turn of the conversation runs; returns what was added."""
+        ...
 
     async def list_conversation_items(
         self,
@@ -138,7 +161,9 @@ class ChannelContext(Protocol):
 
     async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem: ...
 
-    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> None: ...
+    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
+        """Takes an item away, once no turn of the conversation runs, and returns the conversation."""
+        ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         """The questions that wait for the caller."""
@@ -180,6 +205,8 @@ class Channel(ABC):
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
+    shares_path: ClassVar[bool] = False
+    """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     takes_http: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
 

@@ -5,19 +5,25 @@ note what is to be written, and leaving the `async with` block writes all of it 
 is ever awaited inside a transaction, and a store is free to let many of them share one commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from frontdesk.abc.approvals import ApprovalStorage
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+
+News = Literal["work", "run", "cancel"]
+"""What was written: something to do, something of a run, or the wish that a run should end."""
+Told = Callable[[News, str], None]
+"""Is told what was written, and of which run; an empty id stands for any."""
 
 
 class Sessions(Protocol):
@@ -87,6 +93,24 @@ class Runs(Protocol):
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
         """Events with a number above `after`, in order."""
+        ...
+
+
+class Background(Protocol):
+    """Runs in the background that have not ended."""
+
+    async def get(self, owner: str, run_id: str) -> BackgroundRun | None: ...
+
+    async def claim(self, holder: str, *, limit: int) -> Sequence[BackgroundRun]:
+        """Takes up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
+
+        They are the holder's for `lease_seconds`. Where no other process can have them, whatever another holder has
+        left is free.
+        """
+        ...
+
+    async def renew(self, jobs: Sequence[BackgroundRun]) -> Sequence[BackgroundRun]:
+        """Keeps runs for another `lease_seconds`; returns those that are still the holder's, as they are now."""
         ...
 
 
@@ -174,7 +198,31 @@ class StateTransaction(Protocol):
         """Removes a run and its events."""
         ...
 
-    def add_events(self, events: Sequence[RunEvent]) -> None: ...
+    def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
+        """Adds events of one run; of a background run that is no longer the holder's it is a `LostRunError`."""
+        ...
+
+    def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
+        """Keeps a new background run, which waits unless it has a holder.
+
+        An id that is known fails the transaction with `RunExistsError`, too many runs with `TooManyRequestsError`.
+        """
+        ...
+
+    def save_job(self, job: BackgroundRun) -> None:
+        """Notes how far a background run is; without a holder it is given up, for anyone to take.
+
+        Here and below, one that was taken up by another fails the transaction with `LostRunError`.
+        """
+        ...
+
+    def cancel_job(self, owner: str, run_id: str) -> None:
+        """Marks a background run, so that whoever works on it ends it; one that has ended stays as it is."""
+        ...
+
+    def end_job(self, job: BackgroundRun) -> None:
+        """Removes a background run that has ended; its record says how."""
+        ...
 
     def add_approval(self, approval: PendingApproval) -> None:
         """Keeps a question; one that was asked before, in another branch, stays as it is, decided or not."""
@@ -257,6 +305,9 @@ class HostStateStore(Protocol):
     def runs(self) -> Runs: ...
 
     @property
+    def background(self) -> Background: ...
+
+    @property
     def approvals(self) -> ApprovalStorage: ...
 
     @property
@@ -272,6 +323,10 @@ class HostStateStore(Protocol):
     def checkpoints(self) -> SavedCheckpoints: ...
 
     def transaction(self) -> StateTransaction: ...
+
+    def listen(self, told: Told) -> None:
+        """Has somebody told of what other processes write; a word may be lost, so that it replaces no look."""
+        ...
 
     async def open(self) -> None: ...
 

@@ -23,6 +23,8 @@ class TargetInfo(Noun, frozen=True, kw_only=True):
     """Whether it takes tools for a single run."""
     tool_names: tuple[str, ...] = ()
     """The tools that it brings itself, as far as they are known before it runs."""
+    messages: bool = True
+    """Whether it hears a conversation, and not only what is said now."""
 
 
 class TargetTurn(Protocol):
@@ -43,6 +45,24 @@ class TargetTurn(Protocol):
     """What the target has prepared for the run; nobody else looks at it."""
     checkpoint: CheckpointRef | None
     """The last checkpoint that the run has saved."""
+
+    @property
+    def earlier(self) -> Sequence[Any]:
+        """What an interrupted workflow has put out before it goes on."""
+        ...
+
+    @property
+    def guarded(self) -> bool:
+        """Whether `begin` has to be called, and awaited, before something is done that can't be done twice."""
+        ...
+
+    async def begin(self) -> None:
+        """Notes that from here on the run can't be begun again."""
+        ...
+
+    async def reached(self, checkpoint: CheckpointRef) -> None:
+        """Notes a checkpoint that was saved, before an earlier one is given up."""
+        ...
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""

@@ -12,6 +12,7 @@ import uvicorn
 
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.host import AgentFrameworkHost
+from frontdesk.host.server import Server
 
 BACKLOG = 2048
 GRACE_SECONDS = 10
@@ -85,7 +86,7 @@ def serve(
     return 0
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready

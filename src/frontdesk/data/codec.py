@@ -17,6 +17,7 @@ import msgspec
 
 from frontdesk.data import framework_codec, workflow_codec
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
 from frontdesk.data.expiry import Expiry
@@ -41,6 +42,7 @@ NOUNS: tuple[type[Noun], ...] = (
     Address,
     AdmittedRequest,
     ApprovalAnswer,
+    BackgroundRun,
     Caller,
     ChannelIdentity,
     ChannelRequest,

@@ -13,6 +13,8 @@ class Conversation(Noun, frozen=True, kw_only=True):
     owner: str
     created_at: float
     metadata: Mapping[str, Any] = {}
+    session_id: str = ""
+    """The session in which its turns run."""
 
 
 class ConversationItem(Noun, frozen=True, kw_only=True):

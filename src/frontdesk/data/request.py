@@ -12,6 +12,7 @@ SessionMode = Literal["auto", "required", "disabled"]
 ConversationScope = Literal["per_user", "per_user_per_conversation", "per_conversation"]
 AcceptInGroup = Literal["mention_only", "command_only", "mention_or_command", "all"]
 Operation = Literal["message", "command", "approval"]
+OnInterrupt = Literal["fail", "restart", "resume"]
 
 
 class ChannelSession(Noun, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
 
     key: str | None = None
     conversation_id: str | None = None
+    """A conversation that the caller has made."""
     session_id: str | None = None
     """The host's own id of a session that exists."""
     isolation_key: str | None = None
@@ -57,6 +59,8 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """Whether other people take part in the conversation."""
     stream: bool = False
     background: bool = False
+    on_interrupt: OnInterrupt | None = None
+    """What becomes of it in the background if its process ends; as the host says when there is none. Hooks set it."""
     response_target: ResponseTarget = ResponseTarget()
     metadata: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}

@@ -8,6 +8,8 @@ from frontdesk.data.session import CheckpointRef, ClientCall
 
 RunStatus = Literal["queued", "running", "completed", "failed", "cancelled", "incomplete"]
 FINAL: frozenset[RunStatus] = frozenset({"completed", "failed", "cancelled", "incomplete"})
+INTERRUPTED = "interrupted"
+"""The code of a run that ended because its process did."""
 
 
 class RunFailure(Noun, frozen=True, kw_only=True):

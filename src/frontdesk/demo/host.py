@@ -1,10 +1,11 @@
-"""The demo's host: one agent, three tools, two doors."""
+"""The demo's host: one agent, three tools, three doors."""
 
 from pathlib import Path
 from typing import Any
 
 from agent_framework import Agent
 
+from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.demo.hotel import HOURS, PRICES, Hotel, tools_of
@@ -27,4 +28,5 @@ def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> Ag
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    return AgentFrameworkHost(agent, channels=[InvocationsChannel(), ResponsesChannel()], state_dir=state_dir)
+    channels = [InvocationsChannel(), ResponsesChannel(), ConversationsChannel()]
+    return AgentFrameworkHost(agent, channels=channels, state_dir=state_dir)

@@ -1,155 +1,270 @@
-"""Runs that go on after their request has been answered, in this process."""
+"""Runs that go on after their request has been answered, and after their process has ended."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+from contextlib import suppress
 
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, News
 from frontdesk.clock import Clock
-from frontdesk.data.codec import encode
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.codec import to_json
 from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.run import FINAL, RunEvent, RunFailure, RunRecord
-from frontdesk.errors import NotFoundError, RequestError, RunExistsError, TooManyRequestsError
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import CodecError, InvalidRequestError, NotStorableError, StoreError, StoreUnavailableError
+from frontdesk.host.bells import Bells
 from frontdesk.host.config import HostConfig
-from frontdesk.kit.framework import is_event
+from frontdesk.host.followers import Followers
+from frontdesk.host.work import Work, Worker, queued
+from frontdesk.ids import RandomIds
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
+from frontdesk.sessions.active import ActiveRuns
 
-_CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before it began.")
+_NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
+_SHARED_POLL, _OWN_POLL = 1.0, 15.0
+_A_LEASE = 4
+"""How often a lease is renewed in the time for which it is good."""
 
 
 class Background:
     """Takes admitted requests and runs them one after another per session, within limits."""
 
-    def __init__(self, store: HostStateStore, config: HostConfig, clock: Clock) -> None:
+    def __init__(self, store: HostStateStore, config: HostConfig, clock: Clock, active: ActiveRuns) -> None:
         self._store = store
-        self._clock = clock
         self._config = config
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._by_owner: Counter[str] = Counter()
-        self._news: dict[tuple[str, str], asyncio.Event] = {}
-        self._pipeline: Pipeline | None = None
+        self._active = active
+        self._shared = store.lease_seconds is not None
+        self._bells = Bells(_SHARED_POLL if self._shared else _OWN_POLL)
+        self.followers = Followers(store, self._bells)
+        self.workers: dict[tuple[str, str], Worker] = {}
+        self._coming = 0
+        self._holder = RandomIds().new("host")
+        self._wake = asyncio.Event()
+        self._may_wait = True
+        self._stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._looking: set[asyncio.Task[None]] = set()
+        self._work = Work(store, clock, self._bells, self.followers)
+        store.listen(self._hear)
 
     def use(self, pipeline: Pipeline) -> None:
         """Told once, when the host is built."""
-        self._pipeline = pipeline
+        self._work.pipeline = pipeline
 
-    async def submit(self, admitted: AdmittedRequest) -> RunRecord:
-        """Writes the run down and starts it."""
-        if len(self._tasks) >= self._config.max_background_runs:
-            raise TooManyRequestsError("Too many runs are in the background.", retry_after=5)
-        if self._by_owner[admitted.owner] >= self._config.max_background_runs_per_caller:
-            raise TooManyRequestsError("Too many of your runs are in the background.", retry_after=5)
-        request = admitted.request
-        record = RunRecord(
-            run_id=admitted.run_id,
-            owner=admitted.owner,
-            channel=request.channel,
-            status="queued",
-            created_at=admitted.admitted_at,
-            session_key=None if request.session is None else request.session.key,
-            previous_run_id=request.previous_run_id,
-            background=True,
-            stream=request.stream,
-            metadata=request.metadata,
-            details=request.details,
+    async def start(self) -> None:
+        """Takes up what an earlier process left, and whatever comes."""
+        self._stopping = False
+        # A new one at each start, so that what was left behind is seen to be nobody's.
+        self._holder = RandomIds().new("host")
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._dispatch())]
+        if self._store.lease_seconds is not None:
+            self._tasks.append(loop.create_task(self._keep(self._store.lease_seconds)))
+
+    async def submit(self, admitted: AdmittedRequest, session_id: str | None) -> RunRecord:
+        """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one."""
+        if not admitted.request.store:
+            raise InvalidRequestError("A background run has to be stored.", param="store")
+        if admitted.request.response_target.kind == "none":
+            # Nobody listens.
+            admitted = admitted.replace(request=admitted.request.replace(stream=False))
+        key = session_id or await self._key(admitted)
+        room = not self._stopping and len(self.workers) + self._coming < self._config.max_background_runs
+        job = BackgroundRun(
+            admitted=admitted,
+            on_interrupt=admitted.request.on_interrupt or self._config.on_interrupt,
+            session_id=session_id,
+            holder=self._holder if room else "",
+            fence=int(room),
         )
-        key = (admitted.owner, admitted.run_id)
-        if key in self._news:
-            raise RunExistsError
-        # Taken before the first wait, so that of two with one id only one gets any further.
-        self._news[key] = asyncio.Event()
-        self._by_owner[admitted.owner] += 1
         try:
-            if request.run_id is not None and await self._store.runs.get(*key) is not None:
-                raise RunExistsError
+            to_json(job)
+        except CodecError as error:
+            log.error("a request can't be kept for the background: %s", error)
+            raise NotStorableError(_NOT_KEPT) from error
+        self._coming += room
+        record = queued(job).replace(session_key=key)
+        # Whoever asked may leave in the middle of this, and what was stored must be worked on.
+        return await asyncio.shield(asyncio.get_running_loop().create_task(self._queue(job, record)))
+
+    async def _key(self, admitted: AdmittedRequest) -> str | None:
+        """What the caller knows the session by, which is the same before the run begins as later."""
+        session = admitted.request.session
+        if session is None or session.session_id is None:
+            return None if session is None else session.key or session.conversation_id
+        known = await self._store.sessions.get(admitted.owner, session.session_id)
+        return None if known is None else known.key
+
+    async def _queue(self, job: BackgroundRun, record: RunRecord) -> RunRecord:
+        config = self._config
+        try:
             async with self._store.transaction() as transaction:
-                transaction.save_run(record)
-        except BaseException:
-            self._forget(key)
-            raise
-        task = self._tasks[key] = asyncio.get_running_loop().create_task(self._work(admitted, record))
-        task.add_done_callback(lambda _: self._forget(key))
+                transaction.queue_run(
+                    record,
+                    job,
+                    most_waiting=config.max_waiting_background_runs,
+                    most_of_owner=config.max_background_runs_per_caller,
+                )
+        finally:
+            self._coming -= bool(job.holder)
+        if job.holder:
+            self._begin(job, new=True)
+        else:
+            # Whoever was at work may have ended meanwhile, so that nobody else would say that there is room.
+            self._may_wait = True
+            self._wake.set()
         return record
 
-    def _forget(self, key: tuple[str, str]) -> None:
-        self._tasks.pop(key, None)
-        self._by_owner[key[0]] -= 1
-        if self._by_owner[key[0]] <= 0:
-            del self._by_owner[key[0]]
-        self._news.pop(key).set()
-
-    async def _work(self, admitted: AdmittedRequest, record: RunRecord) -> None:
-        pipeline = self._pipeline
-        if pipeline is None:
-            raise RuntimeError("the background was not given its pipeline")
-        try:
-            if admitted.request.stream:
-                await self._follow(pipeline, admitted)
-            else:
-                await pipeline.run_admitted(admitted, patient=True)
-        except RequestError as error:
-            await self._ended_early(record, "failed", RunFailure(code=error.code, message=error.message))
-        except asyncio.CancelledError:
-            await self._ended_early(record, "cancelled", _CANCELLED)
-        except Exception as error:
-            log.error("background run %s failed", record.run_id, exc_info=error)
-            await self._ended_early(record, "failed", RunFailure(code="internal_error", message="The run failed."))
-
-    async def _follow(self, pipeline: Pipeline, admitted: AdmittedRequest) -> None:
-        number = 0
-        async with await pipeline.stream_admitted(admitted, patient=True) as stream:
-            async for update in stream:
-                if is_event(update) and update.type not in ("output", "intermediate"):
-                    # What a workflow tells about itself is for its operator; it has no stored form.
-                    continue
-                number += 1
-                event = RunEvent(owner=admitted.owner, run_id=admitted.run_id, number=number, data=encode(update))
-                async with self._store.transaction() as transaction:
-                    transaction.add_events([event])
-                self._tell(admitted)
-
-    def _tell(self, admitted: AdmittedRequest) -> None:
-        key = (admitted.owner, admitted.run_id)
-        self._news[key].set()
-        self._news[key] = asyncio.Event()
-
-    async def _ended_early(self, record: RunRecord, status: str, failure: RunFailure) -> None:
-        known = await self._store.runs.get(record.owner, record.run_id)
-        if known is None or known.status not in FINAL:
-            async with self._store.transaction() as transaction:
-                transaction.save_run(record.replace(status=status, failure=failure, finished_at=self._clock.now()))
-
-    async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
-        """The events of a run, from the past and then live."""
-        if await self._store.runs.get(owner, run_id) is None:
-            raise NotFoundError
+    async def _dispatch(self) -> None:
+        """Takes up what waits, whenever there is room."""
         while True:
-            # Asked for before the look into the store: what is written after that look sets it.
-            news = self._news.get((owner, run_id))
-            found = await self._store.runs.events(owner, run_id, after=after)
-            for event in found:
-                after = event.number
-                yield event
-            if not found:
-                if news is None:
-                    return
-                await news.wait()
+            self._wake.clear()
+            room = self._config.max_background_runs - len(self.workers) - self._coming
+            if room > 0 and (self._may_wait or self._shared):
+                self._may_wait = False
+                try:
+                    jobs = await self._store.background.claim(self._holder, limit=room)
+                except (StoreUnavailableError, StoreError, CodecError) as error:
+                    log.warning("no background run could be taken up: %s", error)
+                    self._may_wait, jobs = True, ()
+                for job in jobs:
+                    self._begin(job)
+                self._may_wait |= len(jobs) == room
+            poll = _SHARED_POLL if self._shared or self._may_wait else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(poll):
+                    await self._wake.wait()
 
-    async def cancel(self, owner: str, run_id: str) -> bool:
-        """Cancels a run that has not begun to run."""
-        task = self._tasks.get((owner, run_id))
-        if task is None:
-            return False
-        task.cancel()
-        await asyncio.wait([task])
-        return True
+    def _begin(self, job: BackgroundRun, *, new: bool = False) -> None:
+        before = self.workers.get(job.key)
+        worker = self.workers[job.key] = Worker(job)
+        work = self._work.do(worker, None if before is None else before.task, new)
+        worker.task = task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda _: self._forget(worker))
+        # Somebody may want to cancel it, and could not while it was on its way here.
+        self._bells.ring(job.admitted.run_id)
+
+    def _forget(self, worker: Worker) -> None:
+        if self.workers.get(worker.job.key) is worker:
+            del self.workers[worker.job.key]
+        self._bells.ring(worker.job.admitted.run_id)
+        self._may_wait |= worker.given_up
+        if self._may_wait:
+            self._wake.set()
+
+    async def cancel(self, owner: str, run_id: str) -> None:
+        """Cancels a run; one of another process is asked to end, and waited for, for a while."""
+        active = self._active.get(owner, run_id)
+        if active is not None and not await self._active.cancel(active):
+            # It goes on, but nothing of it counts any more.
+            return
+        async with self._bells.heard(run_id) as bell:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.cancel_grace_seconds):
+                    while not await self._cancelled(owner, run_id):
+                        await bell.wait()
+                        bell.quiet()
+
+    async def _cancelled(self, owner: str, run_id: str) -> bool:
+        """Whether a run has ended, after all that can be done here to that end."""
+        worker = self.workers.get((owner, run_id))
+        if worker is not None:
+            self.stop(worker, cancelled=True)
+            await asyncio.wait([worker.task])
+            return True
+        job = await self._store.background.get(owner, run_id)
+        if job is not None and not job.holder:
+            await self._work.cancel(job)
+            job = await self._store.background.get(owner, run_id)
+        if job is not None and not job.cancelled:
+            async with self._store.transaction() as transaction:
+                transaction.cancel_job(owner, run_id)
+        return job is None
+
+    def interrupt(self, owner: str, run_id: str) -> bool:
+        """Stops what this process does for a run, if it works on it in the background: another decides about it."""
+        worker = self.workers.get((owner, run_id))
+        if worker is not None:
+            self.stop(worker, cancelled=False)
+        return worker is not None
+
+    def stop(self, worker: Worker, *, cancelled: bool) -> None:
+        """Ends what this process does for a run: because somebody wants it, or because it is no longer its own."""
+        worker.interrupted |= not cancelled
+        active = self._active.get(*worker.job.key)
+        if active is None:
+            worker.cancel()
+        elif not cancelled:
+            self._active.interrupt(active)
+        else:
+            self._active.spawn_cancel(active)
+
+    def _hear(self, kind: News, run_id: str) -> None:
+        if kind == "run":
+            self._bells.ring(run_id)
+        elif kind == "work":
+            self._may_wait = True
+            self._wake.set()
+        else:
+            # By id alone, because a word carries no owner; whether it is meant the store knows.
+            held = [one for one in self.workers.values() if run_id in ("", one.job.admitted.run_id)]
+            if held:
+                task = asyncio.get_running_loop().create_task(self._look_once(held))
+                self._looking.add(task)
+                task.add_done_callback(self._looking.discard)
+
+    async def _look_once(self, workers: list[Worker]) -> None:
+        # If it can't be seen now, it is at the next renewal.
+        with suppress(StoreUnavailableError, StoreError):
+            await self._look(workers)
+
+    async def _look(self, workers: list[Worker]) -> None:
+        """Ends the runs that somebody wants to end, and those that are no longer this process's."""
+        kept = {job.key: job for job in await self._store.background.renew([one.job for one in workers])}
+        for worker in workers:
+            job = kept.get(worker.job.key)
+            if worker.task.done() or (job is not None and not job.cancelled):
+                continue
+            self.stop(worker, cancelled=job is not None)
 
     async def drain(self) -> None:
-        """Lets the runs end for a while, then cancels them."""
-        tasks = list(self._tasks.values())
+        """Lets the runs end for a while; those that do not are left to the next process."""
+        self._stopping = True
+        dispatcher, *keeper = self._tasks or [None]
+        await _stopped(dispatcher)
+        await self._ended(self._config.shutdown_grace_seconds)
+        for worker in list(self.workers.values()):
+            self.stop(worker, cancelled=False)
+        await self._ended(self._config.cancel_grace_seconds)
+        await _stopped(*keeper)
+        self._tasks = []
+
+    async def _keep(self, seconds: float) -> None:
+        """Renews what is held; what may be another's by now is stopped here."""
+        pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
+        good: dict[Worker, float] = {}
+        while True:
+            await asyncio.sleep(pause)
+            began, held = now(), list(self.workers.values())
+            good = {worker: good.get(worker, began - pause) for worker in held}
+            with suppress(StoreUnavailableError, TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._look(held)
+                good = dict.fromkeys(held, began)
+            for worker, last in good.items():
+                # At the next look it could be too late.
+                if now() + pause > last + seconds - pause / 2 and not worker.interrupted:
+                    log.warning("background run %s could not be kept, and stops here", worker.job.admitted.run_id)
+                    self.stop(worker, cancelled=False)
+
+    async def _ended(self, within: float) -> None:
+        tasks = [worker.task for worker in self.workers.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=self._config.shutdown_grace_seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.wait(tasks, timeout=within)
+
+
+async def _stopped(*tasks: "asyncio.Task[None] | None") -> None:
+    going = [task for task in tasks if task is not None]
+    for task in going:
+        task.cancel()
+    if going:
+        await asyncio.wait(going)

@@ -6,6 +6,7 @@ from typing import Any
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.abc.target import TargetInfo
 from frontdesk.host.config import HostConfig, RuntimeMode, is_public
 
 HOST_PATHS = ("/healthz", "/readyz")
@@ -20,7 +21,9 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
     for name, count in Counter(one.name for one in found).items():
         if count > 1:
             wrong.append(f"channels: {count} channels are called {name!r}; give each its own name=")
-    for path, count in Counter(one.path for one in found).items():
+    # Of those that share their path, each kind counts by itself.
+    places = Counter((one.path, type(one) if one.shares_path else Channel) for one in found)
+    for (path, _), count in places.items():
         if count > 1:
             wrong.append(f"channels: {count} channels have the path {path!r}")
     for one in found:
@@ -42,6 +45,13 @@ def _path_findings(channel: Channel) -> list[str]:
         if getattr(channel, hook) is not None and not callable(getattr(channel, hook)):
             wrong.append(f"{hook} is not a function")
     return wrong
+
+
+def interrupt_findings(config: HostConfig, target: TargetInfo) -> list[str]:
+    """What a target can't do when it is interrupted."""
+    if config.on_interrupt != "resume" or target.kind == "workflow":
+        return []
+    return [f"on_interrupt: only a workflow can resume, and the target is of kind {target.kind!r}"]
 
 
 def runtime_findings(mode: RuntimeMode, how: str, runner: DurableTaskRunner | None, config: HostConfig) -> list[str]:

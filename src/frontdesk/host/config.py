@@ -4,7 +4,9 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from frontdesk.data.request import OnInterrupt
 
 RuntimeMode = Literal["long_running", "ephemeral"]
 
@@ -23,6 +25,8 @@ class HostConfig:
     shutdown_grace_seconds: float = 10.0
     max_background_runs: int = 100
     max_background_runs_per_caller: int = 20
+    max_waiting_background_runs: int = 1_000
+    on_interrupt: OnInterrupt = "fail"
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
@@ -32,7 +36,9 @@ class HostConfig:
         for name in ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds"):
             if getattr(self, name) < 0:
                 wrong.append(f"{name} must not be negative")
-        for name in ("max_background_runs", "max_background_runs_per_caller"):
+        if self.on_interrupt not in get_args(OnInterrupt):
+            wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
+        for name in ("max_background_runs", "max_background_runs_per_caller", "max_waiting_background_runs"):
             if getattr(self, name) < 1:
                 wrong.append(f"{name} must be at least 1")
         return wrong

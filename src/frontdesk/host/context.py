@@ -1,35 +1,35 @@
 """What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.errors import NotFoundError, UnsupportedError
+from frontdesk.errors import ConflictError, NotFoundError, UnsupportedError
+from frontdesk.host.compact import compact
+from frontdesk.host.conversations import ConversationCalls
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_response_hook
 from frontdesk.sessions.scope import tracked_name
 
+_NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
-class HostContext:
+
+class HostContext(ConversationCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(self, channel: str, target: TargetInfo, parts: Parts, *, anonymous_allowed: bool) -> None:
-        self.channel = channel
+        super().__init__(channel, parts)
         self.target = target
         self.anonymous_allowed = anonymous_allowed
-        self._parts = parts
-        self._store = parts.store
         self._commands: dict[str, ChannelCommand] = {}
 
     def add_commands(self, commands: Sequence[ChannelCommand]) -> None:
@@ -50,11 +50,19 @@ class HostContext:
     async def stream(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedStreamResult[Any]:
-        return await self._parts.pipeline.stream(request, caller, protocol_request)
+        stream = await self._parts.pipeline.stream(request, caller, protocol_request)
+        if stream.run.status == "queued" and stream.run.stream:
+            return self._followed(stream.run, caller)
+        return stream
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
         hosted = await self._parts.pipeline.run(request.replace(background=True), caller, protocol_request)
         return hosted.run
+
+    async def compact(
+        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
+    ) -> RunRecord:
+        return await compact(self._parts, request, caller, by, protocol_request)
 
     async def accept(self, item: InboxItem) -> bool:
         async with self._store.transaction() as transaction:
@@ -95,9 +103,9 @@ class HostContext:
     async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
         owner = await self._owner(caller)
         active = self._parts.active.get(owner, run_id)
-        if active is not None:
+        if active is not None and not active.record.background:
             await self._parts.active.cancel(active)
-        elif await self._store.runs.get(owner, run_id) is not None:
+        elif active is not None or await self._store.runs.get(owner, run_id) is not None:
             await self._parts.background.cancel(owner, run_id)
         return await self.get_run(caller, run_id)
 
@@ -108,72 +116,19 @@ class HostContext:
 
     async def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
         owner = await self._owner(caller)
-        async for event in self._parts.background.events(owner, run_id, after):
+        async for event in self._parts.background.followers.events(owner, run_id, after):
             yield event
 
-    async def save_conversation(
-        self, caller: Caller, conversation_id: str | None, metadata: Mapping[str, Any]
-    ) -> Conversation:
-        if conversation_id is None:
-            admitted = await self._parts.pipeline.admit(ChannelRequest(channel=self.channel), caller)
-            conversation = Conversation(
-                conversation_id=self._parts.ids.new("conv"),
-                owner=admitted.owner,
-                created_at=self._parts.clock.now(),
-                metadata=metadata,
-            )
-        else:
-            conversation = (await self.get_conversation(caller, conversation_id)).replace(metadata=metadata)
-        async with self._store.transaction() as transaction:
-            transaction.save_conversation(conversation)
-        return conversation
+    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
+        record = await self._store.runs.get(await self._owner(caller), run_id)
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        if not (record.background and record.stream):
+            raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
+        return self._followed(record, caller)
 
-    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
-        found = await self._store.conversations.get(await self._owner(caller), conversation_id)
-        if found is None:
-            raise NotFoundError("There is no such conversation.")
-        return found
-
-    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None:
-        found = await self.get_conversation(caller, conversation_id)
-        async with self._store.transaction() as transaction:
-            transaction.delete_conversation(found.owner, conversation_id)
-
-    async def add_conversation_items(
-        self, caller: Caller, conversation_id: str, items: Sequence[ConversationItem]
-    ) -> Sequence[ConversationItem]:
-        owner = (await self.get_conversation(caller, conversation_id)).owner
-        own = [item.replace(conversation_id=conversation_id) for item in items]
-        async with self._store.transaction() as transaction:
-            transaction.add_items(owner, own)
-        return own
-
-    async def list_conversation_items(
-        self,
-        caller: Caller,
-        conversation_id: str,
-        *,
-        after: str | None = None,
-        limit: int = 20,
-        descending: bool = False,
-    ) -> Sequence[ConversationItem]:
-        found = await self.get_conversation(caller, conversation_id)
-        number = 0 if after is None else (await self.get_conversation_item(caller, conversation_id, after)).number
-        return await self._store.conversations.items(
-            found.owner, conversation_id, after=number, limit=limit, descending=descending
-        )
-
-    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
-        found = await self._store.conversations.item(await self._owner(caller), conversation_id, item_id)
-        if found is None:
-            raise NotFoundError("There is no such item.")
-        return found
-
-    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> None:
-        owner = await self._owner(caller)
-        await self.get_conversation_item(caller, conversation_id, item_id)
-        async with self._store.transaction() as transaction:
-            transaction.delete_item(owner, conversation_id, item_id)
+    def _followed(self, record: RunRecord, caller: Caller) -> HostedStreamResult[Any]:
+        return self._parts.background.followers.stream(record, lambda ended: self._shown(ended, caller))
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
@@ -220,9 +175,6 @@ class HostContext:
             return False
         await command.handler(context)
         return True
-
-    async def _allowed(self, caller: Caller) -> Allowed:
-        return self._parts.gate.passed(await self._parts.gate.authorize(caller), caller.identity)
 
     async def _owner(self, caller: Caller) -> str:
         """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""

@@ -18,13 +18,19 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import ChannelRequest
+from frontdesk.data.request import ChannelRequest, OnInterrupt
 from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import install_history
 from frontdesk.host.app import build_app
-from frontdesk.host.checks import bind_findings, channel_findings, runtime_findings, runtime_warnings
+from frontdesk.host.checks import (
+    bind_findings,
+    channel_findings,
+    interrupt_findings,
+    runtime_findings,
+    runtime_warnings,
+)
 from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode
 from frontdesk.host.context import HostContext
 from frontdesk.host.lifespan import Step, run_all
@@ -67,6 +73,8 @@ class AgentFrameworkHost:
         shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
         max_background_runs: int = HostConfig.max_background_runs,
         max_background_runs_per_caller: int = HostConfig.max_background_runs_per_caller,
+        max_waiting_background_runs: int = HostConfig.max_waiting_background_runs,
+        on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -79,6 +87,8 @@ class AgentFrameworkHost:
             shutdown_grace_seconds=shutdown_grace_seconds,
             max_background_runs=max_background_runs,
             max_background_runs_per_caller=max_background_runs_per_caller,
+            max_waiting_background_runs=max_waiting_background_runs,
+            on_interrupt=on_interrupt,
         )
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
@@ -98,7 +108,7 @@ class AgentFrameworkHost:
         adapted: Target | None = None
         try:
             adapted = adapt(target, install_history, self._state.choose_checkpoints())
-            findings += adapted.findings
+            findings += adapted.findings + interrupt_findings(self._config, adapted.info)
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:
@@ -175,12 +185,12 @@ class AgentFrameworkHost:
 
     def serve(self, host: str = "127.0.0.1", port: int = 8000, **uvicorn_options: Any) -> None:
         """Starts the server, and returns when it has stopped."""
-        import uvicorn
+        from frontdesk.host.server import run
 
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
         uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
-        uvicorn.run(self.app, host=host, port=port, **uvicorn_options)
+        run(self.app, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:
         """Refuses an address at which strangers could come in without credentials."""
@@ -221,7 +231,7 @@ class AgentFrameworkHost:
         await run_all("shut-down", self._stopping())
 
     def _starting(self) -> list[Step]:
-        steps: list[Step] = [("leases", self._parts.keeper.start)]
+        steps: list[Step] = [("leases", self._parts.keeper.start), ("background", self._parts.background.start)]
         if self._runner is not None:
             steps.append(("runner", self._runner.start))
         for channel, contribution in self._contributions:

@@ -18,6 +18,8 @@ from frontdesk.host.inbox import InboxWorker
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.conversations import Conversations
+from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.keeper import LeaseKeeper
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.turns import Turns
@@ -38,6 +40,7 @@ class Parts:
         resolver: IdentityResolver | None,
         linker: IdentityLinker | None,
     ) -> None:
+        self.target = target
         self.store = store
         self.clock = clock
         self.ids = ids
@@ -49,10 +52,11 @@ class Parts:
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
         pushing = [one.name for one in channels.values() if isinstance(one, ChannelPush)]
-        recorder = Recorder(store, ids, clock, pushing)
+        recorder = Recorder(store, ids, clock, pushing, TurnItems(channels))
+        self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
-        self.keeper = LeaseKeeper(store, self.turns, self.active)
-        self.background = Background(store, config, clock)
+        self.background = Background(store, config, clock, self.active)
+        self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = Pipeline(
             target=target,
             channels=channels,

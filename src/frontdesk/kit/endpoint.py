@@ -52,6 +52,11 @@ class HttpCall:
         self.watch = DisconnectWatch(self.receive, task, self._patience)
         return raw
 
+    def watched(self) -> None:
+        """From here on the client of a request without a body is watched too: it may leave a long answer."""
+        if self.watch is None:
+            self.watch = DisconnectWatch(self.receive, present_task(), self._patience)
+
     @property
     def request_id(self) -> bytes | None:
         """The caller's own id for the request, if it is safe to repeat."""

@@ -4,6 +4,7 @@ import asyncio
 import types
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, cast
+from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
@@ -19,6 +20,7 @@ from frontdesk.kit.reminders import Reminder, Reminders
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
+_LONGEST_NUMBER = 15
 JSON = (b"content-type", b"application/json")
 
 
@@ -125,6 +127,19 @@ def _within(body: bytes, limit: int) -> bytes:
     if len(body) > limit:
         raise BodyTooLargeError
     return body
+
+
+def resumed_after(query: bytes) -> int | None:
+    """The number of the last event that a reader has, -1 if it has none; nothing if it does not want a stream."""
+    asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
+    after, stream = asked.get("starting_after"), asked.get("stream", "false").lower()
+    if stream not in ("true", "false"):
+        raise InvalidRequestError("`stream` must be true or false.", param="stream")
+    if after is not None and not (after.isascii() and after.isdigit() and len(after) <= _LONGEST_NUMBER):
+        raise InvalidRequestError("`starting_after` must be the number of an event.", param="starting_after")
+    if stream == "false":
+        return None
+    return -1 if after is None else int(after)
 
 
 class ClientGoneError(InvalidRequestError):

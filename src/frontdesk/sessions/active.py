@@ -12,7 +12,7 @@ from frontdesk.sessions.turns import Turn, Turns
 class ActiveRun:
     """A run in progress. It runs in the task that asked for it, so cancelling it cancels that task's present wait."""
 
-    __slots__ = ("cancel_requested", "cancellable", "ended", "record", "task", "turn")
+    __slots__ = ("cancel_requested", "cancellable", "ended", "interrupted", "record", "task", "turn")
 
     def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
         self.turn = turn
@@ -20,6 +20,8 @@ class ActiveRun:
         self.task = task
         self.cancel_requested = False
         self.cancellable = True
+        self.interrupted = False
+        """Whether it has to stop here and now, and is not over by that."""
         self.ended: asyncio.Event | None = None
 
     async def forgive(self) -> None:
@@ -63,7 +65,7 @@ class ActiveRuns:
         """The run, if it is in progress and the owner's."""
         return self._runs.get((owner, run_id))
 
-    async def cancel(self, run: ActiveRun) -> None:
+    async def cancel(self, run: ActiveRun) -> bool:
         """Cancels a run and waits for its end; if it does not end, its session is taken away after `cancel_grace`."""
         if run.ended is None:
             run.ended = asyncio.Event()
@@ -77,6 +79,21 @@ class ActiveRuns:
             # It goes on, but nothing of it counts any more, and whoever asks is told so.
             run.record = await self._recorder.ended(run.turn, run.record, "cancelled", CANCELLED)
             await self._turns.expel(run.turn)
+            return False
+        return True
+
+    def spawn_cancel(self, run: ActiveRun) -> None:
+        """Cancels a run without waiting for its end."""
+        self._turns.spawn(self._cancel(run))
+
+    async def _cancel(self, run: ActiveRun) -> None:
+        await self.cancel(run)
+
+    def interrupt(self, run: ActiveRun) -> None:
+        """Stops a run of which nothing is recorded by that: somebody else decides how it goes on."""
+        if run.cancellable:
+            run.interrupted = True
+            run.task.cancel()
 
     async def cancel_all(self) -> None:
         """Cancels whatever still runs, for the end of the host."""

@@ -1,6 +1,7 @@
 """Keeps the leases of running turns; a turn that may have lost its session is cancelled before another can begin."""
 
 import asyncio
+from collections.abc import Callable
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.session import Lease
@@ -17,12 +18,20 @@ _LONG_AGO = float("-inf")
 class LeaseKeeper:
     """Renews what is held, again and again; does nothing where no other process can take a session."""
 
-    def __init__(self, store: HostStateStore, turns: Turns, active: ActiveRuns) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        turns: Turns,
+        active: ActiveRuns,
+        interrupt: Callable[[str, str], bool] = lambda owner, run_id: False,
+    ) -> None:
+        """`interrupt` stops a run that another process can go on with, if it is one."""
+        self._interrupt = interrupt
         self._store = store
         self._turns = turns
         self._active = active
         self._task: asyncio.Task[None] | None = None
-        self._cancelling: set[asyncio.Task[None]] = set()
+        self._cancelling: set[asyncio.Task[bool]] = set()
 
     async def start(self) -> None:
         """Begins to renew."""
@@ -60,7 +69,10 @@ class LeaseKeeper:
 
     def _give_up(self, turn: Turn) -> None:
         run = self._active.get(turn.admitted.owner, turn.admitted.run_id)
-        if run is None or run.cancel_requested:
+        if run is None or run.cancel_requested or run.interrupted:
+            return
+        if self._interrupt(turn.admitted.owner, turn.admitted.run_id):
+            log.warning("run %s could not keep its session and stops here", turn.admitted.run_id)
             return
         log.warning("run %s could not keep its session and is cancelled", turn.admitted.run_id)
         task = asyncio.get_running_loop().create_task(self._active.cancel(run))

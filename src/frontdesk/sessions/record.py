@@ -1,6 +1,7 @@
 """Writes the end of a run: result, history, session and questions in one transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.codec import to_json
+from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import LastSeen
 from frontdesk.data.json_tree import Shared
@@ -17,33 +19,46 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
-from frontdesk.errors import CodecError, RunExistsError, StaleTurnError
+from frontdesk.errors import CodecError, LostRunError, RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
 from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.items import TurnItems
+from frontdesk.sessions.job import Job
 from frontdesk.sessions.turns import Turn
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
+_TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
 
 
 class Recorder:
     """Begins the record of a run and writes its end."""
 
-    def __init__(self, store: HostStateStore, ids: Ids, clock: Clock, pushing: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        ids: Ids,
+        clock: Clock,
+        pushing: Collection[str] = (),
+        items: TurnItems | None = None,
+    ) -> None:
         """`pushing` are the channels that can speak first: being seen there says where a person can be reached."""
         self._store = store
+        self._items = items
         self._pushing = frozenset(pushing)
         self._ids = ids
         self._clock = clock
 
     def begin(self, turn: Turn, resumed: Sequence[Message] = ()) -> RunRecord:
         """The record of a run that starts, perhaps with the answers that resume it; nothing is written yet."""
-        admitted, request = turn.admitted, turn.admitted.request
+        admitted, request, job = turn.admitted, turn.admitted.request, turn.job
         hosting = _question_hosting(admitted)
-        if isinstance(request.input, str) and not resumed:
+        if job is not None and job.messages is not None:
+            turn.messages = list(job.messages)
+        elif isinstance(request.input, str) and not resumed:
             turn.messages = [said(request.input, hosting, self._ids.new("msg"))]
         else:
             messages = (*resumed, *(as_messages(request.input) or ()))
@@ -65,6 +80,13 @@ class Recorder:
             metadata=request.metadata,
             details=request.details,
         )
+
+    async def started(self, turn: Turn, run: RunRecord) -> None:
+        """Writes that a background run is at work, before it is."""
+        if turn.job is not None:
+            async with self._store.transaction() as transaction:
+                transaction.save_run(run)
+                transaction.save_job(turn.job.run)
 
     async def refuse_known(self, admitted: AdmittedRequest) -> None:
         """A run id that the wire chose must be new to its owner."""
@@ -106,29 +128,63 @@ class Recorder:
         questions: Sequence[PendingApproval],
         **changes: Any,
     ) -> RunRecord:
-        now = self._clock.now()
-        session = turn.record
+        now, job = self._clock.now(), turn.job
         if not turn.admitted.request.store:
             return run.replace(finished_at=now, **changes)
-        async with self._store.transaction() as transaction:
-            if session is not None and turn.lease is not None:
-                session = _after(turn, session, len(messages), now, changes)
-                transaction.save_session(session, turn.lease, keep=turn.busy)
-                transaction.append_history(session.session_id, messages)
-                changes |= {"messages": session.messages, "state": session.state, "checkpoint": session.checkpoint}
-            run = run.replace(finished_at=now, **changes)
-            transaction.save_run(run)
-            for question in questions:
-                transaction.add_approval(question)
-            if turn.admitted.request.channel in self._pushing:
-                self._see(transaction, turn.admitted, now)
+        items = await self._drawn(turn, run.replace(finished_at=now, **changes))
+        try:
+            async with _events_of(job) as write, self._store.transaction() as transaction:
+                if job is not None:
+                    write(transaction)
+                    transaction.end_job(job.run)
+                run = self._note(transaction, turn, run.replace(finished_at=now), messages, items, changes)
+                for question in questions:
+                    transaction.add_approval(question)
+        except LostRunError:
+            log.warning("run %s was taken over, and what it came to here was dropped", run.run_id)
+            return run.replace(finished_at=now, status="cancelled", failure=_TAKEN, result=None)
         return run
+
+    def _note(
+        self,
+        transaction: StateTransaction,
+        turn: Turn,
+        run: RunRecord,
+        messages: Sequence[Message],
+        items: Sequence[ConversationItem],
+        changes: dict[str, Any],
+    ) -> RunRecord:
+        session, now = turn.record, run.finished_at or 0.0
+        messages = [*(turn.retold or ()), *messages]
+        if session is not None and turn.lease is not None:
+            session = _after(turn, session, len(messages), now, changes)
+            transaction.save_session(session, turn.lease, keep=turn.busy)
+            transaction.append_history(session.session_id, messages)
+            transaction.add_items(session.owner, items)
+            changes |= {"messages": session.messages, "state": session.state, "checkpoint": session.checkpoint}
+        run = run.replace(**changes)
+        transaction.save_run(run)
+        if turn.admitted.request.channel in self._pushing:
+            self._see(transaction, turn.admitted, now)
+        return run
+
+    async def _drawn(self, turn: Turn, run: RunRecord) -> Sequence[ConversationItem]:
+        """What the turn adds to the conversation whose session it runs in."""
+        session = turn.record
+        if session is None or session.conversation_id is None or self._items is None:
+            return ()
+        return await self._items.of(turn.admitted, run, session.conversation_id)
 
     def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:
         conversation_id = admitted.request.conversation_id
         transaction.see(
             LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
         )
+
+
+def _events_of(job: Job | None) -> AbstractAsyncContextManager[Callable[[StateTransaction], int]]:
+    """What a background run has said and not written yet."""
+    return nullcontext(lambda _: 0) if job is None else job.writing()
 
 
 def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:

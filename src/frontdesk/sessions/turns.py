@@ -1,8 +1,8 @@
 """Opens the session of a request for one turn, and closes it again."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from agent_framework import AgentSession
@@ -16,6 +16,8 @@ from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredErr
 from frontdesk.ids import Ids
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.items import find_conversation, retell
+from frontdesk.sessions.job import Job
 from frontdesk.sessions.locks import SessionLocks
 from frontdesk.sessions.scope import SHARED, tracked_name
 
@@ -33,10 +35,12 @@ class Turn:
         "admitted",
         "checkpoint",
         "closed",
+        "job",
         "lease",
         "messages",
         "plan",
         "record",
+        "retold",
         "session",
         "staged",
     )
@@ -51,10 +55,34 @@ class Turn:
         self.session: AgentSession | None = None if record is None else _restore(record)
         self.messages: list[Any] = []
         self.staged: list[Any] | None = None
+        self.retold: Sequence[Any] | None = None
+        """The history, where it is told by the items of a conversation and not kept by the session yet."""
         self.plan: Any = None
         self.checkpoint: CheckpointRef | None = None
         self._work: ThreadWork | None = None
         self.closed = False
+        self.job: Job | None = None
+        """The background run that the turn is, if it is one."""
+
+    @property
+    def earlier(self) -> Sequence[Any]:
+        """What an interrupted workflow has put out before it goes on."""
+        return () if self.job is None else self.job.earlier
+
+    @property
+    def guarded(self) -> bool:
+        """Whether `begin` has to be called before something is done that can't be done twice."""
+        return self.job is not None and self.job.guarded
+
+    async def begin(self) -> None:
+        """Something is done that can't be done twice."""
+        if self.job is not None:
+            await self.job.begin()
+
+    async def reached(self, checkpoint: CheckpointRef) -> None:
+        """The run has saved a checkpoint."""
+        if self.job is not None:
+            await self.job.reached(checkpoint)
 
     @property
     def work(self) -> ThreadWork:
@@ -71,13 +99,16 @@ class Turn:
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
         record = self.record
-        if record is None or record.messages == 0:
+        if self.retold is not None:
+            return self.retold
+        if record is None or record.messages == record.unheard:
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:
             # A branch that is not stored yet has only what it shares.
             shared = await self._store.sessions.history(record.owner, record.parent.session_id)
-            return shared[: record.parent.messages]
-        return await self._store.sessions.history(record.owner, record.session_id)
+            return shared[record.unheard : record.parent.messages]
+        found = await self._store.sessions.history(record.owner, record.session_id)
+        return found[record.unheard :] if record.unheard else found
 
     async def question(self, approval_id: str) -> PendingApproval | None:
         """A question that was asked of the turn's owner, decided or not."""
@@ -97,11 +128,17 @@ class Turns:
         self._leased: dict[str, Turn] | None = None if store.lease_seconds is None else {}
 
     async def open(
-        self, admitted: AdmittedRequest, *, tracked: ConversationScope | None = None, patient: bool = False
+        self,
+        admitted: AdmittedRequest,
+        *,
+        tracked: ConversationScope | None = None,
+        patient: bool = False,
+        new_id: str | None = None,
     ) -> Turn:
         """Opens the session that the request belongs to; a patient one waits for it as long as it takes.
 
-        `tracked` is the scope of a channel whose sessions the host keeps track of.
+        `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
+        if it has to be a certain one.
         """
         request = admitted.request
         if request.session_mode == "disabled":
@@ -109,8 +146,11 @@ class Turns:
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
         self.check(admitted, tracked)
+        wait = None if patient else self._session_wait
         if request.session is not None and request.session.session_id is not None:
-            return await self._reopen(admitted, request.session.session_id, None if patient else self._session_wait)
+            return await self._reopen(admitted, request.session.session_id, wait)
+        if request.session is not None and request.session.conversation_id is not None:
+            return await self._converse(admitted, request.session.conversation_id, wait)
         name = _name(admitted, tracked)
         if not request.store:
             known = None if name is None else await self._store.sessions.find(name)
@@ -118,16 +158,26 @@ class Turns:
             # would put off calls of the host's own tools to a turn that never comes.
             return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
         if name is None:
-            session_id = self._ids.new("ses")
+            session_id = new_id or self._ids.new("ses")
             return await self._take(admitted, self._fresh(admitted, session_id, session_id))
-        return await self._resume(admitted, name, None if patient else self._session_wait)
+        return await self._resume(admitted, name, wait)
+
+    def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
+        """An id for the session of a request that makes a new one."""
+        request = admitted.request
+        session = request.session
+        known = session is not None and (session.session_id is not None or session.conversation_id is not None)
+        if request.session_mode == "disabled" or request.previous_run_id is not None or known:
+            return None
+        return self._ids.new("ses") if _name(admitted, tracked) is None else None
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
         """Refuses a request that needs a session and names none."""
         request = admitted.request
         if request.session_mode != "required" or request.previous_run_id is not None:
             return
-        named = request.session is not None and request.session.session_id is not None
+        session = request.session
+        named = session is not None and (session.session_id is not None or session.conversation_id is not None)
         if not named and _name(admitted, tracked) is None:
             raise SessionRequiredError
 
@@ -153,19 +203,61 @@ class Turns:
                 return await self._enter(admitted, record, wait)
         raise NotFoundError("There is no such session.", param="session_id")
 
+    async def _converse(self, admitted: AdmittedRequest, conversation_id: str, wait: float | None) -> Turn:
+        conversation = await find_conversation(self._store, admitted.owner, conversation_id)
+        fresh = self._fresh(admitted, conversation.session_id, conversation_id).replace(conversation_id=conversation_id)
+        if admitted.request.store:
+            return await self._enter(admitted, fresh, wait)
+        known = await self._store.sessions.get(admitted.owner, conversation.session_id)
+        turn = await self._retell(self._unkept(admitted, known or fresh))
+        # As below: with nothing to read there is no session.
+        return turn if known is not None or turn.retold else Turn(self._store, admitted, None, None)
+
+    async def _retell(self, turn: Turn) -> Turn:
+        """A turn in the session of a conversation hears what the conversation says now."""
+        record = turn.record
+        if record is None or record.conversation_id is None:
+            return turn
+        # Looked at again, because it may have been deleted while the turn waited.
+        await find_conversation(self._store, record.owner, record.conversation_id)
+        if record.messages == record.unheard:
+            turn.retold, calls = await retell(self._store, record.owner, record.conversation_id)
+            turn.record = record.replace(client_calls=calls)
+        return turn
+
     async def _enter(self, admitted: AdmittedRequest, record: SessionRecord, wait: float | None) -> Turn:
         """Waits for a session and takes it as it is then; `record` stands for one that was never stored."""
         session_id = record.session_id
+        lease = await self._hold(session_id, wait)
+        try:
+            # Read only now: until it was ours, another process may have taken it further.
+            known = await self._store.sessions.get(record.owner, session_id)
+            return self._opened(await self._retell(Turn(self._store, admitted, known or record, lease)))
+        except BaseException:
+            self._let_go(lease)
+            raise
+
+    @asynccontextmanager
+    async def held(self, session_id: str) -> AsyncGenerator[Lease]:
+        """Takes a session for something that is no turn, and gives it free again."""
+        lease = await self._hold(session_id, self._session_wait)
+        try:
+            yield lease
+        finally:
+            self._let_go(lease)
+
+    async def _hold(self, session_id: str, wait: float | None) -> Lease:
         until = None if wait is None else asyncio.get_running_loop().time() + wait
         await self._locks.take(session_id, wait)
         try:
-            lease = await self._claim(session_id, until)
-            # Read only now: until it was ours, another process may have taken it further.
-            known = await self._store.sessions.get(record.owner, session_id)
-            return self._opened(Turn(self._store, admitted, known or record, lease))
+            return await self._claim(session_id, until)
         except BaseException:
             self._locks.release(session_id)
             raise
+
+    def _let_go(self, lease: Lease) -> None:
+        self._store.sessions.release(lease)
+        self._locks.release(lease.session_id)
 
     async def _claim(self, session_id: str, until: float | None) -> Lease:
         """Waits for a session that another process holds."""
@@ -186,7 +278,8 @@ class Turns:
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
-        if self._locks.try_take(record.session_id):
+        # What continues a response of a conversation goes its own way: it is no turn of the conversation.
+        if record.conversation_id is None and self._locks.try_take(record.session_id):
             try:
                 turn = await self._go_on(admitted, run, record)
             except BaseException:
@@ -243,6 +336,7 @@ class Turns:
         return self._fresh(admitted, session_id, session_id).replace(
             state=run.state or {},
             messages=run.messages,
+            unheard=parent.unheard if run.messages > parent.unheard else 0,
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
@@ -305,8 +399,6 @@ def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> Sessi
     request, session = admitted.request, admitted.request.session
     if session is not None and session.key is not None:
         return SessionName(owner=admitted.owner, kind="named", value=session.key)
-    if session is not None and session.conversation_id is not None:
-        return SessionName(owner=admitted.owner, kind="named", conversation_id=session.conversation_id)
     if tracked is not None or (session is not None and session.isolation_key is not None):
         return tracked_name(
             tracked or "per_user",

@@ -8,13 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from frontdesk.abc.store import Told
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.errors import RunExistsError
+from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
     MemoryCheckpoints,
@@ -40,6 +44,7 @@ class InMemoryStateStore:
         self.sessions = MemorySessions(limit)
         self.identities = MemoryIdentities(10 * limit)
         self.runs = MemoryRuns(limit)
+        self.background = MemoryBackground()
         self.approvals = MemoryApprovals(limit)
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
@@ -48,6 +53,9 @@ class InMemoryStateStore:
 
     def transaction(self) -> "MemoryTransaction":
         return MemoryTransaction(self)
+
+    def listen(self, told: Told) -> None:
+        """No other process writes here."""
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -113,9 +121,33 @@ class MemoryTransaction:
 
     def delete_run(self, owner: str, run_id: str) -> None:
         self._writes.append((self._store.runs.delete, (owner, run_id)))
+        self._writes.append((self._store.background.end, (owner, run_id)))
 
-    def add_events(self, events: Sequence[RunEvent]) -> None:
+    def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
+        if job is not None:
+            self._checks.append((self._store.background.check, (job,)))
         self._writes.append((self._store.runs.add_events, (events,)))
+
+    def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
+        self._checks.append((self._check_new, (record,)))
+        self._checks.append((self._store.background.check_room, (job, most_waiting, most_of_owner)))
+        self._writes.append((self._store.runs.save, (record,)))
+        self._writes.append((self._store.background.add, (job,)))
+
+    def _check_new(self, record: RunRecord) -> None:
+        if (record.owner, record.run_id) in self._store.runs.records:
+            raise RunExistsError
+
+    def save_job(self, job: BackgroundRun) -> None:
+        self._checks.append((self._store.background.check, (job,)))
+        self._writes.append((self._store.background.save, (job,)))
+
+    def cancel_job(self, owner: str, run_id: str) -> None:
+        self._writes.append((self._store.background.cancel, (owner, run_id)))
+
+    def end_job(self, job: BackgroundRun) -> None:
+        self._checks.append((self._store.background.check, (job,)))
+        self._writes.append((self._store.background.end, job.key))
 
     def add_approval(self, approval: PendingApproval) -> None:
         self._writes.append((self._store.approvals.add, (approval,)))

@@ -439,6 +439,7 @@ class MemoryConversations:
             if not self._owned(owner, item.conversation_id):
                 continue
             self.count += 1
+            self.records.touch(item.conversation_id)
             self.contents.setdefault(item.conversation_id, []).append(item.replace(number=self.count))
 
     def _owned(self, owner: str, conversation_id: str) -> bool:

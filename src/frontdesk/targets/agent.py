@@ -1,11 +1,11 @@
 """Runs anything of the shape `SupportsAgentRun`."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Literal, cast
 
-from agent_framework import AgentResponse, FunctionTool, Message
+from agent_framework import AgentResponse, FunctionInvocationContext, FunctionMiddleware, FunctionTool, Message
 
 from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.codec import register_answer
@@ -38,6 +38,7 @@ class AgentTarget:
             self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+        self._takes_middleware = "middleware" in parameters
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
         self._binding = [one for one in _providers(agent) if isinstance(one, BindsRequestContext)]
@@ -105,6 +106,11 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
+        if turn.guarded and self._takes_middleware:
+            arguments["middleware"] = [_Watch(turn)]
+        elif turn.guarded:
+            # Nobody can see what it does.
+            await turn.begin()
         return arguments
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
@@ -135,6 +141,17 @@ class AgentTarget:
                 await scope.enter_async_context(manager)
             else:
                 scope.enter_context(manager)
+
+
+class _Watch(FunctionMiddleware):
+    """Takes note of the first tool that is called, before it is."""
+
+    def __init__(self, turn: TargetTurn) -> None:
+        self._turn = turn
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        await self._turn.begin()
+        await call_next()
 
 
 def _declared(tool: ClientTool) -> FunctionTool:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ _ANSWERS = "frontdesk_answers"
 _LONGEST_NAME = 200
 
 Note = Callable[[WorkflowCheckpoint, CheckpointRef], None]
+Reached = Callable[[CheckpointRef], Awaitable[None]]
 
 
 class Place(Protocol):
@@ -80,16 +81,26 @@ class Checkpoints:
             raise UnavailableError("The session's checkpoint can't be read at the moment.") from error
         return found if found.metadata.get(_SESSION) == _plain(ref.session_id) else None
 
-    def opened(self, session_id: str, note: Note, known: WorkflowCheckpoint | None = None) -> "RunStorage":
-        """The storage for one run of a session; `note` is told of every checkpoint that it has saved."""
-        return RunStorage(self._place, session_id, note, known)
+    def opened(
+        self, session_id: str, note: Note, known: WorkflowCheckpoint | None = None, reached: Reached | None = None
+    ) -> "RunStorage":
+        """The storage for one run of a session; `note` and `reached` are told of every checkpoint that it has saved."""
+        return RunStorage(self._place, session_id, note, known, reached)
 
 
 class RunStorage:
     """What the framework saves the checkpoints of one run in; of those only the last is kept."""
 
-    def __init__(self, place: Place, session_id: str, note: Note, known: WorkflowCheckpoint | None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        session_id: str,
+        note: Note,
+        known: WorkflowCheckpoint | None,
+        reached: Reached | None = None,
+    ) -> None:
         self._place = place
+        self._reached = reached
         self._session_id = session_id
         self._note = note
         self._known = known
@@ -112,6 +123,8 @@ class RunStorage:
         self.failure = None
         before, self._last = self._last, ref
         self._note(checkpoint, ref)
+        if self._reached is not None:
+            await self._reached(ref)
         if before is not None:
             await self._drop(before)
         return ref.checkpoint_id

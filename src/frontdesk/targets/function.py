@@ -31,7 +31,10 @@ class FunctionTarget:
         self._takes_messages = (get_origin(first) or first) in _LISTS
         self._takes_session = any(one.name == "session" for one in parameters[1:])
         self.info = TargetInfo(
-            name=getattr(function, "__name__", "function"), kind="function", description=inspect.getdoc(function) or ""
+            name=getattr(function, "__name__", "function"),
+            kind="function",
+            description=inspect.getdoc(function) or "",
+            messages=self._takes_messages,
         )
 
     def check(self, request: ChannelRequest) -> None:
@@ -64,6 +67,7 @@ class FunctionTarget:
         said: Any = "\n".join(message.text for message in turn.messages)
         if self._takes_messages:
             said = [*await turn.history(), *turn.messages]
+        await turn.begin()
         keywords = {"session": turn.session} if self._takes_session else {}
         return lambda: self.native(said, **keywords)
 

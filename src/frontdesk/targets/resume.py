@@ -99,7 +99,7 @@ class Resumption:
                 turn.checkpoint = ref
                 plan.saved(saved, ref)
 
-            plan.storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint)
+            plan.storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint, turn.reached)
         elif plan.checkpoint is not None:
             plan.storage = ReadOnly(plan.checkpoint)
         return plan

@@ -69,7 +69,10 @@ class WorkflowTarget:
         register_held_types(sample)
         self._input_types: list[Any] = list(getattr(sample, "input_types", ()))
         self.info = TargetInfo(
-            name=sample.name or "workflow", kind="workflow", description=getattr(sample, "description", None) or ""
+            name=sample.name or "workflow",
+            kind="workflow",
+            description=getattr(sample, "description", None) or "",
+            messages=False,
         )
 
     def _resumed_from(self, sample: Any, checkpoints: Checkpoints | None) -> Resumption:
@@ -103,6 +106,8 @@ class WorkflowTarget:
 
     async def _begin(self, turn: TargetTurn, scope: AsyncExitStack) -> tuple[Any, dict[str, Any]]:
         """A workflow as the session left it, and what it is run with."""
+        # Its executors run ahead of what is seen of them.
+        await turn.begin()
         plan: Plan = turn.plan or Plan()
         arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
         if plan.resumes:
@@ -134,6 +139,8 @@ class WorkflowTarget:
         return workflow
 
     def _done(self, turn: TargetTurn, result: WorkflowRunResult) -> WorkflowRunResult:
+        if turn.earlier:
+            result = WorkflowRunResult([*turn.earlier, *result], result.status_timeline())
         waiting = requests_of(result)
         plan: Plan = turn.plan or Plan()
         if waiting:

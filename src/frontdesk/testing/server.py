@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk.host.host import AgentFrameworkHost
+from frontdesk.host.server import Server
 from frontdesk.testing.sse import ServerSentEvent, read_sse
 
 
@@ -88,7 +89,7 @@ async def serving(
         raise first
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """Uvicorn, with events where it has flags."""
 
     def __init__(self, config: uvicorn.Config) -> None:

@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
         for part in (
+            "background",
             "boxes",
             "conversations",
             "grants",
@@ -31,6 +32,7 @@ pytest.register_assert_rewrite(
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox, Outbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
@@ -49,6 +51,7 @@ class StoreContract(
     Identities,
     Grants,
     Runs,
+    Background,
     Approvals,
     Checkpoints,
     Inbox,

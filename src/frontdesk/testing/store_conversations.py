@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.conversation import ConversationItem
-from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, conversation, conversation_item
+from frontdesk.data.session import Lease
+from frontdesk.errors import StaleTurnError
+from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, conversation, conversation_item, session
 
 
 async def begin(store: HostStateStore, *ids: str, conversation_id: str = "conv_1") -> None:
@@ -12,6 +16,13 @@ async def begin(store: HostStateStore, *ids: str, conversation_id: str = "conv_1
     async with store.transaction() as transaction:
         transaction.save_conversation(conversation(conversation_id))
         transaction.add_items(OWNER, [conversation_item(item_id, conversation_id) for item_id in ids])
+
+
+async def end_turn(store: HostStateStore, lease: Lease, item_id: str) -> None:
+    """Writes a session and an item together, as a turn does."""
+    async with store.transaction() as transaction:
+        transaction.add_items(OWNER, [conversation_item(item_id)])
+        transaction.save_session(session(), lease)
 
 
 def ids_of(items: Sequence[ConversationItem]) -> list[str]:
@@ -114,6 +125,15 @@ class Conversations:
         async with store.transaction() as transaction:
             transaction.delete_conversation(OTHER, "conv_1")
         assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a"]
+
+    async def test_a_turn_that_was_fenced_off_adds_no_items(self, store: HostStateStore) -> None:
+        await begin(store, "a")
+        late = await store.sessions.claim("ses_1")
+        lease = await store.sessions.claim("ses_1", force=True)
+        with pytest.raises(StaleTurnError):
+            await end_turn(store, late, "late")
+        await end_turn(store, lease, "b")
+        assert ids_of(await store.conversations.items(OWNER, "conv_1")) == ["a", "b"]
 
     async def test_odd_ids_are_conversations_and_items_like_any_other(self, store: HostStateStore) -> None:
         for key in ODD_KEYS:

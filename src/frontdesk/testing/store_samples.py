@@ -8,6 +8,8 @@ from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.approval import PendingApproval
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
@@ -122,6 +124,16 @@ def run(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> RunRecor
     """A run."""
     record = RunRecord(run_id=run_id, owner=owner, channel="web", status="completed", created_at=NOW)
     return record.replace(**fields)
+
+
+def job(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> BackgroundRun:
+    """A run in the background."""
+    caller = Caller(identity=identity("1", channel="web"))
+    # Only the gate admits requests; what it admitted is read from a record.
+    tree: Any = {"$": "AdmittedRequest", "owner": owner, "run_id": run_id, "admitted_at": NOW}
+    tree["request"] = to_json(ChannelRequest(channel="web", input="hello", background=True))
+    tree |= {"caller": to_json(caller), "identity": to_json(caller.identity)}
+    return BackgroundRun(admitted=from_json(tree)).replace(**fields)
 
 
 def event(number: int, run_id: str = "run_1", *, owner: str = OWNER) -> RunEvent:

@@ -83,7 +83,18 @@ _OUTPUT = (
     wire.HostCallItem,
     wire.ImageItem,
 )
-_TYPES = (wire.CreateBody, wire.ResponseOut, Envelope, InputPage, Deleted, ModelPage, *_OUTPUT)
+_TYPES = (
+    wire.CreateBody,
+    wire.CompactBody,
+    wire.ResponseOut,
+    wire.CompactionOut,
+    wire.CompactionItem,
+    Envelope,
+    InputPage,
+    Deleted,
+    ModelPage,
+    *_OUTPUT,
+)
 
 
 def document() -> dict[str, Any]:
@@ -96,11 +107,12 @@ def document() -> dict[str, Any]:
         "info": {"title": "Responses", "version": "1.0.0"},
         "paths": {
             "/responses": {"post": _create()},
+            "/responses/compact": {"post": _compact()},
             "/responses/{response_id}": {
-                "get": _about("get", "ResponseOut"),
+                "get": _about("get", "Shown"),
                 "delete": _about("delete", "Deleted"),
             },
-            "/responses/{response_id}/cancel": {"post": _about("cancel", "ResponseOut")},
+            "/responses/{response_id}/cancel": {"post": _about("cancel", "Shown")},
             "/responses/{response_id}/input_items": {"get": _about("list_input", "InputPage", _paging())},
             "/models": {"get": {"operationId": "models", "responses": _answers("ModelPage")}},
             "/models/{model}": {
@@ -158,10 +170,15 @@ def _refine_input(parts: dict[str, Any]) -> None:
         "tools": _or_null({"type": "array", "items": _function()}),
         "tool_choice": {"enum": [None, "auto", "none", "required"]},
     }
-    # A background run is stored, and is not streamed.
+    compact = parts["CompactBody"]
+    compact["required"] = ["input"]
+    # The last kind is an answer, and what is only told has no answers in it.
+    told = {"type": "array", "items": {"anyOf": _input_items()[:-1]}, "minItems": 1}
+    compact["properties"] |= {"input": {"anyOf": [_TEXT, told]}, "previous_response_id": _or_null(_ID)}
+    # A background run is stored.
     body["anyOf"] = [
         {"properties": {"background": _MAYBE_FALSE}},
-        {"properties": {"background": {"const": True}, "stream": _MAYBE_FALSE, "store": _MAYBE_TRUE}},
+        {"properties": {"background": {"const": True}, "store": _MAYBE_TRUE}},
     ]
     parts["TextFormat"] = {
         "anyOf": [
@@ -179,13 +196,17 @@ def _function() -> dict[str, Any]:
 
 def _refine_output(parts: dict[str, Any]) -> None:
     """Everything that goes out is complete, and has nothing more."""
-    for kind in (wire.ResponseOut, wire.Usage, wire.ErrorOut, *_OUTPUT):
+    for kind in (wire.ResponseOut, wire.CompactionOut, wire.CompactionItem, wire.Usage, wire.ErrorOut, *_OUTPUT):
         part = parts[kind.__name__]
         optional = {field.encode_name for field in msgspec.structs.fields(kind) if field.default is msgspec.UNSET}
         part["required"] = sorted(set(part["properties"]) - optional)
         part["additionalProperties"] = False
     items = {"anyOf": [{"$ref": _REF.format(name=kind.__name__)} for kind in _OUTPUT]}
     parts["ResponseOut"]["properties"]["output"] = {"type": "array", "items": items}
+    compaction = {"$ref": _REF.format(name="CompactionItem")}
+    user = _kind("message", id=_TEXT, status=_TEXT, role={"const": "user"}, content={"type": "array"})
+    parts["CompactionOut"]["properties"]["output"] = {"type": "array", "items": {"anyOf": [compaction, user]}}
+    parts["Shown"] = {"anyOf": [{"$ref": _REF.format(name=name)} for name in ("ResponseOut", "CompactionOut")]}
 
 
 def _answers(name: str, errors: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
@@ -194,6 +215,15 @@ def _answers(name: str, errors: dict[str, str] | None = None, **more: Any) -> di
     return {
         "200": {"description": "Here it is.", "content": good},
         **{status: {"description": text, "content": bad} for status, text in (_ERRORS | (errors or {})).items()},
+    }
+
+
+def _compact() -> dict[str, Any]:
+    schema = {"$ref": _REF.format(name="CompactBody")}
+    return {
+        "operationId": "compact",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": _answers("CompactionOut", _ERRORS_OF_A_BODY),
     }
 
 

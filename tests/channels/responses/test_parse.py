@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.items import read_items, reference
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
 from frontdesk.channels.responses.render import encode, error_body, input_items
 from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.openai_items import read_items, reference
 
 TARGETS = [
     TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",)),

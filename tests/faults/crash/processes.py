@@ -59,7 +59,18 @@ class HostProcess:
 class House:
     """Where hosts keep their state, and the hosts that were started there."""
 
-    def __init__(self, kind: Kind, place: str, ledger: Path, *, lease: float = 2.0, wait: float = 15.0) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        place: str,
+        ledger: Path,
+        *,
+        lease: float = 2.0,
+        wait: float = 15.0,
+        server: str = "server",
+    ) -> None:
+        """`server` is the module that is started."""
+        self._module = f"tests.faults.crash.{server}"
         self._arguments = (kind, place, str(ledger), str(lease), str(wait))
         self._ledger = ledger
         self._hosts: list[HostProcess] = []
@@ -67,7 +78,7 @@ class House:
     async def start(self) -> HostProcess:
         """One more host, ready to serve."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.faults.crash.server"),
+            *(sys.executable, "-m", self._module),
             *self._arguments,
             cwd=ROOT,
             stdout=asyncio.subprocess.PIPE,

@@ -18,6 +18,7 @@ from agent_framework import Agent, Content, Message, tool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
@@ -97,7 +98,7 @@ def main(kind: str, place: str, ledger: str, lease: str, wait: str) -> None:
     }[kind]()
     host = AgentFrameworkHost(
         concierge(Path(ledger)),
-        channels=[InvocationsChannel(), ResponsesChannel()],
+        channels=[InvocationsChannel(), ResponsesChannel(), ConversationsChannel()],
         session_wait_seconds=float(wait),
         on_startup=[ready],
         **where,

@@ -1,7 +1,7 @@
 """A host with a Responses door behind a real server, and real clients of the API for it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ import httpx2
 import uvicorn
 from openai import AsyncOpenAI, OpenAI
 
-from frontdesk import AgentFrameworkHost
+from frontdesk import AgentFrameworkHost, Channel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.run import RunRecord
 from tests.scenarios.desk import DEADLINE, serving
@@ -75,11 +75,19 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(target: Any, *, tapped: bool = True, **settings: Any) -> AsyncIterator[Desk]:
+async def open_desk(
+    target: Any,
+    *,
+    tapped: bool = True,
+    beside: Sequence[Channel] = (),
+    store: Any = None,
+    host_settings: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Desk]:
     """A started host with one Responses channel; at the end everything that it said is looked at."""
-    ledger = Ledger(new_store())
-    store: Any = ledger
-    host = AgentFrameworkHost(target, channels=[ResponsesChannel(**settings)], store=store)
+    ledger: Any = Ledger(store or new_store())
+    channels = [ResponsesChannel(**settings), *beside]
+    host = AgentFrameworkHost(target, channels=channels, store=ledger, **(host_settings or {}))
     tap = Tap(host.app)
     app: Any = SimpleNamespace(app=tap)
     async with serving(app) as server:

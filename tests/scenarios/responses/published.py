@@ -47,6 +47,18 @@ class PublishedSchema:
         """What is wrong with a response."""
         return self._wrong("ResponseResource", body)
 
+    def compaction(self, body: Any) -> list[str]:
+        """What is wrong with a compacted conversation."""
+        return self._wrong("CompactResource", body)
+
+    def socket_error(self, event: Any) -> list[str]:
+        """What is wrong with an error that is told on a WebSocket."""
+        return self._wrong("WebSocketErrorEvent", event)
+
+    def item(self, item: Any) -> list[str]:
+        """What is wrong with an item."""
+        return self._wrong("ItemField", item)
+
     def event(self, event: Any) -> list[str]:
         """What is wrong with an event of a stream."""
         return self._wrong(self._events[event["type"]], event)

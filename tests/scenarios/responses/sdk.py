@@ -6,6 +6,12 @@ from typing import Any, get_args
 
 from openai.pagination import SyncPage
 from openai.types import Model
+from openai.types.conversations import (
+    Conversation,
+    ConversationDeletedResource,
+    ConversationItem,
+    ConversationItemList,
+)
 from openai.types.responses import Response, ResponseItemList, ResponseStreamEvent
 from openai.types.shared import ErrorObject
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -42,7 +48,11 @@ class ErrorBody(BaseModel):
 BODIES: dict[str, Any] = {
     "response": Response,
     "input_items": ResponseItemList,
-    "no_input_items": EmptyItemList,
+    "no_items": EmptyItemList,
+    "conversation": Conversation,
+    "conversation_deleted": ConversationDeletedResource,
+    "conversation_item": ConversationItem,
+    "conversation_items": ConversationItemList,
     "deletion": Deletion,
     "models": SyncPage[Model],
     "model": Model,
@@ -76,7 +86,7 @@ def _wrong(kind: Any, value: Any) -> list[str]:
     try:
         _adapter(kind).validate_json(json.dumps(_with_schema(value)), strict=True)
     except ValidationError as error:
-        return [f"{kind.__name__}: {one['loc']}: {one['msg']}" for one in error.errors()]
+        return [f"{getattr(kind, '__name__', kind)}: {one['loc']}: {one['msg']}" for one in error.errors()]
     return []
 
 

@@ -33,6 +33,13 @@ def wrong_sequence(events: Sequence[dict[str, Any]], *, ended: bool = True) -> l
     return wrong
 
 
+def wrong_rest(events: Sequence[dict[str, Any]]) -> list[str]:
+    """What is wrong with the events of a stream that was taken up again; all of it is known only to the test."""
+    numbers = [event.get("sequence_number") for event in events]
+    wanted = list(range(numbers[0] or 0, (numbers[0] or 0) + len(numbers))) if numbers else []
+    return [] if numbers == wanted else [f"the numbers of a stream that was taken up again: {numbers}"]
+
+
 class _Reader:
     """Puts the items together as a careful client does."""
 

@@ -10,14 +10,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.scenarios.responses.published import published_schema
 from tests.scenarios.responses.sdk import wrong_body, wrong_event
-from tests.scenarios.responses.sequence import wrong_sequence
+from tests.scenarios.responses.sequence import wrong_rest, wrong_sequence
+from tests.scenarios.responses.sockets import Connection
 
 _ROUTES = {
     ("POST", r"/responses"): "response",
     ("GET", r"/responses/[^/]+"): "response",
     ("POST", r"/responses/[^/]+/cancel"): "response",
+    ("POST", r"/responses/compact"): "compaction",
     ("DELETE", r"/responses/[^/]+"): "deletion",
     ("GET", r"/responses/[^/]+/input_items"): "input_items",
+    ("POST", r"/conversations"): "conversation",
+    ("GET", r"/conversations/[^/]+"): "conversation",
+    ("POST", r"/conversations/[^/]+"): "conversation",
+    ("DELETE", r"/conversations/[^/]+"): "conversation_deleted",
+    ("GET", r"/conversations/[^/]+/items"): "conversation_items",
+    ("POST", r"/conversations/[^/]+/items"): "conversation_items",
+    ("GET", r"/conversations/[^/]+/items/[^/]+"): "conversation_item",
+    ("DELETE", r"/conversations/[^/]+/items/[^/]+"): "conversation",
     ("GET", r"/models"): "models",
     ("GET", r"/models/.+"): "model",
 }
@@ -50,9 +60,12 @@ class Tap:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.exchanges: list[Exchange] = []
+        self.connections: list[Connection] = []
         self.wrong: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            return await self._socket(scope, receive, send)
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
@@ -67,6 +80,19 @@ class Tap:
             await self._app(scope, receive, seen)
         finally:
             self.wrong += [f"{exchange.method} {exchange.path}: {one}" for one in _judged(exchange)]
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = Connection()
+        self.connections.append(connection)
+
+        async def seen(message: Message) -> None:
+            connection.note(message)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, seen)
+        finally:
+            self.wrong += [f"a connection: {one}" for one in connection.judged(judge_event)]
 
     async def kept(self, client: httpx.AsyncClient) -> None:
         """Asks again for every response that was given out whole: what is kept is what was said."""
@@ -102,17 +128,33 @@ def judge(exchange: Exchange) -> list[str]:
     if exchange.media_type == "text/event-stream":
         exchange.events, wrong = read_events(exchange.body)
         wrong += [fault for event in exchange.events for fault in judge_event(event)]
+        if exchange.method == "GET":
+            return wrong + wrong_rest(exchange.events)
         return wrong + wrong_sequence(exchange.events, ended=exchange.ended)
     if not exchange.ended:
+        return []
+    if exchange.path.startswith("/invocations"):
+        # Another door's words are not the API's.
         return []
     body = json.loads(exchange.body)
     if exchange.status != 200:
         return wrong_body("error", body) + _missing(body["error"], "message", "type", "param", "code")
     path = exchange.path.removeprefix("/v1")
     (kind,) = [kind for (method, shape), kind in _ROUTES.items() if method == exchange.method and _fits(shape, path)]
+    if body.get("object") == "response.compaction":
+        return judge_compaction(body)
     if kind == "response":
         return judge_response(body)
-    return wrong_body("no_input_items" if kind == "input_items" and not body["data"] else kind, body)
+    if kind.startswith("conversation_item"):
+        strictly = [fault for item in body.get("data", [body]) for fault in judge_item(item)]
+        return strictly + wrong_body(kind if body.get("data", True) else "no_items", body)
+    return wrong_body("no_items" if kind.endswith("_items") and not body["data"] else kind, body)
+
+
+def judge_item(item: dict[str, Any]) -> list[str]:
+    """What is wrong with an item."""
+    schema = published_schema()
+    return schema.item(item) if schema is not None and schema.knows(item) else []
 
 
 def judge_response(body: dict[str, Any]) -> list[str]:
@@ -120,6 +162,13 @@ def judge_response(body: dict[str, Any]) -> list[str]:
     schema = published_schema()
     strictly = schema.response(body) if schema is not None and schema.knows(body) else []
     return strictly + wrong_body("response", body)
+
+
+def judge_compaction(body: dict[str, Any]) -> list[str]:
+    """What is wrong with a compaction; the package's own type for it does not know a user's message in an output."""
+    schema = published_schema()
+    items = [] if body["output"][-1]["type"] == "compaction" else ["it does not end with the compaction"]
+    return items + (schema.compaction(body) if schema is not None else [])
 
 
 def judge_event(event: dict[str, Any]) -> list[str]:

@@ -44,7 +44,8 @@ async def test_a_field_that_is_missing_or_of_another_type_is_seen() -> None:
 
 async def test_every_nullable_field_is_missed() -> None:
     response, _ = await _seen()
-    for name in response if found() is not None else ():
+    # The published schema has no conversations.
+    for name in response.keys() - {"conversation"} if found() is not None else ():
         assert judge_response({key: value for key, value in response.items() if key != name}), name
 
 

@@ -18,7 +18,7 @@ from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.http import send_json
+from frontdesk.kit.http import resumed_after, send_json
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -91,11 +91,11 @@ class _Room:
         request = await self._request(call, body)
         answer = Answer(call, self._renderer)
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
-        if not request.stream or request.background:
+        if not request.stream:
             hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
             return await answer.run(hosted.run, hosted.result)
         async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
-            if stream.run.status == "queued":
+            if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.keep_alive)
 
@@ -114,6 +114,11 @@ class _Room:
         )
 
     async def get(self, call: HttpCall) -> None:
+        after = resumed_after(call.scope["query_string"])
+        if after is not None:
+            async with await self._context.follow(call.caller, _run_id(call)) as stream:
+                call.watched()
+                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
         run = await self._context.get_run(call.caller, _run_id(call))
         await Answer(call, self._renderer).run(run, run.result)
 

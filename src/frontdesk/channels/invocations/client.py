@@ -49,19 +49,22 @@ class Answer:
             headers.append((INVOCATION_ID, error.run_id.encode()))
         await send_json(self._call.send, error.status, error_body(error), headers)
 
-    async def stream(self, stream: HostedStreamResult[object], keep_alive: float) -> None:
-        """Every update as it comes, and at the end what it all came to."""
+    async def stream(self, stream: HostedStreamResult[object], keep_alive: float, after: int = -1) -> None:
+        """Every update above a number as it comes, and at the end what it all came to."""
         events = EventStream(self._call.send, keep_alive=keep_alive)
         try:
             self._call.begun = True
             await events.start(run_headers(stream.run, self._call.request_id))
-            await events.send(started(stream.run))
+            if after < 0:
+                await events.send(started(stream.run))
             number = 1
             try:
                 async for update in stream:
                     event = self._renderer.update(update, number)
                     if event is not None:
-                        await events.send(event)
+                        # Numbered from the start, so that every reader counts alike.
+                        if number > after:
+                            await events.send(event)
                         number += 1
                 out = self._ended(stream)
             except RequestError as error:
@@ -74,7 +77,8 @@ class Answer:
                 if task is None or task.cancelling():
                     raise
                 out = self._ended(stream)
-            await events.send(ended(out, number))
+            if number > after:
+                await events.send(ended(out, number))
             await events.end()
         finally:
             events.stop()

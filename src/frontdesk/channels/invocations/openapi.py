@@ -29,7 +29,7 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
         "paths": {
             path or "/": {"post": _create(body, out, error)},
-            f"{path}/{{invocation_id}}": {"get": _read("get_invocation", "An invocation.", out, error)},
+            f"{path}/{{invocation_id}}": {"get": _get(out, error)},
             f"{path}/{{invocation_id}}/cancel": {"post": _read("cancel_invocation", "Cancels it.", out, error)},
         },
         "components": {"schemas": components},
@@ -85,6 +85,17 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
             **_errors({**_IN, **conflicts}, error),
         },
     }
+
+
+def _get(out: Any, error: Any) -> dict[str, Any]:
+    found = _read("get_invocation", "An invocation, or the events of its stream.", out, error)
+    found["parameters"] += [
+        {"name": "stream", "in": "query", "schema": {"type": "boolean"}},
+        {"name": "starting_after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 10**15 - 1}},
+    ]
+    found["responses"]["200"]["content"]["text/event-stream"] = {}
+    found["responses"] |= _errors({"409": "It keeps no events."}, error)
+    return found
 
 
 def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:

@@ -4,27 +4,35 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
-import msgspec
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from frontdesk.abc.auth import HttpAuth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
-from frontdesk.channels.responses.config import FORWARDED, HostTools, Instructions, ResponsesConfig, StorePolicy
-from frontdesk.channels.responses.items import Items, reference
-from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
-from frontdesk.channels.responses.render import Renderer, input_items
+from frontdesk.channels.responses.compact import compactor_findings, decode_compact, draw_compaction, is_compaction
+from frontdesk.channels.responses.config import (
+    FORWARDED,
+    HostTools,
+    Instructions,
+    ResponsesConfig,
+    SocketLimits,
+    StorePolicy,
+)
+from frontdesk.channels.responses.intake import Intake
+from frontdesk.channels.responses.parse import decode
+from frontdesk.channels.responses.render import Renderer, input_items, turn_items
+from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.verify import verifier
-from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
-from frontdesk.errors import InvalidRequestError, NotFoundError, RequestError
-from frontdesk.kit.contents import asked_for
+from frontdesk.data.result import HostedStreamResult
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http import resumed_after
 from frontdesk.kit.lasting import LastingRuns
-from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -38,6 +46,7 @@ class ResponsesChannel(Channel):
     """Serves the OpenAI Responses API, under `/responses` and `/v1/responses`."""
 
     run_prefix = "resp"
+    shares_path = True
 
     def __init__(
         self,
@@ -63,14 +72,15 @@ class ResponsesChannel(Channel):
         body_timeout: float = ResponsesConfig.body_timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
+        compactor: Any = None,
+        sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        self.name = name
-        self.path = path
-        self.auth = auth
+        self.name, self.path, self.auth = name, path, auth
         self.session_mode = session_mode
         self.run_hook = run_hook
         self.response_hook = response_hook
         self.stream_transform_hook = stream_transform_hook
+        self.compactor = compactor
         self._config = ResponsesConfig(
             max_body_bytes=max_body_bytes,
             max_items=max_items,
@@ -86,32 +96,42 @@ class ResponsesChannel(Channel):
             fetch_http=fetch_http,
             max_fetched_bytes=max_fetched_bytes,
             finish_abandoned=finish_abandoned,
+            sockets=sockets,
         )
 
     def findings(self) -> list[str]:
-        return self._config.findings()
+        return self._config.findings() + compactor_findings(self.compactor)
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        return ChannelContribution(routes=_Room(self, self._config, context).routes())
+        self._renderer = Renderer(self._config, context.target)
+        return ChannelContribution(routes=_Room(self, self._config, context, self._renderer).routes())
+
+    def turn_items(self, run: RunRecord, result: Any) -> Sequence[dict[str, Any]]:
+        """What a run adds to its conversation."""
+        return turn_items(self._renderer, run, result)
 
 
 class _Room:
-    def __init__(self, channel: ResponsesChannel, config: ResponsesConfig, context: ChannelContext) -> None:
+    def __init__(
+        self, channel: ResponsesChannel, config: ResponsesConfig, context: ChannelContext, renderer: Renderer
+    ) -> None:
         self._channel = channel
         self._config = config
         self._context = context
         self._deadline = Reminders(config.body_timeout)
         self._lasting = LastingRuns()
-        self._fetcher = _fetcher(config)
-        self._parser = Parser(channel.name, config, context.target, channel.session_mode)
-        self._renderer = Renderer(config, context.target)
+        self._renderer = renderer
+        self._intake = Intake(channel, config, context, self._renderer)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
+        self._sockets = Sockets(channel, config, context, self._intake, self._renderer, self._lasting, self._verifier)
 
-    def routes(self) -> list[Route]:
-        found: list[Route] = []
+    def routes(self) -> list[BaseRoute]:
+        found: list[BaseRoute] = []
         for base in ("", "/v1"):
             found += [
                 Route(f"{base}/responses", endpoint=self._endpoint(POST=self.create)),
+                WebSocketRoute(f"{base}/responses", endpoint=self._sockets.endpoint),
+                Route(f"{base}/responses/compact", endpoint=self._endpoint(POST=self.compact)),
                 Route(f"{base}/responses/{{run_id}}", endpoint=self._endpoint(GET=self.get, DELETE=self.delete)),
                 Route(f"{base}/responses/{{run_id}}/cancel", endpoint=self._endpoint(POST=self.cancel)),
                 Route(f"{base}/responses/{{run_id}}/input_items", endpoint=self._endpoint(GET=self.list_input)),
@@ -131,91 +151,66 @@ class _Room:
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        request = await self._request(call, raw)
+        request = await self._intake.request(call.caller, decode(raw), raw)
         answer = Answer(call, self._renderer)
-        protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
-        lasting = self._config.finish_abandoned and request.store
-        if not request.stream or request.background:
+        protocol_request = self._protocol_request(call)
+        # A run in the background does not end with its readers anyway.
+        lasting = self._config.finish_abandoned and request.store and not request.background
+        if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
             hosted = await (self._lasting.run(work) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
         async with await (self._lasting.stream(opened) if lasting else opened) as stream:
-            if stream.run.status == "queued":
+            if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.keep_alive)
 
-    async def _request(self, call: HttpCall, raw: bytes) -> ChannelRequest:
-        body = await self._resolved(call, decode(raw))
-        items = self._parser.items(body)
-        request = self._parser.request(body, items, call.caller.identity)
-        if items is not None:
-            request = await self._looked_up(call, request, items)
-        if self._channel.run_hook is not None:
-            request = request.replace(attributes=unknown_keys(raw))
-        return request
+    async def compact(self, call: HttpCall) -> None:
+        raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+        body, instructions = decode_compact(raw)
+        if instructions is not None and self._config.instructions == "refuse":
+            raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
+        body, messages = await self._intake.messages(call.caller, body)
+        request = ChannelRequest(
+            channel=self._channel.name,
+            input=messages,
+            options={"instructions": instructions} if self._config.instructions == "append" else {},
+            identity=call.caller.identity,
+            previous_run_id=body.previous_response_id and plain_id(body.previous_response_id, "previous_response_id"),
+            details={"input": body.input, "seal": self._context.new_id("seal")},
+        )
+        run = await self._context.compact(
+            request, call.caller, by=self._channel.compactor, protocol_request=self._protocol_request(call)
+        )
+        await self._show(call, run)
 
-    async def _looked_up(self, call: HttpCall, request: ChannelRequest, items: Items) -> ChannelRequest:
-        if items.urls and self._fetcher is not None:
-            # Nothing is done for a stranger, and going out for them would be something.
-            await self._context.allow(call.caller)
-            await self._fetcher.fill(items.urls)
-        if items.approvals:
-            await self._check_questions(call, items)
-        if items.approvals and request.previous_run_id is None:
-            asked = await self._asked(call, items)
-            request = request.replace(session=asked.session, operation=asked.operation)
-        return request
+    def _protocol_request(self, call: HttpCall) -> Request | None:
+        return Request(call.scope) if self._channel.run_hook is not None else None
 
-    async def _asked(self, call: HttpCall, items: Items) -> ChannelRequest:
-        try:
-            return await self._context.approval_request(call.caller, items.approvals)
-        except NotFoundError:
-            raise NotFoundError("There is no such approval.", param="input") from None
-
-    async def _check_questions(self, call: HttpCall, items: Items) -> None:
-        """A question that the caller repeats with its answer must be the one that was asked."""
-        if not items.questions:
-            return
-        asked = {one.approval_id: one.request for one in await self._context.pending_approvals(call.caller)}
-        for question in items.questions:
-            request = asked.get(question.approval_id)
-            if request is not None and asked_for(request) != (question.tool, question.arguments):
-                raise InvalidRequestError("This is not what was asked.", param=question.where)
-
-    async def _resolved(self, call: HttpCall, body: CreateBody) -> CreateBody:
-        """The body with the items that it refers to in their places."""
-        given = body.input
-        if not isinstance(given, list) or not any(map(reference, given)):
-            return body
-        self._parser.check_length(given)
-        found = [await self._look_up(call, item, place) for place, item in enumerate(given)]
-        return msgspec.structs.replace(body, input=found)
-
-    async def _look_up(self, call: HttpCall, item: dict[str, Any], place: int) -> dict[str, Any]:
-        item_id = reference(item)
-        if item_id is None:
-            return item
-        # An item's id holds that of its response, which is looked up as the caller's own like any other.
-        try:
-            run = await self._context.get_run(call.caller, f"resp_{item_id.partition('_')[2][:-4]}")
-        except NotFoundError:
-            run = None
-        for one in () if run is None else (*self._renderer.output(run, run.result), *input_items(run)):
-            found: dict[str, Any] = msgspec.to_builtins(one)
-            if found["id"] == item_id:
-                return found
-        raise NotFoundError("There is no such item.", param=f"input[{place}]")
+    async def _show(self, call: HttpCall, run: RunRecord) -> None:
+        answer = Answer(call, self._renderer)
+        if is_compaction(run):
+            return await answer.json(draw_compaction(run))
+        await answer.run(run, run.result)
 
     async def get(self, call: HttpCall) -> None:
-        if b"stream=true" in call.scope["query_string"]:
-            raise InvalidRequestError("A stream can't be taken up again here.", param="stream", code="unsupported")
-        run = await self._about(call, self._context.get_run)
-        await Answer(call, self._renderer).run(run, run.result)
+        after = resumed_after(call.scope["query_string"])
+        if after is not None:
+            async with await self._followed(call) as stream:
+                call.watched()
+                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
+        await self._show(call, await self._about(call, self._context.get_run))
+
+    async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
+        try:
+            return await self._about(call, self._context.follow)
+        except ConflictError as error:
+            # Clients of the API try again after a conflict, and this one does not go away.
+            raise InvalidRequestError(error.message, param=error.param, code=error.code) from None
 
     async def cancel(self, call: HttpCall) -> None:
-        run = await self._about(call, self._context.cancel_run)
-        await Answer(call, self._renderer).run(run, run.result)
+        await self._show(call, await self._about(call, self._context.cancel_run))
 
     async def delete(self, call: HttpCall) -> None:
         await self._about(call, self._context.delete_run)
@@ -271,12 +266,6 @@ def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
         "last_id": shown[-1]["id"] if shown else None,
         "has_more": len(found) > len(shown),
     }
-
-
-def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:
-    if not config.fetch_urls:
-        return None
-    return MediaFetcher(config.fetch_from, allow_http=config.fetch_http, max_bytes=config.max_fetched_bytes)
 
 
 def _run_id(call: HttpCall) -> str:

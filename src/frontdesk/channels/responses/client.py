@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from agent_framework import AgentResponseUpdate
 
 from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, status_of, text_delta
@@ -45,14 +46,15 @@ class Answer:
         request_id = self._call.request_id
         return [] if request_id is None else [(b"x-request-id", request_id)]
 
-    async def stream(self, stream: HostedStreamResult[Any], keep_alive: float) -> None:
-        """The full sequence of events; the last one always comes."""
+    async def stream(self, stream: HostedStreamResult[Any], keep_alive: float, after: int = -1) -> None:
+        """The sequence of events above a number; the last one always comes."""
         events = EventStream(self._call.send, keep_alive=keep_alive)
-        script = Script(self._renderer, stream.run)
+        script = Script(self._renderer, stream.run, after)
         try:
             self._call.begun = True
             await events.start(self._headers())
-            await events.send(script.begin())
+            if first := script.begin():
+                await events.send(first)
             try:
                 async for update in stream:
                     told = script.update(update)
@@ -63,28 +65,38 @@ class Answer:
             except RequestError as error:
                 failure = RunFailure(code=error.code, message=error.message)
                 last = script.end(stream.run.replace(status="failed", failure=failure), None)
-            await events.send(last)
+            if last:
+                await events.send(last)
             await events.end()
         finally:
             events.stop()
 
 
 class Script:
-    """Turns the updates of a run into the events of the API, numbered without gaps."""
+    """Turns the updates of a run into the events of the API, numbered without gaps.
 
-    def __init__(self, renderer: Renderer, run: RunRecord) -> None:
+    The same updates are the same events for every reader: they depend on nothing but the run and what it said. So the
+    events that a reader has already are put together once more, and left out.
+    """
+
+    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1) -> None:
+        """`after` is the number of the last event that the reader has."""
         self._renderer = renderer
-        self._run = run
+        # As it was when it began, whatever became of it.
+        self._run = run.replace(status="running", finished_at=None, failure=None)
+        self._after = after
         self._number = 0
         self._told: list[bytes] = []
         self._assembler = renderer.assembler(run, emit=self._tell, delta=self._tell_delta)
 
     def _tell(self, kind: str, fields: dict[str, Any]) -> None:
-        self._told.append(event(kind, fields, self._number))
+        if self._number > self._after:
+            self._told.append(event(kind, fields, self._number))
         self._number += 1
 
     def _tell_delta(self, delta: TextDelta) -> None:
-        self._told.append(text_delta(delta, self._number))
+        if self._number > self._after:
+            self._told.append(text_delta(delta, self._number))
         self._number += 1
 
     def _take(self) -> bytes:
@@ -94,7 +106,8 @@ class Script:
     def begin(self) -> bytes:
         """The first two events."""
         response = self._renderer.response(self._run, output=[])
-        self._tell("response.created", {"response": response})
+        created = msgspec.structs.replace(response, status="queued") if self._run.background else response
+        self._tell("response.created", {"response": created})
         self._tell("response.in_progress", {"response": response})
         return self._take()
 

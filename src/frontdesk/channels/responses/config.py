@@ -1,6 +1,6 @@
 """What an operator can set."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from frontdesk.kit.auth import origin_findings
@@ -36,6 +36,29 @@ FORWARDABLE = FORWARDED | {
 
 
 @dataclass(frozen=True, kw_only=True)
+class SocketLimits:
+    """How much WebSockets may take."""
+
+    max_open: int = 1_000
+    """How many there may be at once."""
+    max_open_per_caller: int = 100
+    max_message_bytes: int = 16 * 1024 * 1024
+    messages_per_minute: int = 600
+    """How many messages one connection may send."""
+    idle_seconds: float = 3_600.0
+    """How long a connection on which nothing runs and nothing comes stays open."""
+    send_seconds: float = 60.0
+    """How long a client may take to make room for the next event before it counts as gone."""
+    max_kept_bytes: int = 256 * 1024 * 1024
+    """How much all connections may remember together of responses that are not stored."""
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        names = (one.name for one in fields(self))
+        return [f"sockets: {name} must be positive" for name in names if getattr(self, name) <= 0]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
@@ -53,6 +76,7 @@ class ResponsesConfig:
     fetch_http: bool = False
     max_fetched_bytes: int = 20 * 1024 * 1024
     finish_abandoned: bool = False
+    sockets: SocketLimits = SocketLimits()
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
@@ -68,10 +92,16 @@ class ResponsesConfig:
             AllowedHosts(self.fetch_from)
         except ValueError as error:
             wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
-        return wrong + origin_findings(self.allowed_origins)
+        return wrong + origin_findings(self.allowed_origins) + self.sockets.findings()
 
 
-_POSITIVE = ("max_body_bytes", "max_fetched_bytes", "max_items", "body_timeout", "keep_alive")
+_POSITIVE = (
+    "max_body_bytes",
+    "max_fetched_bytes",
+    "max_items",
+    "body_timeout",
+    "keep_alive",
+)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),

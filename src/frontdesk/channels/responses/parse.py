@@ -8,31 +8,20 @@ import msgspec
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.items import Items, read_items
 from frontdesk.channels.responses.wire import AllowedTools, CreateBody, FunctionToolIn, NamedTool, TextFormat
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import ChannelRequest, ClientTool, SessionMode
+from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.json_schema import need_schema
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai_forms import INCLUDES
+from frontdesk.kit.openai_items import Items, read_items
 
 T = TypeVar("T")
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
-_WHERE = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
-_INCLUDES = frozenset(
-    {
-        "reasoning.encrypted_content",
-        "message.output_text.logprobs",
-        "message.input_image.image_url",
-        "file_search_call.results",
-        "web_search_call.results",
-        "web_search_call.action.sources",
-        "code_interpreter_call.outputs",
-        "computer_call_output.output.image_url",
-    }
-)
+_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
 _OPTIONS = (
     ("temperature", "temperature"),
     ("top_p", "top_p"),
@@ -61,8 +50,13 @@ _CAN_BE_IGNORED = frozenset(
 
 def decode(raw: bytes) -> CreateBody:
     """The body, or an error that names the parameter which is wrong."""
+    return decode_as(_decoder, raw)
+
+
+def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
+    """The same for another kind of body."""
     try:
-        return _decoder.decode(raw)
+        return decoder.decode(raw)
     except msgspec.ValidationError as error:
         _refuse(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -99,7 +93,7 @@ class Parser:
         if given is None:
             return Items()
         self.check_length(given)
-        found = read_items(given, host_tools=self._target.tool_names, replayed=body.previous_response_id is None)
+        found = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
         if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
             where = found.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
@@ -136,20 +130,29 @@ class Parser:
             store=store,
             details=self._details(body, options),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
+            session=None if body.conversation is None else ChannelSession(conversation_id=conversation_of(body)),
         )
 
     def _check(self, body: CreateBody) -> None:
         if body.conversation is not None:
-            raise InvalidRequestError("Conversations are not served here.", param="conversation", code="unsupported")
-        if body.background and body.stream:
-            raise InvalidRequestError("A background run can't be streamed here.", param="stream", code="unsupported")
+            self._check_conversation(body)
         if body.background and body.store is False:
             raise InvalidRequestError("A background run has to be stored.", param="store")
         if body.instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
         for place, name in enumerate(body.include or ()):
-            if name not in _INCLUDES:
+            if name not in INCLUDES:
                 raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
+
+    def _check_conversation(self, body: CreateBody) -> None:
+        if body.previous_response_id is not None:
+            raise InvalidRequestError(
+                "A request takes `previous_response_id` or `conversation`, not both.",
+                param="conversation",
+                code="mutually_exclusive_parameters",
+            )
+        if self._session_mode == "disabled":
+            raise InvalidRequestError("No conversation is kept here.", param="conversation", code="unsupported")
 
     def _options(self, body: CreateBody) -> dict[str, Any]:
         wanted = {name: value for name, value in _framework_options(body).items() if name[0] in self._config.forward}
@@ -172,11 +175,26 @@ class Parser:
                 details[name] = msgspec.to_builtins(value)
         if "instructions" in options:
             details["instructions"] = body.instructions
+        if body.conversation is not None:
+            details["conversation"] = conversation_of(body)
         if body.tools:
             details["tools"] = body.tools
         if body.include:
             details["include"] = body.include
         return details
+
+
+def conversation_of(body: CreateBody) -> str | None:
+    """The conversation that a body names."""
+    given = body.conversation
+    if given is None:
+        return None
+    return plain_id(given if isinstance(given, str) else given.id, "conversation")
+
+
+def _brings_its_own(body: CreateBody) -> bool:
+    """Whether a request brings its own history, instead of naming what it continues."""
+    return body.previous_response_id is None and body.conversation is None
 
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:

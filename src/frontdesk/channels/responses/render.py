@@ -1,7 +1,7 @@
 """From a run to a response, and from a run's input to its items. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +19,8 @@ from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText,
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_response, whole_outputs
+from frontdesk.kit.openai_forms import as_items, drawn
+from frontdesk.kit.openai_items import heard
 from frontdesk.kit.requests import REQUEST_INFO, approvals_in, call_id_of, calls_in, requests_of, told
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
@@ -30,7 +32,7 @@ _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 # The core has its own words for what the API calls so.
 _PARAMS = {"previous_run_id": "previous_response_id", "approvals": "input"}
-_ITEM_STATUS = ("in_progress", "completed", "incomplete")
+_ANSWERS = ("function_result", "function_approval_response")
 _ECHOED = (
     "instructions",
     "temperature",
@@ -125,7 +127,7 @@ class Renderer:
             completed_at=int(run.finished_at) if run.finished_at and run.status == "completed" else None,
             status=_STATUS.get(run.status, run.status),
             model=self._target.name,
-            previous_response_id=run.previous_run_id,
+            previous_response_id=run.details.get("previous_response_id", run.previous_run_id),
             output=self._output(run, result, said) if output is None else output,
             metadata=run.metadata,
             background=run.background,
@@ -152,6 +154,8 @@ class Renderer:
         for name in _ECHOED:
             if name in details:
                 setattr(out, name, details[name])
+        if details.get("conversation"):
+            out.conversation = {"id": details["conversation"]}
         if details.get("tools"):
             out.tools = [_tool(tool) for tool in details["tools"]]
         if details.get("tool_choice"):
@@ -211,8 +215,11 @@ def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
     usage: dict[str, Any] = {}
     for one in said:
         usage = dict(add_usage_details(cast(Any, usage), one.usage_details) if usage else one.usage_details or {})
-    if not usage:
-        return None
+    return usage_of(usage) if usage else None
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """What the framework has counted, as the API says it."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
     return Usage(
@@ -260,41 +267,39 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
     return {"format": form, "verbosity": given["verbosity"]} if given.get("verbosity") else {"format": form}
 
 
-def input_items(run: RunRecord) -> list[dict[str, Any]]:
-    """The input of a run, every item with an id of its own."""
+def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
+    """The input of a run, every item with an id of its own; the client's, unless those could be taken already."""
     given = run.details.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     suffix = run.run_id.partition("_")[2] or run.run_id
     items: dict[str, dict[str, Any]] = {}
     for place, item in enumerate(cast("list[dict[str, Any]]", given or [])):
-        item_id: Any = item.get("id")
+        item_id: Any = item.get("id") if keep_ids else None
         if not item_id or item_id in items:
             item_id = f"in_{suffix}{place:04x}"
-        items[item_id] = _said(item, item_id)
+        items[item_id] = drawn(item, item_id)
     return list(items.values())
 
 
-def _said(item: dict[str, Any], item_id: str) -> dict[str, Any]:
-    kind = item.get("type") or "message"
-    drawn = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
-    if kind in ("message", "function_call", "function_call_output") and drawn.get("status") not in _ITEM_STATUS:
-        drawn["status"] = "completed"
-    if kind == "message":
-        content: Any = item["content"]
-        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        drawn["content"] = [_part(one, assistant=item.get("role") == "assistant") for one in parts]
-    return drawn
+def _is_told(run: RunRecord) -> bool:
+    """Whether the input is what the target was told, word for word."""
+    said = heard(input_items(run))[0]
+    return "input" in run.details and _words(said) == _words(run.input or ())
 
 
-def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
-    if part["type"] == "input_image":
-        return {**part, "image_url": part.get("image_url"), "detail": part.get("detail") or "auto"}
-    if "text" not in part:
-        return part
-    if not assistant:
-        return {"type": "input_text", "text": part["text"]}
-    return {"type": "output_text", "text": part["text"], "annotations": part.get("annotations") or [], "logprobs": []}
+def _words(messages: Sequence[Message]) -> list[Any]:
+    told = [(message.role, one) for message in messages for one in message.contents if one.type not in _ANSWERS]
+    return [(role, one.type, one.text or one.uri or one.arguments) for role, one in told]
+
+
+def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str, Any]]:
+    """What a run adds to its conversation: what was said, and then what was answered."""
+    if not _is_told(run):
+        # It came in at another door, or a hook has changed it: what nobody was told must not be told later.
+        run = run.replace(details={**run.details, "input": as_items(run.input or ())})
+    answered = renderer.output(run, result) if run.status == "completed" else []
+    return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(one, enc_hook=str) for one in answered)]
 
 
 def error_body(error: RequestError) -> bytes:

@@ -73,6 +73,12 @@ class StreamOptions(In, frozen=True, kw_only=True):
     include_obfuscation: bool | None = None
 
 
+class ConversationIn(In, frozen=True, kw_only=True):
+    """The conversation that a response belongs to."""
+
+    id: str
+
+
 class CreateBody(In, frozen=True, kw_only=True):
     """`POST /responses`."""
 
@@ -86,7 +92,7 @@ class CreateBody(In, frozen=True, kw_only=True):
     user: str | None = None
     # From here on, a plain request has nothing; `parse` looks at all of it in one step.
     background: bool | None = None
-    conversation: Any = None
+    conversation: str | ConversationIn | None = None
     instructions: Text | None = None
     include: list[str] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
@@ -105,6 +111,26 @@ class CreateBody(In, frozen=True, kw_only=True):
     service_tier: Literal["auto", "default", "flex", "priority", "scale"] | None = None
     safety_identifier: Annotated[str, Meta(max_length=64)] | None = None
     prompt_cache_key: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class CompactBody(In, frozen=True, kw_only=True):
+    """`POST /responses/compact`."""
+
+    model: str | None = None
+    input: Text | list[dict[str, Any]] | None = None
+    previous_response_id: str | None = None
+    instructions: Text | None = None
+    prompt_cache_key: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class SocketEvent(In, frozen=True, kw_only=True):
+    """What a message on a WebSocket is about; that of `response.create` is a `CreateBody` besides."""
+
+    type: str
+    stream_id: str | None = None
+    response_id: str | None = None
+    previous_response_id: str | None = None
+    generate: bool | None = None
 
 
 class OutputText(msgspec.Struct, kw_only=True):
@@ -194,6 +220,14 @@ class ImageItem(msgspec.Struct, kw_only=True):
     result: str | None
 
 
+class CompactionItem(msgspec.Struct, kw_only=True):
+    """What stands for a conversation."""
+
+    type: Literal["compaction"] = "compaction"
+    id: str
+    encrypted_content: str
+
+
 class Usage(msgspec.Struct, kw_only=True):
     """What the answer has cost."""
 
@@ -215,6 +249,7 @@ class ResponseOut(msgspec.Struct, kw_only=True):
     incomplete_details: Any = None
     model: str
     previous_response_id: str | None = None
+    conversation: dict[str, str] | None = None
     instructions: str | None = None
     output: list[Any] = []
     error: Any = None
@@ -240,6 +275,16 @@ class ResponseOut(msgspec.Struct, kw_only=True):
     prompt_cache_key: str | None = None
 
 
+class CompactionOut(msgspec.Struct, kw_only=True):
+    """A compacted conversation."""
+
+    id: str
+    object: Literal["response.compaction"] = "response.compaction"
+    created_at: int
+    output: list[Any]
+    usage: Usage
+
+
 class TextDelta(msgspec.Struct, kw_only=True):
     """A piece of text, by far the most frequent event."""
 
@@ -259,3 +304,12 @@ class ErrorOut(msgspec.Struct, kw_only=True):
     type: str
     param: str | None
     code: str | None
+
+
+class SocketError(msgspec.Struct, kw_only=True):
+    """What went wrong, as it is told on a WebSocket."""
+
+    type: Literal["error"] = "error"
+    status: int
+    error: dict[str, Any]
+    stream_id: str | msgspec.UnsetType = msgspec.UNSET

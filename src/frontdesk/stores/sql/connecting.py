@@ -64,7 +64,7 @@ class Address:
         self.conninfo = conninfo
         # The server itself gives up after the first of the two.
         self._patience = statement_timeout + connect_timeout
-        self._settings: dict[str, Any] = {
+        self.patient: dict[str, Any] = {
             "autocommit": True,
             "connect_timeout": max(1, round(connect_timeout)),
             "keepalives_idle": 10,
@@ -72,7 +72,7 @@ class Address:
             "application_name": APPLICATION,
         }
         self.settings: dict[str, Any] = {
-            **self._settings,
+            **self.patient,
             "prepare_threshold": 2,
             "options": " ".join([str(options), *(f"-c {limit}={milliseconds}" for limit in _LIMITS)]),
         }
@@ -85,7 +85,7 @@ class Address:
         """Brings the schema up to date; what keeps it from that is a `StoreError`."""
         try:
             # By itself, because a step may take its time, and because a pool does not say why it can't connect.
-            async with await AsyncConnection.connect(self.conninfo, **self._settings) as connection:
+            async with await AsyncConnection.connect(self.conninfo, **self.patient) as connection:
                 await _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"the database can't be opened: {told(error)}") from error

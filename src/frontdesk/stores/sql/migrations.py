@@ -141,7 +141,33 @@ _WHAT_BELONGS_TO_A_SESSION = (
     "CREATE INDEX names_of_session ON names (session_id)",
 )
 
-STEPS: tuple[Sequence[str], ...] = (_FIRST, _GRANTS_AND_EXPIRY, _CHECKPOINTS, _WHAT_BELONGS_TO_A_SESSION)
+_BACKGROUND = (
+    """CREATE TABLE background (
+        number {serial},
+        run_id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        holder TEXT NOT NULL,
+        fence BIGINT NOT NULL,
+        until DOUBLE PRECISION NOT NULL,
+        begun SMALLINT NOT NULL,
+        cancelled SMALLINT NOT NULL,
+        events BIGINT NOT NULL,
+        checkpoint {blob},
+        data {blob} NOT NULL,
+        UNIQUE (run_id, owner)
+    )""",
+    "CREATE INDEX background_in_order ON background (number)",
+    "CREATE INDEX background_of_owner ON background (owner)",
+    "CREATE INDEX background_that_waits ON background (number) WHERE holder = ''",
+)
+
+STEPS: tuple[Sequence[str], ...] = (
+    _FIRST,
+    _GRANTS_AND_EXPIRY,
+    _CHECKPOINTS,
+    _WHAT_BELONGS_TO_A_SESSION,
+    _BACKGROUND,
+)
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}

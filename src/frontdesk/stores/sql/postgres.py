@@ -11,13 +11,16 @@ try:
 except ImportError as error:
     raise ImportError('PostgresStateStore needs psycopg: pip install "frontdesk[postgres]"') from error
 
+from frontdesk.abc.store import Told
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
-from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
+from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.loggers import store as log
+from frontdesk.stores.sql.background import shared
 from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
 from frontdesk.stores.sql.engine import Rows
+from frontdesk.stores.sql.listener import Listener
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import Table, arrays_sql, key
@@ -48,8 +51,27 @@ class PostgresStateStore(SqlStateStore):
         engine = PostgresEngine(conninfo, lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
         # Another process may change an identity, by linking it; that is seen here a moment later.
-        super().__init__(engine, engine.leases, expiry=expiry or Expiry(), clock=clock, identities_fresh_for=1.0)
+        super().__init__(
+            engine,
+            engine.leases,
+            expiry=expiry or Expiry(),
+            clock=clock,
+            terms=shared(lease_seconds),
+            identities_fresh_for=1.0,
+        )
         self.lease_seconds = lease_seconds
+        self._listener = Listener(engine.address)
+
+    def listen(self, told: Told) -> None:
+        self._listener.told.append(told)
+
+    async def open(self) -> None:
+        await super().open()
+        self._listener.start()
+
+    async def close(self) -> None:
+        await self._listener.stop()
+        await super().close()
 
 
 class PostgresEngine:
@@ -58,7 +80,7 @@ class PostgresEngine:
     def __init__(
         self, conninfo: str, lease_seconds: float, pool_size: int, statement_timeout: float, connect_timeout: float
     ) -> None:
-        self._address = Address(conninfo, statement_timeout=statement_timeout, connect_timeout=connect_timeout)
+        self.address = Address(conninfo, statement_timeout=statement_timeout, connect_timeout=connect_timeout)
         self._size = pool_size
         self._wait = connect_timeout
         self.leases = SharedLeases(RandomIds().new("host"), lease_seconds, self.write)
@@ -68,9 +90,9 @@ class PostgresEngine:
 
     async def open(self) -> None:
         """Connects, and brings the schema up to date."""
-        await self._address.prepare()
+        await self.address.prepare()
         self._pool = AsyncConnectionPool(
-            self._address.conninfo,
+            self.address.conninfo,
             min_size=1,
             max_size=self._size,
             open=False,
@@ -79,8 +101,8 @@ class PostgresEngine:
             reconnect_timeout=2 * self._wait,
             name=APPLICATION,
             connection_class=Line,
-            configure=self._address.configure,
-            kwargs=self._address.settings,
+            configure=self.address.configure,
+            kwargs=self.address.settings,
         )
         await self._pool.open()
         self._closing = False
@@ -223,7 +245,7 @@ class PostgresEngine:
                 raise StaleTurnError
             for op in write.ops:
                 await self._do(connection, write, op)
-        except StoreError as refusal:
+        except FrontdeskError as refusal:
             await connection.execute("ROLLBACK TO one")
             return refusal
         await connection.execute("RELEASE one")

@@ -22,6 +22,10 @@ class Records:
         self._clock = clock
         self.set_aside = 0
 
+    def now(self) -> float:
+        """What time it is."""
+        return self._clock.now()
+
     async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
         """The value of a record, or `None` if it can't be read; `also` is what has to be done with it then."""
         try:

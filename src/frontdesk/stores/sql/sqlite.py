@@ -8,7 +8,7 @@ from typing import Any
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
-from frontdesk.errors import StaleTurnError, StoreError, StoreUnavailableError
+from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.local_leases import LocalLeases
@@ -140,7 +140,7 @@ class SqliteEngine:
         for op in write.ops:
             try:
                 self._do(write, op)
-            except StoreError as refusal:
+            except FrontdeskError as refusal:
                 run("ROLLBACK TO one")
                 run("RELEASE one")
                 return refusal

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from frontdesk.abc.store import Told
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.background import LOCAL, SqlBackground, Terms
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.people import SqlIdentities
@@ -22,16 +24,25 @@ class SqlStateStore:
     directory: Path | None = None
 
     def __init__(
-        self, engine: Engine, leases: Leases, *, expiry: Expiry, clock: Clock, identities_fresh_for: float | None = None
+        self,
+        engine: Engine,
+        leases: Leases,
+        *,
+        expiry: Expiry,
+        clock: Clock,
+        terms: Terms = LOCAL,
+        identities_fresh_for: float | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._expiry = expiry
+        self._terms = terms
         self._records = Records(engine, clock)
         self._sweep = Sweep(engine, expiry, clock, leases.taken)
         self.sessions = SqlSessions(engine, self._records, leases)
         self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
         self.runs = SqlRuns(engine, self._records)
+        self.background = SqlBackground(engine, self._records, terms)
         self.approvals = SqlApprovals(engine, self._records)
         self.inbox = SqlInbox(engine, self._records)
         self.outbox = SqlOutbox(engine, self._records)
@@ -43,7 +54,12 @@ class SqlStateStore:
         return self._records.set_aside
 
     def transaction(self) -> SqlTransaction:
-        return SqlTransaction(self._engine, self._clock, self.identities.forget, self._expiry.grants)
+        return SqlTransaction(
+            self._engine, self._clock, self._terms, self.identities.forget, grants_for=self._expiry.grants
+        )
+
+    def listen(self, told: Told) -> None:
+        """No other process writes here."""
 
     async def open(self) -> None:
         await self._engine.open()

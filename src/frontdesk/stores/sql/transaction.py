@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import encode, seal, to_json
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
@@ -15,7 +16,7 @@ from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError, StoreError
-from frontdesk.stores.sql import tables
+from frontdesk.stores.sql import background, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
@@ -24,14 +25,21 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Everything that is noted here is written together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_grants_for", "_ops", "_trees")
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_grants_for", "_ops", "_terms", "_trees")
 
     def __init__(
-        self, engine: Engine, clock: Clock, forget: Callable[[ChannelIdentity], None], grants_for: float | None
+        self,
+        engine: Engine,
+        clock: Clock,
+        terms: background.Terms,
+        forget: Callable[[ChannelIdentity], None],
+        *,
+        grants_for: float | None,
     ) -> None:
         """`forget` is told of the identities that have changed; no grant is kept longer than `grants_for`."""
         self._engine = engine
         self._clock = clock
+        self._terms = terms
         self._forget = forget
         self._grants_for = grants_for
         self._changed: list[ChannelIdentity] = []
@@ -128,18 +136,24 @@ class SqlTransaction:
         place = (key(run_id), key(owner))
         self._ops.append(Do("DELETE FROM runs WHERE run_id = ? AND owner = ?", place))
         self._ops.append(Do("DELETE FROM events WHERE run_id = ? AND owner = ?", place))
+        self._ops.append(Do("DELETE FROM background WHERE run_id = ? AND owner = ?", place))
 
-    def add_events(self, events: Sequence[RunEvent]) -> None:
-        for event in events:
-            place = (key(event.run_id), key(event.owner))
-            # A run that was deleted while it ran keeps nothing.
-            self._ops.append(
-                Do(
-                    "INSERT INTO events (run_id, owner, number, data) "
-                    "SELECT run_id, owner, ?, ? FROM runs WHERE run_id = ? AND owner = ?",
-                    (event.number, event.data, *place),
-                )
-            )
+    def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
+        if events:
+            self._ops += background.logged(events, job, self._terms)
+
+    def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
+        most = (most_waiting, most_of_owner)
+        self._ops += background.queued(record, self._encoded(record), job, most, self._terms)
+
+    def save_job(self, job: BackgroundRun) -> None:
+        self._ops += background.saved(job, self._terms)
+
+    def cancel_job(self, owner: str, run_id: str) -> None:
+        self._ops += background.marked(owner, run_id, self._terms)
+
+    def end_job(self, job: BackgroundRun) -> None:
+        self._ops += background.ended(job, self._terms)
 
     def add_approval(self, approval: PendingApproval) -> None:
         row = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)

@@ -1,10 +1,8 @@
-"""Input items, from the wire to framework messages. Pure."""
+"""Items of the OpenAI APIs, from the wire to framework messages. Pure."""
 
-import base64
-import binascii
-import mimetypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, cast
@@ -14,9 +12,8 @@ from agent_framework import Content, Message
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ClientOutput
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.openai_parts import Item, Urls, read_parts
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)((?:;[\w.+=-]+)*);base64,", re.ASCII)
-_AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _ROLES = ("user", "assistant", "system", "developer")
 _PHASES = ("commentary", "final_answer")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -39,7 +36,7 @@ class Items:
     messages: list[Message] = field(default_factory=list[Message])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
-    urls: list[tuple[Content, str]] = field(default_factory=list[tuple[Content, str]])
+    urls: Urls = field(default_factory=list[tuple[Content, str]])
     """The pictures and files that are named by their address, each with its place in the request."""
     questions: list[Question] = field(default_factory=list[Question])
     calls: dict[str, bool] = field(default_factory=dict[str, bool])
@@ -50,19 +47,7 @@ class Items:
 
 def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], replayed: bool) -> Items:
     """The items; `replayed` when the request brings its own history instead of naming a response to continue."""
-    found = Items()
-    for place, body in enumerate(items):
-        item = _Item(body, f"input[{place}]", host_tools)
-        kind = "message" if body.get("type") is None and "role" in body else body.get("type")
-        reader = _READERS.get(kind) if isinstance(kind, str) else None
-        if reader is None:
-            raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")
-        if not isinstance(body.get("id"), (str, NoneType)):
-            raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
-        if replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
-            # The conversation went on after these answers: they are history.
-            found.approvals.clear()
-        reader(item, found)
+    found = _read(items, "input", host_tools, replayed)
     open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
     if open_calls:
         raise InvalidRequestError(f"No tool output found for function call {open_calls[0]}.", param="input")
@@ -73,34 +58,58 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
     return found
 
 
+def read_added(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str]) -> Items:
+    """Items that are added to a conversation: a call among them may get its output later."""
+    return _read(items, "items", host_tools, replayed=False)
+
+
+def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str], replayed: bool) -> Items:
+    found = Items()
+    for place, body in enumerate(items):
+        item = Item(body, f"{where}[{place}]", host_tools)
+        kind = "message" if body.get("type") is None and "role" in body else body.get("type")
+        reader = _READERS.get(kind) if isinstance(kind, str) else None
+        if reader is None:
+            raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")
+        if not isinstance(body.get("id"), (str, NoneType)):
+            raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
+        if replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
+            # The conversation went on after these answers: they are history.
+            found.approvals.clear()
+        reader(item, found)
+    return found
+
+
+def heard(items: Sequence[Mapping[str, Any]]) -> tuple[list[Message], dict[str, str]]:
+    """What the items of a conversation tell a target, and the names of the calls that wait for their outputs."""
+    found = Items()
+    for body in items:
+        # Whatever is stored was read before; what is left of a pair, after the other was deleted, is not heard.
+        before = len(found.messages)
+        with suppress(InvalidRequestError):
+            _READERS.get(body.get("type"), _host_call)(Item(dict(body), "items"), found)
+        for message in found.messages[before:]:
+            message.message_id = body.get("id")
+    spoken = [place for place, message in enumerate(found.messages) if message.role != "tool"]
+    last = spoken[-1] if spoken else 0
+    for message in found.messages[:last]:
+        message.contents = [one for one in message.contents if not _is_open(one, found)]
+    messages = [message for message in found.messages if message.contents]
+    waiting = [one for one in found.messages[last].contents if _is_open(one, found)] if spoken else []
+    return messages, {str(one.call_id): str(one.name) for one in waiting}
+
+
+def _is_open(content: Content, found: Items) -> bool:
+    return content.type == "function_call" and not found.calls[str(content.call_id)]
+
+
 def reference(item: dict[str, Any]) -> str | None:
     """The id of an item that was said before, if the item is nothing else."""
     named = item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item)
     return item["id"] if named and isinstance(item.get("id"), str) else None
 
 
-class _Item:
-    """One item and its place, for errors that name it."""
-
-    def __init__(self, body: dict[str, Any], where: str, host_tools: Sequence[str] = ()) -> None:
-        self.body = body
-        self.where = where
-        self.host_tools = host_tools
-
-    def text(self, name: str) -> str:
-        value = self.body.get(name)
-        if not isinstance(value, str):
-            raise InvalidRequestError(f"`{name}` must be a string.", param=f"{self.where}.{name}")
-        return value
-
-    def call_id(self) -> str:
-        value = self.text("call_id")
-        if not 1 <= len(value) <= 64:
-            raise InvalidRequestError("A call_id has 1 to 64 characters.", param=f"{self.where}.call_id")
-        return value
-
-
-def _message(item: _Item, found: Items) -> None:
+def _message(item: Item, found: Items) -> None:
     role, content = item.text("role"), item.body.get("content")
     if role not in _ROLES:
         raise InvalidRequestError(f"Unknown role: {role!r}.", param=f"{item.where}.role")
@@ -110,7 +119,7 @@ def _message(item: _Item, found: Items) -> None:
     if isinstance(content, str):
         contents = [Content.from_text(content)]
     else:
-        contents = read_parts(content, f"{item.where}.content", found)
+        contents = read_parts(content, f"{item.where}.content", found.urls)
     properties = {} if phase is None else {"phase": phase}
     if role == "assistant" and _thinking(found):
         found.messages[-1].contents += contents
@@ -126,94 +135,7 @@ def _thinking(found: Items) -> bool:
     return last is not None and last.role == "assistant" and all(one.type == "text_reasoning" for one in last.contents)
 
 
-def read_parts(parts: Any, where: str, found: Items) -> list[Content]:
-    """The parts of a message or of a function's output."""
-    if not isinstance(parts, list):
-        raise InvalidRequestError("`content` must be a string or a list of parts.", param=where)
-    return [_part(part, f"{where}[{place}]", found) for place, part in enumerate(cast("list[Any]", parts))]
-
-
-def _part(part: Any, where: str, found: Items) -> Content:
-    if not isinstance(part, dict):
-        raise InvalidRequestError("A part must be an object.", param=where)
-    item = _Item(cast("dict[str, Any]", part), where)
-    kind = item.body.get("type")
-    if kind in ("input_text", "output_text", "text", "summary_text", "reasoning_text"):
-        return Content.from_text(item.text("text"))
-    if kind == "refusal":
-        return Content.from_text(item.text("refusal"), additional_properties={"core": {"model_output_kind": "refusal"}})
-    if kind == "input_image":
-        return _media(item, "image_url", "image/png", found)
-    if kind == "input_file":
-        return _file(item, found)
-    if kind == "input_audio":
-        return _audio(item)
-    raise InvalidRequestError(f"Unknown content type: {kind!r}.", param=f"{where}.type")
-
-
-def _media(item: _Item, name: str, otherwise: str, found: Items) -> Content:
-    if item.body.get("file_id") is not None:
-        raise InvalidRequestError("File ids are not known here: send the data or a URL.", param=f"{item.where}.file_id")
-    url, where = item.text(name), f"{item.where}.{name}"
-    if url.startswith("data:"):
-        return Content.from_uri(url, media_type=_data_media_type(url, where))
-    if not url.startswith(("https://", "http://")) or any(ord(one) <= 32 for one in url):
-        raise InvalidRequestError("A URL must begin with https://, http:// or data:.", param=where)
-    media_type = mimetypes.guess_type(url.partition("?")[0])[0] or otherwise
-    content = Content.from_uri(url, media_type=media_type)
-    found.urls.append((content, where))
-    return content
-
-
-def _data_media_type(url: str, where: str) -> str:
-    head = _DATA_URL.match(url)
-    if head is None:
-        raise InvalidRequestError("A data URL needs a media type and base64.", param=where)
-    _need_base64(url[head.end() :], where)
-    return head.group(1)
-
-
-def _file(item: _Item, found: Items) -> Content:
-    name = None if item.body.get("filename") is None else item.text("filename")
-    if item.body.get("file_url") is not None:
-        content = _media(item, "file_url", "application/octet-stream", found)
-    elif item.body.get("file_id") is not None:
-        raise InvalidRequestError("File ids are not known here: send the data or a URL.", param=f"{item.where}.file_id")
-    else:
-        data, where = item.text("file_data"), f"{item.where}.file_data"
-        media_type = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
-        if data.startswith("data:"):
-            media_type = _data_media_type(data, where)
-        else:
-            _need_base64(data, where)
-            data = f"data:{media_type};base64,{data}"
-        content = Content.from_uri(data, media_type=media_type)
-    if name is not None:
-        content.additional_properties["filename"] = name
-    return content
-
-
-def _audio(item: _Item) -> Content:
-    audio: Any = item.body.get("input_audio")
-    where = f"{item.where}.input_audio"
-    if not isinstance(audio, dict):
-        raise InvalidRequestError("`input_audio` must be an object.", param=where)
-    inner = _Item(cast("dict[str, Any]", audio), where)
-    media_type = _AUDIO.get(inner.text("format"))
-    if media_type is None:
-        raise InvalidRequestError(f"`format` must be one of {', '.join(_AUDIO)}.", param=f"{where}.format")
-    _need_base64(inner.text("data"), f"{where}.data")
-    return Content.from_uri(f"data:{media_type};base64,{inner.text('data')}", media_type=media_type)
-
-
-def _need_base64(data: str, where: str) -> None:
-    try:
-        base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidRequestError("This is not base64.", param=where) from None
-
-
-def _function_call(item: _Item, found: Items) -> None:
+def _function_call(item: Item, found: Items) -> None:
     name = item.text("name")
     if not _NAME.fullmatch(name):
         raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.name")
@@ -231,10 +153,10 @@ def _function_call(item: _Item, found: Items) -> None:
         found.messages.append(Message("assistant", [call]))
 
 
-def _function_output(item: _Item, found: Items) -> None:
+def _function_output(item: Item, found: Items) -> None:
     call_id, output = item.call_id(), item.body.get("output")
     if not isinstance(output, str):
-        output = read_parts(output, f"{item.where}.output", found)
+        output = read_parts(output, f"{item.where}.output", found.urls)
     answered = found.calls.get(call_id)
     if answered:
         raise InvalidRequestError(f"The call {call_id} has two outputs.", param=f"{item.where}.call_id")
@@ -245,23 +167,23 @@ def _function_output(item: _Item, found: Items) -> None:
     found.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
 
 
-def _reasoning(item: _Item, found: Items) -> None:
+def _reasoning(item: Item, found: Items) -> None:
     summary: Any = item.body.get("summary")
     if not isinstance(summary, list):
         raise InvalidRequestError("`summary` must be a list.", param=f"{item.where}.summary")
-    parts = read_parts(cast("list[Any]", summary), f"{item.where}.summary", found)
+    parts = read_parts(cast("list[Any]", summary), f"{item.where}.summary", found.urls)
     text = "\n".join(part.text or "" for part in parts)
     sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
     thought = Content.from_text_reasoning(id=item.body.get("id"), text=text, protected_data=sealed)
     found.messages.append(Message("assistant", [thought]))
 
 
-def _approval_request(item: _Item, found: Items) -> None:
+def _approval_request(item: Item, found: Items) -> None:
     found.asked = (len(found.messages), len(found.urls))
     found.questions.append(Question(item.text("id"), item.text("name"), item.text("arguments"), item.where))
 
 
-def _approval_response(item: _Item, found: Items) -> None:
+def _approval_response(item: Item, found: Items) -> None:
     approve, reason = item.body.get("approve"), item.body.get("reason")
     if not isinstance(approve, bool):
         raise InvalidRequestError("`approve` must be true or false.", param=f"{item.where}.approve")
@@ -271,12 +193,12 @@ def _approval_response(item: _Item, found: Items) -> None:
     found.approvals.append(ApprovalAnswer(approval_id=approval_id, approved=approve, reason=reason))
 
 
-def _host_call(item: _Item, found: Items) -> None:
+def _host_call(item: Item, found: Items) -> None:
     """A call that the host has made and shown: the host knows it better than the wire does."""
 
 
 _ANSWERS = frozenset({"function_call", "reasoning", "mcp_approval_request", "mcp_call", "image_generation_call"})
-_READERS: dict[Any, Callable[[_Item, Items], None]] = {
+_READERS: dict[Any, Callable[[Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,
     "function_call_output": _function_output,

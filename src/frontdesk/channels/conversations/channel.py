@@ -1,0 +1,159 @@
+"""The channel itself: routes, and the way of a request through this room."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.abc.hooks import RunHook
+from frontdesk.channels.conversations.client import Answer
+from frontdesk.channels.conversations.config import ConversationsConfig
+from frontdesk.channels.conversations.parse import (
+    decode_create,
+    decode_items,
+    decode_update,
+    include_of,
+    page_of,
+    to_items,
+)
+from frontdesk.channels.conversations.render import conversation_out, deleted_out, item_out, page_out
+from frontdesk.channels.conversations.verify import verifier
+from frontdesk.errors import NotFoundError, RequestError
+from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.names import plain_id
+from frontdesk.kit.reminders import Reminders
+
+
+class ConversationsChannel(Channel):
+    """Serves the OpenAI Conversations API, under `/conversations` and `/v1/conversations`."""
+
+    shares_path = True
+
+    def __init__(
+        self,
+        *,
+        name: str = "conversations",
+        path: str = "",
+        auth: HttpAuth | None = None,
+        callers_of: str = ConversationsConfig.callers_of,
+        run_hook: RunHook | None = None,
+        max_body_bytes: int = ConversationsConfig.max_body_bytes,
+        body_timeout: float = ConversationsConfig.body_timeout,
+        allowed_origins: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.auth = auth
+        self.run_hook = run_hook
+        self._config = ConversationsConfig(
+            callers_of=callers_of,
+            max_body_bytes=max_body_bytes,
+            body_timeout=body_timeout,
+            allowed_origins=tuple(allowed_origins),
+        )
+
+    def findings(self) -> list[str]:
+        return self._config.findings()
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        return ChannelContribution(routes=_Room(self, self._config, context).routes())
+
+
+class _Room:
+    def __init__(self, channel: ConversationsChannel, config: ConversationsConfig, context: ChannelContext) -> None:
+        self._channel = channel
+        self._config = config
+        self._context = context
+        self._deadline = Reminders(config.body_timeout)
+        self._verifier = verifier(channel.auth, config, allow_anonymous=context.anonymous_allowed)
+
+    def routes(self) -> list[Route]:
+        found: list[Route] = []
+        for base in ("/conversations", "/v1/conversations"):
+            one, items = f"{base}/{{conversation_id}}", f"{base}/{{conversation_id}}/items"
+            found += [
+                Route(base, endpoint=self._endpoint(POST=self.create)),
+                Route(one, endpoint=self._endpoint(GET=self.get, POST=self.update, DELETE=self.delete)),
+                Route(items, endpoint=self._endpoint(GET=self.list_items, POST=self.add_items)),
+                Route(f"{items}/{{item_id}}", endpoint=self._endpoint(GET=self.get_item, DELETE=self.delete_item)),
+            ]
+        # What the API has beyond that is not served, and its clients should learn so in words that they understand.
+        unknown = self._endpoint(**dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing))
+        bases = ("/conversations", "/v1/conversations")
+        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
+
+    def _endpoint(self, **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(self._verifier, self.refuse, **methods)
+
+    async def nothing(self, call: HttpCall) -> None:
+        raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
+
+    async def create(self, call: HttpCall) -> None:
+        body = decode_create(await self._body(call))
+        items = to_items(body.items or (), self._context.target.tool_names, self._context.new_id)
+        made = await self._context.save_conversation(
+            call.caller, None, body.metadata or {}, items, protocol_request=self._protocol_request(call)
+        )
+        await Answer(call).json(conversation_out(made))
+
+    async def get(self, call: HttpCall) -> None:
+        found = await self._context.get_conversation(call.caller, _conversation_id(call))
+        await Answer(call).json(conversation_out(found))
+
+    async def update(self, call: HttpCall) -> None:
+        body = decode_update(await self._body(call))
+        changed = await self._context.save_conversation(call.caller, _conversation_id(call), body.metadata or {})
+        await Answer(call).json(conversation_out(changed))
+
+    async def delete(self, call: HttpCall) -> None:
+        conversation_id = _conversation_id(call)
+        await self._context.delete_conversation(call.caller, conversation_id)
+        await Answer(call).json(deleted_out(conversation_id))
+
+    async def list_items(self, call: HttpCall) -> None:
+        page = page_of(call.scope["query_string"])
+        try:
+            found = await self._context.list_conversation_items(
+                call.caller, _conversation_id(call), after=page.after, limit=page.limit + 1, descending=page.descending
+            )
+        except NotFoundError as error:
+            raise NotFoundError(error.message, param="after" if error.param == "item_id" else error.param) from None
+        shown = [item.body for item in found[: page.limit]]
+        await Answer(call).json(page_out(shown, page.include, has_more=len(found) > page.limit))
+
+    async def add_items(self, call: HttpCall) -> None:
+        include = include_of(call.scope["query_string"])
+        body = decode_items(await self._body(call))
+        items = to_items(body.items, self._context.target.tool_names, self._context.new_id)
+        added = await self._context.add_conversation_items(
+            call.caller, _conversation_id(call), items, protocol_request=self._protocol_request(call)
+        )
+        await Answer(call).json(page_out(added, include, has_more=False))
+
+    async def get_item(self, call: HttpCall) -> None:
+        include = include_of(call.scope["query_string"])
+        found = await self._context.get_conversation_item(call.caller, _conversation_id(call), _item_id(call))
+        await Answer(call).json(item_out(found.body, include))
+
+    async def delete_item(self, call: HttpCall) -> None:
+        left = await self._context.delete_conversation_item(call.caller, _conversation_id(call), _item_id(call))
+        await Answer(call).json(conversation_out(left))
+
+    def _protocol_request(self, call: HttpCall) -> Request | None:
+        return None if self._channel.run_hook is None else Request(call.scope)
+
+    async def _body(self, call: HttpCall) -> bytes:
+        return await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+
+    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+        await Answer(call).error(error)
+
+
+def _conversation_id(call: HttpCall) -> str:
+    return plain_id(call.scope["path_params"]["conversation_id"], "conversation_id")
+
+
+def _item_id(call: HttpCall) -> str:
+    return plain_id(call.scope["path_params"]["item_id"], "item_id")

@@ -1,0 +1,33 @@
+"""Writes answers on the wire."""
+
+from typing import Any
+
+import msgspec
+
+from frontdesk.channels.conversations.render import error_body
+from frontdesk.errors import RequestError
+from frontdesk.kit.endpoint import HttpCall
+from frontdesk.kit.http import error_headers, send_json
+
+
+class Answer:
+    """The way back to one caller."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: HttpCall) -> None:
+        self._call = call
+
+    async def json(self, body: Any) -> None:
+        """What was asked for."""
+        raw = msgspec.json.encode(body)
+        self._call.begun = True
+        await send_json(self._call.send, 200, raw, self._headers())
+
+    async def error(self, error: RequestError) -> None:
+        """What went wrong."""
+        await send_json(self._call.send, error.status, error_body(error), [*error_headers(error), *self._headers()])
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        request_id = self._call.request_id
+        return [] if request_id is None else [(b"x-request-id", request_id)]

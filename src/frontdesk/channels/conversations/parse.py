@@ -1,0 +1,98 @@
+"""From the wire to items, metadata and pages. Pure."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+
+from frontdesk.channels.conversations.wire import CreateBody, Item, ItemsBody, UpdateBody
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.openai_forms import INCLUDES, drawn
+from frontdesk.kit.openai_items import read_added
+
+T = TypeVar("T")
+
+_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
+# Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
+_LIMITS = frozenset(map(str, range(1, 101)))
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "reasoning": "rs",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
+    "mcp_call": "mcp",
+    "image_generation_call": "ig",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Which items a caller asks for."""
+
+    after: str | None
+    limit: int
+    descending: bool
+    include: frozenset[str]
+
+
+def decode_create(raw: bytes) -> CreateBody:
+    """A new conversation; without a body it is an empty one."""
+    return _decode(raw or b"{}", CreateBody)
+
+
+def decode_update(raw: bytes) -> UpdateBody:
+    """What is to be changed."""
+    return _decode(raw, UpdateBody)
+
+
+def decode_items(raw: bytes) -> ItemsBody:
+    """What is to be added."""
+    return _decode(raw, ItemsBody)
+
+
+def _decode(raw: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        where = _WHERE.search(str(error))
+        param = where.group(1) if where else None
+        raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+
+
+def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The items as they are kept and shown; the ids are the host's, whatever the client calls them."""
+    read_added(given, host_tools=host_tools)
+    return [drawn(item, new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given]
+
+
+def page_of(query: bytes) -> Page:
+    """The page that a query asks for."""
+    asked = _asked(query)
+    limit, order = asked.get("limit", ["20"])[-1], asked.get("order", ["desc"])[-1]
+    if limit not in _LIMITS:
+        raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
+    if order not in ("asc", "desc"):
+        raise InvalidRequestError("`order` must be asc or desc.", param="order")
+    after = asked["after"][-1] if "after" in asked else None
+    return Page(after=after, limit=int(limit), descending=order == "desc", include=include_of(query))
+
+
+def include_of(query: bytes) -> frozenset[str]:
+    """What a caller wants to see beside the rest."""
+    asked = _asked(query)
+    names = [*asked.get("include", ()), *asked.get("include[]", ())]
+    for name in names:
+        if name not in INCLUDES:
+            raise InvalidRequestError(f"{name!r} can't be included.", param="include")
+    return frozenset(names)
+
+
+def _asked(query: bytes) -> dict[str, list[str]]:
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True)

@@ -1,0 +1,133 @@
+"""From a body to the request that is run: what it refers to is looked up as the caller's own."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from agent_framework import Content, Message
+
+from frontdesk.abc.channel import Channel, ChannelContext
+from frontdesk.channels.responses.compact import opened
+from frontdesk.channels.responses.config import ResponsesConfig
+from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
+from frontdesk.channels.responses.render import Renderer, input_items
+from frontdesk.channels.responses.wire import CreateBody
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.contents import asked_for
+from frontdesk.kit.media import MediaFetcher
+from frontdesk.kit.messages import as_messages
+from frontdesk.kit.openai_items import Items, reference
+
+
+class Intake:
+    """Takes bodies in, for one channel."""
+
+    def __init__(self, channel: Channel, config: ResponsesConfig, context: ChannelContext, renderer: Renderer) -> None:
+        self._channel = channel
+        self._context = context
+        self._renderer = renderer
+        self._fetcher = _fetcher(config)
+        self._parser = Parser(channel.name, config, context.target, channel.session_mode)
+
+    async def request(self, caller: Caller, body: CreateBody, raw: bytes) -> ChannelRequest:
+        """The request that a body asks for."""
+        body = await self._resolved(caller, body)
+        items = await self._items(caller, body)
+        request = self._parser.request(body, items, caller.identity)
+        if request.session is not None and request.session.conversation_id is not None:
+            # Looked at before anything is kept for the caller, and before a background run is put off.
+            await self._context.get_conversation(caller, request.session.conversation_id)
+        if items is not None:
+            request = await self._looked_up(caller, request, items)
+        if self._channel.run_hook is not None:
+            request = request.replace(attributes=unknown_keys(raw))
+        return request
+
+    async def messages(self, caller: Caller, body: CreateBody) -> tuple[CreateBody, list[Message]]:
+        """What a body says, for one that asks for nothing; and the body with what it refers to in its places."""
+        body = await self._resolved(caller, body)
+        items = await self._items(caller, body)
+        if items is None:
+            return body, as_messages(body.input) or []
+        if items.approvals:
+            raise InvalidRequestError("An answer to a question can't be compacted.", param="input")
+        await self._fill(caller, items)
+        results = [Content.from_function_result(one.call_id, result=one.output) for one in items.outputs]
+        return body, [*([Message("tool", results)] if results else ()), *items.messages]
+
+    async def _items(self, caller: Caller, body: CreateBody) -> Items | None:
+        """The items of a body, with the summaries that compactions among them stand for; the body keeps those."""
+        given = body.input
+        if isinstance(given, list) and any(item.get("type") == "compaction" for item in given):
+            body = msgspec.structs.replace(body, input=await opened(self._context, caller, given))
+        return self._parser.items(body)
+
+    async def _fill(self, caller: Caller, items: Items) -> None:
+        """Fetches the pictures and files that are named by their address."""
+        if items.urls and self._fetcher is not None:
+            # Nothing is done for a stranger, and going out for them would be something.
+            await self._context.allow(caller)
+            await self._fetcher.fill(items.urls)
+
+    async def _looked_up(self, caller: Caller, request: ChannelRequest, items: Items) -> ChannelRequest:
+        await self._fill(caller, items)
+        if items.approvals:
+            await self._check_questions(caller, items)
+        if items.approvals and request.previous_run_id is None and request.session is None:
+            asked = await self._asked(caller, items)
+            request = request.replace(session=asked.session, operation=asked.operation)
+        return request
+
+    async def _asked(self, caller: Caller, items: Items) -> ChannelRequest:
+        try:
+            return await self._context.approval_request(caller, items.approvals)
+        except NotFoundError:
+            raise NotFoundError("There is no such approval.", param="input") from None
+
+    async def _check_questions(self, caller: Caller, items: Items) -> None:
+        """A question that the caller repeats with its answer must be the one that was asked."""
+        if not items.questions:
+            return
+        asked = {one.approval_id: one.request for one in await self._context.pending_approvals(caller)}
+        for question in items.questions:
+            request = asked.get(question.approval_id)
+            if request is not None and asked_for(request) != (question.tool, question.arguments):
+                raise InvalidRequestError("This is not what was asked.", param=question.where)
+
+    async def _resolved(self, caller: Caller, body: CreateBody) -> CreateBody:
+        """The body with the items that it refers to in their places."""
+        given = body.input
+        if not isinstance(given, list):
+            return body
+        self._parser.check_length(given)
+        if not any(map(reference, given)):
+            return body
+        inside = conversation_of(body)
+        found = [await self._look_up(caller, item, place, inside) for place, item in enumerate(given)]
+        return msgspec.structs.replace(body, input=found)
+
+    async def _look_up(self, caller: Caller, item: dict[str, Any], place: int, inside: str | None) -> dict[str, Any]:
+        item_id = reference(item)
+        if item_id is None:
+            return item
+        if inside is not None:
+            with suppress(NotFoundError):
+                return dict((await self._context.get_conversation_item(caller, inside, item_id)).body)
+        # An item's id holds that of its response, which is looked up as the caller's own like any other.
+        try:
+            run = await self._context.get_run(caller, f"resp_{item_id.partition('_')[2][:-4]}")
+        except NotFoundError:
+            run = None
+        for one in () if run is None else (*self._renderer.output(run, run.result), *input_items(run)):
+            found: dict[str, Any] = msgspec.to_builtins(one)
+            if found["id"] == item_id:
+                return found
+        raise NotFoundError("There is no such item.", param=f"input[{place}]")
+
+
+def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:
+    if not config.fetch_urls:
+        return None
+    return MediaFetcher(config.fetch_from, allow_http=config.fetch_http, max_bytes=config.max_fetched_bytes)

@@ -1,0 +1,126 @@
+"""What one connection remembers of responses that are kept nowhere else: enough to say it all again. Pure."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from agent_framework import Content, Message
+
+from frontdesk.data.request import ChannelRequest, ClientOutput
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.framework import is_response
+from frontdesk.kit.messages import as_messages
+
+MOST_KEPT = 16
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A response that was not stored."""
+
+    previous: str | None
+    """The stored response at which it begins."""
+    outputs: tuple[ClientOutput, ...]
+    """What the client's functions had returned for that one."""
+    messages: tuple[Message, ...]
+    """All that was said since then."""
+    waiting: frozenset[str]
+    """The calls of the client's functions that it has ended with."""
+    size: int
+
+    @classmethod
+    def of(cls, request: ChannelRequest, run: RunRecord, size: int) -> "Kept":
+        """What is kept of a run; `request` as it was continued, `size` is about as many bytes as that has."""
+        said = as_messages(request.input) or []
+        answered: Sequence[Message] = run.result.messages if is_response(run.result) else ()
+        calls = {_id(one) for message in answered for one in message.contents if one.type == "function_call"}
+        results = {_id(one) for message in answered for one in message.contents if one.type == "function_result"}
+        return cls(
+            previous=request.previous_run_id,
+            outputs=request.client_outputs,
+            messages=(*said, *answered),
+            waiting=frozenset(calls - results),
+            size=size,
+        )
+
+    def continued(self, request: ChannelRequest, *, hears: bool) -> ChannelRequest:
+        """The request that says everything again before what is new; `hears`: the target listens to that."""
+        if request.approvals:
+            raise InvalidRequestError("No tool waits for an answer in a response that is not stored.", param="input")
+        results = _results(self.waiting, request.client_outputs)
+        said = [*self.messages, *results, *(as_messages(request.input) or ())]
+        return request.replace(
+            input=said if hears else request.input,
+            previous_run_id=self.previous,
+            client_outputs=self.outputs,
+            details={**request.details, "previous_response_id": request.previous_run_id},
+        )
+
+
+def _id(call: Content) -> str:
+    return str(call.call_id)
+
+
+def _results(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
+    """The results of the client's functions; every call that waits must have one, and no other."""
+    left = set(waiting)
+    for output in outputs:
+        if output.call_id not in left:
+            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="input")
+        left.remove(output.call_id)
+    if left:
+        raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")
+    results = [Content.from_function_result(one.call_id, result=one.output) for one in outputs]
+    return [Message("tool", results)] if results else []
+
+
+class Space:
+    """How much all connections may remember together: when it is full, the oldest goes, whosever it is."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._size = 0
+        self._order: dict[tuple[Memory, str], int] = {}
+
+    def take(self, memory: "Memory", run_id: str, size: int) -> None:
+        """Makes space for a response."""
+        self._order[memory, run_id] = size
+        self._size += size
+        while self._size > self._most_bytes:
+            other, oldest = next(iter(self._order))
+            other.forget(oldest)
+
+    def give_back(self, memory: "Memory", run_id: str) -> None:
+        """It was forgotten."""
+        self._size -= self._order.pop((memory, run_id))
+
+
+class Memory:
+    """The responses of one connection, the last ones only."""
+
+    def __init__(self, space: Space, most_bytes: int) -> None:
+        """`most_bytes` is how large all of them together may be: as the body that would say it all again."""
+        self._space = space
+        self._most_bytes = most_bytes
+        self._kept: dict[str, Kept] = {}
+
+    def get(self, run_id: str | None) -> Kept | None:
+        """A response of this connection's."""
+        return None if run_id is None else self._kept.get(run_id)
+
+    def keep(self, run_id: str, kept: Kept) -> None:
+        """Remembers a response, and forgets the oldest ones in its place."""
+        self._kept[run_id] = kept
+        self._space.take(self, run_id, kept.size)
+        while len(self._kept) > MOST_KEPT or sum(one.size for one in self._kept.values()) > self._most_bytes:
+            self.forget(next(iter(self._kept)))
+
+    def forget(self, run_id: str | None) -> None:
+        """It can't be continued any more."""
+        if run_id is not None and self._kept.pop(run_id, None) is not None:
+            self._space.give_back(self, run_id)
+
+    def close(self) -> None:
+        """The connection has ended."""
+        for run_id in list(self._kept):
+            self.forget(run_id)

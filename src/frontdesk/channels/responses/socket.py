@@ -1,0 +1,250 @@
+"""The WebSocket of the API: responses one after another on one connection."""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.requests import HTTPConnection
+
+from frontdesk.abc.channel import Channel, ChannelContext
+from frontdesk.channels.responses.client import Script
+from frontdesk.channels.responses.config import ResponsesConfig
+from frontdesk.channels.responses.intake import Intake
+from frontdesk.channels.responses.memory import Kept, Memory, Space
+from frontdesk.channels.responses.parse import decode, decode_as
+from frontdesk.channels.responses.render import Renderer, encode, error_body, error_out, event, status_of
+from frontdesk.channels.responses.wire import CreateBody, SocketError, SocketEvent
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.result import HostedStreamResult
+from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.errors import (
+    BodyTooLargeError,
+    InternalError,
+    InvalidRequestError,
+    NotFoundError,
+    RequestError,
+    TooManyRequestsError,
+)
+from frontdesk.kit.auth import HttpVerifier
+from frontdesk.kit.lanes import Lanes
+from frontdesk.kit.lasting import LastingRuns
+from frontdesk.kit.names import plain_id
+from frontdesk.kit.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
+from frontdesk.kit.sse import data_of
+
+_decoder = msgspec.json.Decoder(SocketEvent)
+_ENVELOPE = frozenset(SocketEvent.__struct_fields__)
+_REMEMBERED = 64
+"""How many responses that have ended a connection can tell from those that never were."""
+
+
+class Sockets:
+    """All connections of one channel, and what they share."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        config: ResponsesConfig,
+        context: ChannelContext,
+        intake: Intake,
+        renderer: Renderer,
+        lasting: LastingRuns,
+        verifier: HttpVerifier,
+    ) -> None:
+        self.channel = channel
+        self.config = config
+        self.context = context
+        self.intake = intake
+        self.renderer = renderer
+        self.lasting = lasting
+        self.space = Space(config.sockets.max_kept_bytes)
+        self.endpoint = SocketEndpoint(
+            verifier,
+            error_body,
+            lambda socket: _Connection(self, socket).serve(),
+            config.sockets,
+        )
+
+
+class _Connection:
+    def __init__(self, shared: Sockets, socket: Socket) -> None:
+        self._shared = shared
+        self._context = shared.context
+        self._socket = socket
+        self._memory = Memory(shared.space, shared.config.max_body_bytes)
+        self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
+        self._running: dict[str, str | None] = {}
+        self._ended: deque[str] = deque(maxlen=_REMEMBERED)
+        self._cancelled: set[str] = set()
+        self._unwanted: set[str | None] = set()
+        """The lanes whose response was cancelled before it began."""
+
+    async def serve(self) -> None:
+        """Reads until somebody leaves; what runs then is cancelled, as it is when a stream is cut."""
+        try:
+            while True:
+                try:
+                    raw = await self._next()
+                    if raw is None:
+                        return await self._socket.close(BYE, "idle")
+                    await self._take(raw)
+                except BodyTooLargeError as error:
+                    await self._refuse(error)
+                    return await self._socket.close(TOO_LARGE, error.code)
+                except TooManyRequestsError as error:
+                    if self._socket.stubborn:
+                        return await self._socket.close(POLICY, error.code)
+                    await self._refuse(error)
+        finally:
+            await self._lanes.stop()
+            self._memory.close()
+
+    async def _next(self) -> bytes | None:
+        """The next message; `None` when none has come for long, and nothing runs."""
+        while True:
+            try:
+                async with asyncio.timeout(self._shared.config.sockets.idle_seconds):
+                    return await self._socket.receive()
+            except TimeoutError:
+                if not self._lanes.busy:
+                    return None
+
+    async def _take(self, raw: bytes) -> None:
+        lane: str | None = None
+        try:
+            event = decode_as(_decoder, raw)
+            lane = None if event.stream_id is None else plain_id(event.stream_id, "stream_id")
+            if event.type == "response.create":
+                if event.generate is False:
+                    raise InvalidRequestError("Nothing is prepared ahead here.", param="generate", code="unsupported")
+                self._lanes.add(lane, raw)
+            elif event.type == "response.cancel":
+                await self._cancel(event.response_id, lane)
+            else:
+                raise InvalidRequestError(f"{event.type!r} is not served here.", param="type", code="unsupported")
+        except RequestError as error:
+            await self._refuse(error, lane)
+
+    async def _cancel(self, run_id: str | None, lane: str | None) -> None:
+        """Cancels the response that is named, or the one that runs; one that has ended stays as it is."""
+        if run_id is None:
+            run_id = next((one for one, its in self._running.items() if its == lane), None)
+            if run_id is None and self._lanes.works(lane):
+                self._unwanted.add(lane)
+        elif run_id not in self._running and run_id not in self._ended:
+            raise NotFoundError("There is no such response on this connection.", param="response_id")
+        if run_id is None or run_id not in self._running:
+            return
+        self._cancelled.add(run_id)
+        # What is not stored can't be shown again, and need not be: its last event tells.
+        with suppress(NotFoundError):
+            await self._context.cancel_run(self._socket.caller, run_id)
+
+    async def _create(self, lane: str | None, raw: bytes) -> None:
+        try:
+            # Each time, as for each request: a key may have been taken away since the handshake.
+            await self._socket.check()
+        except RequestError as error:
+            await self._refuse(error, lane)
+            return await self._socket.close(POLICY, error.code)
+        try:
+            body = decode(raw)
+            if body.background:
+                raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
+            await self._answer(lane, body, raw)
+        except RequestError as error:
+            # A client that was refused may believe anything about the response that it named: so it is asked to begin
+            # again with all that it knows.
+            self._memory.forget(_decoder.decode(raw).previous_response_id)
+            await self._refuse(error, lane)
+        finally:
+            self._unwanted.discard(lane)
+
+    async def _answer(self, lane: str | None, body: CreateBody, raw: bytes) -> None:
+        request = await self._request(body, raw)
+        hooked = self._shared.channel.run_hook is not None
+        protocol_request = HTTPConnection(self._socket.scope) if hooked else None
+        opened = self._context.stream(request, self._socket.caller, protocol_request=protocol_request)
+        lasting = self._shared.config.finish_abandoned and request.store
+        async with await (self._shared.lasting.stream(opened) if lasting else opened) as stream:
+            if stream.run.status == "queued" and not stream.run.stream:
+                queued = {"response": self._shared.renderer.response(stream.run)}
+                return await self._tell(event("response.queued", queued, 0), lane)
+            script = Script(self._shared.renderer, stream.run)
+            run, result = await self._played(lane, script, stream)
+        last = script.end(run, result)
+        if run.status == "failed":
+            self._memory.forget(body.previous_response_id)
+        elif run.status != "cancelled" and not run.stored and self._can_be_said_again(request):
+            before = self._memory.get(body.previous_response_id)
+            size = len(raw) + len(data_of(last)[-1]) + (0 if before is None else before.size)
+            self._memory.keep(run.run_id, Kept.of(request, run, size))
+        await self._tell(last, lane)
+
+    def _can_be_said_again(self, request: ChannelRequest) -> bool:
+        """Whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
+        return self._shared.channel.session_mode != "disabled" and request.session is None and not request.approvals
+
+    async def _request(self, body: CreateBody, raw: bytes) -> ChannelRequest:
+        kept = self._memory.get(body.previous_response_id)
+        body = msgspec.structs.replace(body, stream=True)
+        request = await self._shared.intake.request(self._socket.caller, body, raw)
+        attributes = {name: value for name, value in request.attributes.items() if name not in _ENVELOPE}
+        request = request.replace(attributes=attributes)
+        return request if kept is None else kept.continued(request, hears=self._context.target.messages)
+
+    async def _played(self, lane: str | None, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
+        """Tells what happens, but for the last event; returns how it has ended."""
+        run_id = stream.run.run_id
+        self._running[run_id] = lane
+        try:
+            await self._tell(script.begin(), lane)
+            if lane in self._unwanted:
+                return await self._called_off(stream)
+            async for update in stream:
+                told = script.update(update)
+                if told:
+                    await self._tell(told, lane)
+            hosted = stream.final()
+            return hosted.run, hosted.result
+        except RequestError as error:
+            failure = RunFailure(code=error.code, message=error.message)
+            return stream.run.replace(status="failed", failure=failure), None
+        except asyncio.CancelledError:
+            if run_id not in self._cancelled:
+                raise
+            # The cancellation came while the client was slow to read: the run learns of it now, and takes it back.
+            await stream.aclose()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return stream.run.replace(status="cancelled"), None
+        finally:
+            del self._running[run_id]
+            self._ended.append(run_id)
+            self._cancelled.discard(run_id)
+
+    async def _called_off(self, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
+        await stream.aclose()
+        # One that would go on without its client is told by name.
+        with suppress(NotFoundError):
+            await self._context.cancel_run(self._socket.caller, stream.run.run_id)
+        return stream.run.replace(status="cancelled"), None
+
+    async def _tell(self, events: bytes, lane: str | None) -> None:
+        for data in data_of(events):
+            await self._socket.send(data if lane is None else b'{"stream_id":%b,%b' % (encode(lane), data[1:]))
+
+    async def _refuse(self, error: RequestError, lane: str | None = None) -> None:
+        told: dict[str, Any] = msgspec.to_builtins(error_out(error))
+        if error.retry_after is not None:
+            told["headers"] = {"retry-after": str(max(1, round(error.retry_after)))}
+        message = SocketError(status=status_of(error), error=told)
+        if lane is not None:
+            message.stream_id = lane
+        await self._socket.send(encode(message))
+
+    async def _broken(self, lane: str | None) -> None:
+        await self._refuse(InternalError(), lane)

@@ -1,0 +1,52 @@
+"""The record of the most frequent thing that is stored: an update that is a piece of plain text."""
+
+from functools import lru_cache
+from types import NoneType
+from typing import Any
+
+import msgspec
+
+from frontdesk.data.codec import encode
+
+_encoder = msgspec.json.Encoder()
+_SET = 4
+"""Of nearly fifty attributes a plain text has these: its type, its text, no properties, and that it is not for show."""
+_UNSET = ("merge_mode", "created_at", "finish_reason", "continuation_token", "additional_properties")
+_NOTHING = [None] * len(_UNSET)
+_TEXTS = frozenset({str, NoneType})
+_NAMES = ("role", "author_name", "agent_id", "response_id", "message_id")
+
+
+def encode_update(update: Any) -> bytes:
+    """The same bytes that the codec would write, for a plain text at a fraction of the price."""
+    attributes: dict[str, Any] = update.__dict__
+    if type(update).__name__ != "AgentResponseUpdate" or len(update.contents) != 1:
+        return encode(update)
+    content = update.contents[0]
+    if content.type != "text" or not _is_plain(content) or [*map(attributes.get, _UNSET)] != _NOTHING:
+        return encode(update)
+    names = tuple(map(attributes.get, _NAMES))
+    if not _TEXTS.issuperset(map(type, names)):
+        return encode(update)
+    try:
+        return b"%b%b%b" % (_BEGINNING, _encoder.encode(content.text), _rest(names))
+    except UnicodeEncodeError:
+        # The codec says what is wrong with it.
+        return encode(update)
+
+
+_BEGINNING = b'{"v":1,"data":{"$":"AgentResponseUpdate","contents":[{"$":"Content","type":"text","text":'
+
+
+def _is_plain(content: Any) -> bool:
+    attributes: dict[str, Any] = content.__dict__
+    values = list(attributes.values())
+    if len(values) - values.count(None) != _SET or type(content.text) is not str:
+        return False
+    return attributes.get("additional_properties") == {} and attributes.get("informational_only") is False
+
+
+@lru_cache(maxsize=256)
+def _rest(names: tuple[str | None, ...]) -> bytes:
+    given = {name: value for name, value in zip(_NAMES, names, strict=True) if value is not None}
+    return b"}]%b}}" % (b"," + _encoder.encode(given)[1:-1] if given else b"")

@@ -1,0 +1,89 @@
+"""Readers of background streams: what was said so far, and then what is said, each at its own pace."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.codec import decode
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import FINAL, RunEvent, RunRecord
+from frontdesk.errors import NotFoundError
+from frontdesk.host.bells import Bells
+from frontdesk.sessions.job import EventLog, Numbered
+
+PAGE = 200
+Show = Callable[[RunRecord], Awaitable[RunRecord]]
+"""The end of a run as its reader may see it."""
+
+
+class Followers:
+    """Reads the events of background runs, of this process and of any other."""
+
+    def __init__(self, store: HostStateStore, bells: Bells) -> None:
+        self._store = store
+        self._bells = bells
+        self.logs: dict[tuple[str, str], EventLog] = {}
+        """The logs of the runs that are at work here."""
+
+    def stream(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
+        """The stream of a run from its first update; closing it leaves the run alone."""
+        outcome: list[HostedRunResult[Any]] = []
+        updates = self._updates(run, show, outcome)
+        return HostedStreamResult(run, updates, outcome, updates.aclose)
+
+    async def _updates(
+        self, run: RunRecord, show: Show, outcome: list[HostedRunResult[Any]]
+    ) -> AsyncGenerator[Any, None]:
+        ended: list[RunRecord] = []
+        async for _, update in self._numbered(run.owner, run.run_id, 0, ended):
+            yield update
+        record = await show(ended[0])
+        outcome.append(HostedRunResult(result=record.result, run=record))
+
+    async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
+        """The events of a run, from the past and then live."""
+        async with self._bells.heard(run_id) as bell:
+            while True:
+                bell.quiet()
+                ended = await self._ended(owner, run_id)
+                # Looked at after the end was seen: the last events are written with it.
+                found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+                for event in found:
+                    after = event.number
+                    yield event
+                if found:
+                    continue
+                if ended is not None:
+                    return
+                await bell.wait()
+
+    async def _numbered(
+        self, owner: str, run_id: str, after: int, ended: list[RunRecord]
+    ) -> AsyncGenerator[Numbered, None]:
+        async with self._bells.heard(run_id) as bell:
+            while not ended:
+                bell.quiet()
+                log = self.logs.get((owner, run_id))
+                found = None if log is None else log.after(after)
+                end = None if found is not None else await self._ended(owner, run_id)
+                if found is None:
+                    found = await self._page(owner, run_id, after)
+                for number, update in found:
+                    after = number
+                    yield number, update
+                if found:
+                    continue
+                if end is not None:
+                    ended.append(end)
+                else:
+                    await bell.wait()
+
+    async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
+        found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+        return [(event.number, decode(event.data)) for event in found]
+
+    async def _ended(self, owner: str, run_id: str) -> RunRecord | None:
+        record = await self._store.runs.get(owner, run_id)
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        return record if record.status in FINAL else None

@@ -1,0 +1,25 @@
+"""What becomes of a background run whose process has ended. Pure."""
+
+from typing import Literal
+
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.run import FINAL, RunRecord
+
+Next = Literal["run", "resume", "fail", "cancel", "nothing"]
+
+
+def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int) -> Next:
+    """How a run goes on that was taken up; `events` is how many events it has shown."""
+    if record is None or record.status in FINAL:
+        return "nothing"
+    if job.cancelled:
+        return "cancel"
+    if record.status == "queued":
+        # It waited for its turn, and nothing was done for it.
+        return "run"
+    if job.on_interrupt == "restart" and not job.begun and not events and not job.admitted.request.approvals:
+        return "run"
+    if job.on_interrupt == "resume" and job.checkpoint is not None and events == job.events:
+        # Of what was shown since the checkpoint nobody knows whether it would be said again in the same words.
+        return "resume"
+    return "fail"

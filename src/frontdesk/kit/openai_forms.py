@@ -1,0 +1,91 @@
+"""How items of the OpenAI APIs are shown: complete, and each with an id of its own. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_framework import Content, Message
+
+from frontdesk.kit.contents import call_arguments, call_outcome, file_name
+
+INCLUDES = frozenset(
+    {
+        "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+        "message.input_image.image_url",
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+    }
+)
+"""What a client may ask to see beside the rest."""
+
+_STATUS = ("in_progress", "completed", "incomplete")
+
+
+def drawn(item: dict[str, Any], item_id: str) -> dict[str, Any]:
+    """An item that came in, as it is shown."""
+    kind = item.get("type") or "message"
+    shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
+    if kind in ("message", "function_call", "function_call_output") and shown.get("status") not in _STATUS:
+        shown["status"] = "completed"
+    if kind == "message":
+        content: Any = item["content"]
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        shown["content"] = [_part(one, assistant=item.get("role") == "assistant") for one in parts]
+    return shown
+
+
+def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
+    if part["type"] == "input_image":
+        return {**part, "image_url": part.get("image_url"), "detail": part.get("detail") or "auto"}
+    if "text" not in part:
+        return part
+    if not assistant:
+        return {"type": "input_text", "text": part["text"]}
+    return {"type": "output_text", "text": part["text"], "annotations": part.get("annotations") or [], "logprobs": []}
+
+
+def as_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """What a target was told, as items: for what did not come in as items, or was changed on its way."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        parts: list[dict[str, Any]] = []
+        for one in message.contents:
+            item = _item_of(one)
+            if item is not None:
+                found += _spoken(message.role, parts)
+                found.append(item)
+                parts = []
+            elif one.type == "text" and one.text:
+                parts.append({"type": "input_text", "text": one.text})
+            elif one.type in ("data", "uri") and one.uri:
+                parts.append(_media(one))
+        found += _spoken(message.role, parts)
+    return found
+
+
+def _spoken(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": parts}] if parts else []
+
+
+def _item_of(content: Content) -> dict[str, Any] | None:
+    """What is an item of its own."""
+    if content.type == "function_approval_response":
+        answer = {"approval_request_id": str(content.id), "approve": bool(content.approved)}
+        return {"type": "mcp_approval_response", **answer}
+    if content.type == "function_call":
+        called = {"name": str(content.name), "arguments": call_arguments(content) or "{}"}
+        return {"type": "function_call", "call_id": str(content.call_id), **called}
+    if content.type == "function_result":
+        return {"type": "function_call_output", "call_id": str(content.call_id), "output": call_outcome(content)}
+    return None
+
+
+def _media(content: Content) -> dict[str, Any]:
+    uri = str(content.uri)
+    if (content.media_type or "").startswith("image/"):
+        return {"type": "input_image", "image_url": uri}
+    where = "file_data" if uri.startswith("data:") else "file_url"
+    return {"type": "input_file", "filename": file_name(content) or "file", where: uri}

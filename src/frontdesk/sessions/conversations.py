@@ -1,0 +1,143 @@
+"""Changes conversations between their turns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.clock import Clock
+from frontdesk.data.codec import to_json
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.session import ClientCall, Lease, SessionRecord
+from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.ids import Ids
+from frontdesk.kit.messages import stamped
+from frontdesk.kit.openai_items import Items, read_added
+from frontdesk.kit.requests import REQUEST_INFO
+from frontdesk.sessions.items import find_conversation, read_all
+from frontdesk.sessions.outputs import as_results
+from frontdesk.sessions.turns import Turns
+
+
+class Conversations:
+    """Adds items and takes items away, never in the middle of a turn."""
+
+    def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, clock: Clock) -> None:
+        self._store = store
+        self._ids = ids
+        self._turns = turns
+        self._clock = clock
+
+    async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
+        """Keeps a new conversation with its first items."""
+        check_first([item.body for item in items])
+        async with self._store.transaction() as transaction:
+            transaction.save_conversation(conversation)
+            transaction.add_items(conversation.owner, items)
+
+    async def add(
+        self, conversation: Conversation, items: Sequence[ConversationItem], hosting: Mapping[str, Any]
+    ) -> None:
+        """Adds items at the end; `hosting` says where they came from."""
+        added = _read([item.body for item in items])
+        async with self._turns.held(conversation.session_id) as lease:
+            await find_conversation(self._store, conversation.owner, conversation.conversation_id)
+            if added.calls or added.outputs:
+                _need_calls(added, await self._calls(conversation))
+            session = await self._store.sessions.get(conversation.owner, conversation.session_id)
+            _refuse_workflow_answers(session, added)
+            async with self._store.transaction() as transaction:
+                transaction.add_items(conversation.owner, items)
+                # A session that has nothing to tell will be told by the items.
+                if session is not None and session.messages > session.unheard:
+                    self._hear(transaction, session, lease, added, hosting)
+
+    def _hear(
+        self,
+        transaction: StateTransaction,
+        session: SessionRecord,
+        lease: Lease,
+        added: Items,
+        hosting: Mapping[str, Any],
+    ) -> None:
+        said = (*as_results(added.outputs), *added.messages)
+        messages = [stamped(one, hosting, self._ids.new("msg")) for one in said]
+        answered = {one.call_id for one in added.outputs}
+        waiting = [one for one in session.client_calls if one.call_id not in answered]
+        for message in added.messages:
+            calls = [one for one in message.contents if one.type == "function_call"]
+            waiting += [
+                ClientCall(call_id=str(one.call_id), name=str(one.name))
+                for one in calls
+                if not added.calls[str(one.call_id)]
+            ]
+        longer = session.replace(
+            messages=session.messages + len(messages), client_calls=tuple(waiting), updated_at=self._clock.now()
+        )
+        transaction.save_session(longer, lease)
+        transaction.append_history(session.session_id, messages)
+
+    async def _calls(self, conversation: Conversation) -> dict[str, bool]:
+        """The calls of a conversation, and whether each has its output."""
+        found: dict[str, bool] = {}
+        for item in await read_all(self._store, conversation.owner, conversation.conversation_id):
+            kind, call_id = item.body.get("type"), item.body.get("call_id")
+            if kind in ("function_call", "function_call_output") and isinstance(call_id, str):
+                found[call_id] = kind == "function_call_output"
+        return found
+
+    async def remove(self, conversation: Conversation, item_id: str) -> None:
+        """Takes an item away; from then on the target hears only what is left."""
+        owner, session_id = conversation.owner, conversation.session_id
+        async with self._turns.held(session_id) as lease:
+            await find_conversation(self._store, owner, conversation.conversation_id)
+            if await self._store.conversations.item(owner, conversation.conversation_id, item_id) is None:
+                raise NotFoundError("There is no such item.", param="item_id")
+            session = await self._store.sessions.get(owner, session_id)
+            if session is not None:
+                await self._need_rest(session)
+            async with self._store.transaction() as transaction:
+                transaction.delete_item(owner, conversation.conversation_id, item_id)
+                if session is not None:
+                    untold = session.replace(unheard=session.messages, updated_at=self._clock.now())
+                    transaction.save_session(untold, lease)
+
+    async def _need_rest(self, session: SessionRecord) -> None:
+        """Refuses while the target waits for an answer: what it asked about must not change before it comes."""
+        asked = any(one.name == REQUEST_INFO for one in session.client_calls)
+        questions = await self._store.approvals.of_session(session.owner, session.session_id)
+        if asked or any(one.status == "pending" for one in questions):
+            raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
+
+
+def check_first(items: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses items with which no conversation can begin."""
+    _need_calls(_read(items), {})
+
+
+def _read(items: Sequence[Mapping[str, Any]]) -> Items:
+    bodies = [dict(item) for item in items]
+    try:
+        # Looked at here, so that a store in memory takes nothing that another would refuse.
+        to_json(bodies)
+    except CodecError as error:
+        raise InvalidRequestError(f"The items can't be kept: {error}.", param="items") from None
+    return read_added(bodies, host_tools=())
+
+
+def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
+    """A call is new to its conversation, and an output has a call that waits for it: nobody answers for the host."""
+    again = sorted(set(added.calls) & set(known))
+    if again:
+        raise InvalidRequestError(f"The conversation has a call {again[0]} of its own.", param="items")
+    answered: set[str] = set()
+    for output in added.outputs:
+        if known.get(output.call_id, True) or output.call_id in answered:
+            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="items")
+        answered.add(output.call_id)
+
+
+def _refuse_workflow_answers(session: SessionRecord | None, added: Items) -> None:
+    calls = () if session is None else session.client_calls
+    asked = {one.call_id for one in calls if one.name == REQUEST_INFO}
+    if any(output.call_id in asked for output in added.outputs):
+        raise InvalidRequestError("What a workflow asks is answered with a response.", param="items")

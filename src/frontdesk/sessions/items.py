@@ -1,0 +1,94 @@
+"""Keeps the items of a conversation and the history of its session one truth.
+
+The history is what the target hears, the items are what people are shown. Both are written in one transaction, by
+whoever holds the session. What is added goes to the end of both. What is deleted leaves the items, and the history
+counts no longer: the next turn is told what the items that are left say.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_framework import Message
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.conversations import ShowsItems
+from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.result import HostedRunResult
+from frontdesk.data.run import RunRecord
+from frontdesk.data.session import ClientCall
+from frontdesk.errors import NotFoundError, RequestError
+from frontdesk.kit.hooks import call_response_hook
+from frontdesk.kit.messages import stamped
+from frontdesk.kit.openai_items import heard
+
+_PAGE = 500
+
+
+class TurnItems:
+    """What turns add to conversations, in the words of the channel that they came by."""
+
+    def __init__(self, channels: Mapping[str, Channel]) -> None:
+        self._channels = channels
+
+    async def of(self, admitted: AdmittedRequest, run: RunRecord, conversation_id: str) -> list[ConversationItem]:
+        """The items of a run that has ended."""
+        channel = self._channels[run.channel]
+        # An answer to a question may come in at a door that has no such items.
+        showing = [one for one in (channel, *self._channels.values()) if isinstance(one, ShowsItems)]
+        bodies = showing[0].turn_items(run, await self._shown(admitted, run)) if showing else ()
+        at = run.finished_at or run.created_at
+        return [
+            ConversationItem(item_id=body["id"], conversation_id=conversation_id, created_at=at, body=body)
+            for body in bodies
+        ]
+
+    async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
+        """The result as its channel shows it: what the response hook hides is hidden in the items too."""
+        hook, result = self._channels[run.channel].response_hook, run.result
+        if hook is None or result is None:
+            return result
+        context = ChannelResponseContext(
+            request=admitted.request,
+            channel_name=run.channel,
+            destination_identity=admitted.identity,
+            originating=True,
+        )
+        try:
+            return (await call_response_hook(hook, HostedRunResult(result=result, run=run), context)).result
+        except RequestError:
+            # It fails again when the answer leaves, and nobody gets to see it.
+            return None
+
+
+async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:
+    """A conversation of the owner's."""
+    found = await store.conversations.get(owner, conversation_id)
+    if found is None:
+        raise NotFoundError("There is no such conversation.", param="conversation")
+    return found
+
+
+async def read_all(store: HostStateStore, owner: str, conversation_id: str) -> list[ConversationItem]:
+    """All items of a conversation, oldest first."""
+    found: list[ConversationItem] = []
+    while True:
+        after = found[-1].number if found else 0
+        page = await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE)
+        if not page:
+            # Not before: a page is shorter where a record could not be read and was put aside.
+            return found
+        found += page
+
+
+async def retell(
+    store: HostStateStore, owner: str, conversation_id: str
+) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
+    """The history as the items of a conversation tell it, and the calls that wait for an output."""
+    items = await read_all(store, owner, conversation_id)
+    messages, calls = heard([item.body for item in items])
+    hosting = {"conversation_id": conversation_id}
+    waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
+    return [stamped(message, hosting) for message in messages], waiting

@@ -1,0 +1,166 @@
+"""A background run at work in this process: how far it is, and the log of its events."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.run import RunEvent
+from frontdesk.data.session import CheckpointRef
+from frontdesk.data.text_update import encode_update
+from frontdesk.errors import CodecError, NotStorableError, StoreError, StoreUnavailableError
+from frontdesk.kit.framework import is_event
+from frontdesk.loggers import runs as log
+
+GATHER = 0.01
+"""How long updates are gathered; with the commit it must stay below 20 ms."""
+MOST_PENDING = 256
+RECENT = 512
+"""How many updates are kept at hand for readers that keep up; the others read them from the store."""
+_PAUSE = 0.5
+_SHOWN = ("output", "intermediate")
+
+Numbered = tuple[int, Any]
+
+
+class EventLog:
+    """Keeps the updates of a stream: gathered for a moment, and committed before anybody sees them."""
+
+    def __init__(self, store: HostStateStore, job: BackgroundRun, told: Callable[[], None], last: int = 0) -> None:
+        """`told` is called when readers can see more; `last` is the number of the last event that is there."""
+        self._store = store
+        self._job = job
+        self._owner, self._run_id = job.key
+        self._told = told
+        self._last = last
+        self.committed = last
+        """The number of the last event that was committed."""
+        self.recent: deque[Numbered] = deque(maxlen=RECENT)
+        self._pending: list[tuple[RunEvent, Any]] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._failure: StoreError | None = None
+        self.writing = asyncio.Lock()
+        """Held by whoever writes events, so that none is written twice."""
+
+    async def add(self, update: Any) -> None:
+        """Takes the next update; waits while too many are on their way to the store."""
+        if is_event(update) and update.type not in _SHOWN:
+            # What a workflow tells about itself is for its operator.
+            return
+        if self._failure is not None:
+            raise self._failure
+        try:
+            data = encode_update(update)
+        except CodecError as error:
+            log.error("an update of run %s can't be stored: %s", self._job.admitted.run_id, error)
+            raise NotStorableError from error
+        self._last += 1
+        self._pending.append((RunEvent(owner=self._owner, run_id=self._run_id, number=self._last, data=data), update))
+        if self._flushing is None:
+            self._begin_flush()
+        while len(self._pending) >= MOST_PENDING and self._flushing is not None and self._failure is None:
+            await asyncio.wait([self._flushing])
+
+    async def _flush(self) -> None:
+        try:
+            await asyncio.sleep(GATHER)
+            while self._pending:
+                async with self.writing:
+                    some = self._pending[:MOST_PENDING]
+                    async with self._store.transaction() as transaction:
+                        transaction.add_events([event for event, _ in some], self._job)
+                    self._show(len(some))
+        except StoreUnavailableError:
+            # The run goes on, and its events wait for the store to come back.
+            await asyncio.sleep(_PAUSE)
+        except StoreError as error:
+            self._failure = error
+        finally:
+            self._flushing = None
+            if self._pending and self._failure is None:
+                self._begin_flush()
+
+    def _begin_flush(self) -> None:
+        self._flushing = asyncio.get_running_loop().create_task(self._flush())
+
+    def write(self, transaction: StateTransaction) -> int:
+        """Adds what was not written yet to a transaction; returns how many events that is. `writing` must be held."""
+        transaction.add_events([event for event, _ in self._pending], self._job)
+        return len(self._pending)
+
+    def written(self, count: int) -> None:
+        """The transaction went through."""
+        self._show(count)
+
+    def _show(self, count: int) -> None:
+        some, self._pending = self._pending[:count], self._pending[count:]
+        if some:
+            self.recent.extend((event.number, update) for event, update in some)
+            self.committed = some[-1][0].number
+            self._told()
+
+    def after(self, number: int) -> list[Numbered] | None:
+        """The committed updates above a number, or nothing if they are no longer all at hand."""
+        if number >= self.committed:
+            return []
+        if not self.recent or self.recent[0][0] > number + 1:
+            return None
+        return [one for one in self.recent if one[0] > number]
+
+
+class Job:
+    """What a turn knows of the background run that it is."""
+
+    def __init__(
+        self, store: HostStateStore, run: BackgroundRun, log: EventLog | None = None, earlier: Sequence[Any] = ()
+    ) -> None:
+        """`earlier` is what a workflow has put out before it was interrupted."""
+        self._store = store
+        self.run = run
+        self.log = log
+        self.earlier = earlier
+        self.messages: Sequence[Any] | None = None
+        """The question of a run that goes on in the middle."""
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it must be known before something is done that can't be done twice."""
+        return self.run.on_interrupt == "restart" and not self.run.begun
+
+    async def begin(self) -> None:
+        """Notes, before it is done, that something is done that can't be done twice."""
+        if self.guarded:
+            await self._save(self.run.replace(begun=True))
+
+    async def reached(self, checkpoint: CheckpointRef) -> None:
+        """Notes a checkpoint, together with all that was put out before it."""
+        if self.run.on_interrupt == "resume":
+            await self._save(self.run.replace(checkpoint=checkpoint))
+
+    async def _save(self, run: BackgroundRun) -> None:
+        async with self.writing() as write:
+            async with self._store.transaction() as transaction:
+                count = write(transaction)
+                if self.log is not None:
+                    run = run.replace(events=self.log.committed + count)
+                transaction.save_job(run)
+            self.run = run
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncGenerator[Callable[[StateTransaction], int]]:
+        """For a transaction with all events in it that came before; if the block is left well, it went through."""
+        if self.log is None:
+            yield lambda _: 0
+            return
+        counts: list[int] = []
+
+        def write(transaction: StateTransaction) -> int:
+            counts.append(0 if self.log is None else self.log.write(transaction))
+            return counts[-1]
+
+        async with self.log.writing:
+            yield write
+            self.log.written(counts[-1] if counts else 0)

@@ -1,0 +1,213 @@
+"""The drawer of background runs, and the statements that write them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.codec import decode, encode
+from frontdesk.data.run import RunEvent, RunFailure, RunRecord
+from frontdesk.errors import LostRunError, RunExistsError, TooManyRequestsError
+from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.shared_leases import NOW
+from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.writes import Do
+
+CHANNEL = "frontdesk"
+"""Under which the processes of a Postgres database tell each other what they have written."""
+_MOST_EVENTS = 100
+_UNREADABLE = RunFailure(code="internal_error", message="What was kept of the run can't be read.")
+_TOO_MANY = "Too many runs wait in the background."
+_TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
+_RETRY_AFTER = 5.0
+_JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoint, data"
+
+
+class Terms(NamedTuple):
+    """How long a run stays taken, in words of the database's."""
+
+    until: str
+    free: str
+    """Which runs a holder can take; `?` stands for the holder."""
+    lock: str
+    notifies: bool
+
+    def notices(self, kind: str, run_id: str = "") -> list[Do]:
+        """Tells the other processes, when the transaction commits."""
+        # An id that is no plain text is not worth the trouble: then everyone looks.
+        shown = run_id if key(run_id) == run_id else ""
+        return [Do("SELECT pg_notify(?, ?)", (CHANNEL, f"{kind} {shown}"))] if self.notifies else []
+
+
+LOCAL = Terms("0", "holder <> ?", "", False)
+"""One process: whatever another holder has left is free."""
+
+
+def shared(seconds: float) -> Terms:
+    """Many processes: a run is free when its time is over."""
+    free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
+    return Terms(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", True)
+
+
+class SqlBackground:
+    """Runs in the background that have not ended."""
+
+    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+        self._engine = engine
+        self._records = records
+        self._terms = terms
+
+    async def get(self, owner: str, run_id: str) -> BackgroundRun | None:
+        rows = await self._engine.read(
+            f"SELECT {_JOB} FROM background WHERE run_id = ? AND owner = ?", (key(run_id), key(owner))
+        )
+        found = await self._read(rows)
+        return found[0] if found else None
+
+    async def claim(self, holder: str, *, limit: int) -> Sequence[BackgroundRun]:
+        terms = self._terms
+        free = f"SELECT number FROM background WHERE {terms.free} ORDER BY number LIMIT ? {terms.lock}"
+        rows = await self._engine.write(
+            [
+                Do(
+                    f"UPDATE background SET holder = ?, fence = fence + 1, until = {terms.until} "
+                    f"WHERE number IN ({free}) RETURNING {_JOB}",
+                    (holder, holder, limit),
+                    answers=True,
+                )
+            ]
+        )
+        return await self._read(sorted(rows[0], key=lambda row: row[2]))
+
+    async def renew(self, jobs: Sequence[BackgroundRun]) -> Sequence[BackgroundRun]:
+        if not jobs:
+            return ()
+        renewed = [
+            Do(
+                f"UPDATE background SET until = {self._terms.until} WHERE run_id = ? AND owner = ? AND fence = ? "
+                f"RETURNING {_JOB}",
+                _place(job),
+                answers=True,
+            )
+            for job in jobs
+        ]
+        return await self._read([row for rows in await self._engine.write(renewed) for row in rows])
+
+    async def _read(self, rows: Rows) -> list[BackgroundRun]:
+        found: list[BackgroundRun] = []
+        for run_id, owner, _, holder, fence, begun, cancelled, events, checkpoint, data in rows:
+            place = ("background", ("run_id", "owner"), (run_id, owner))
+            job: BackgroundRun | None = await self._records.read("background", place, data)
+            if job is None:
+                await self._fail(run_id, owner)
+                continue
+            ref = None if checkpoint is None else decode(bytes(checkpoint))
+            state = {"holder": holder, "fence": fence, "events": events, "checkpoint": ref}
+            found.append(job.replace(**state, begun=bool(begun), cancelled=bool(cancelled)))
+        return found
+
+    async def _fail(self, run_id: str, owner: str) -> None:
+        """Ends a run of which nobody knows any more how to run it."""
+        place = (run_id, owner)
+        rows = await self._engine.read("SELECT data FROM runs WHERE run_id = ? AND owner = ?", place)
+        where = ("runs", ("run_id", "owner"), place)
+        record: RunRecord | None = await self._records.read("runs", where, rows[0][0]) if rows else None
+        if record is not None:
+            now = self._records.now()
+            data = encode(record.replace(status="failed", failure=_UNREADABLE, finished_at=now))
+            change = "UPDATE runs SET data = ?, ended_at = ? WHERE run_id = ? AND owner = ?"
+            await self._engine.write([Do(change, (data, now, *place))])
+
+
+def queued(record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], terms: Terms) -> Iterator[Do]:
+    """Keeps a new run; `most` is how many may wait, and how many one owner may have."""
+    place = (key(record.run_id), key(record.owner))
+    yield Do(
+        "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, 'background', NULL, ?) "
+        "ON CONFLICT (run_id, owner) DO NOTHING",
+        (*place, data),
+        RunExistsError(),
+    )
+    yield Do(
+        "INSERT INTO background (run_id, owner, holder, fence, until, begun, cancelled, events, data) "
+        f"SELECT ?, ?, ?, ?, {terms.until}, 0, 0, 0, ? "
+        "WHERE (SELECT COUNT(*) FROM background WHERE owner = ?) < ?",
+        (*place, job.holder, job.fence, encode(_resting(job)), place[1], most[1]),
+        TooManyRequestsError(_TOO_MANY_OF_OWNER, retry_after=_RETRY_AFTER),
+    )
+    if not job.holder:
+        yield Do(
+            "UPDATE background SET holder = '' WHERE run_id = ? AND owner = ? "
+            "AND (SELECT COUNT(*) FROM background WHERE holder = '') <= ?",
+            (*place, most[0]),
+            TooManyRequestsError(_TOO_MANY, retry_after=_RETRY_AFTER),
+        )
+        yield from terms.notices("work")
+
+
+def saved(job: BackgroundRun, terms: Terms) -> Iterator[Do]:
+    """Notes how far a run is."""
+    ref = None if job.checkpoint is None else encode(job.checkpoint)
+    until = terms.until if job.holder else "0"
+    yield Do(
+        f"UPDATE background SET holder = ?, until = {until}, begun = ?, events = ?, checkpoint = ? "
+        "WHERE run_id = ? AND owner = ? AND fence = ?",
+        (job.holder, int(job.begun), job.events, ref, *_place(job)),
+        LostRunError(),
+    )
+    if not job.holder:
+        yield from terms.notices("work")
+
+
+def marked(owner: str, run_id: str, terms: Terms) -> Iterator[Do]:
+    """Notes that a run should end."""
+    yield Do("UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner)))
+    yield from terms.notices("cancel", run_id)
+
+
+def ended(job: BackgroundRun, terms: Terms) -> Iterator[Do]:
+    """Removes a run that has ended."""
+    yield Do("DELETE FROM background WHERE run_id = ? AND owner = ? AND fence = ?", _place(job), LostRunError())
+    yield from terms.notices("run", job.admitted.run_id)
+
+
+def logged(events: Sequence[RunEvent], job: BackgroundRun | None, terms: Terms) -> Iterator[Do]:
+    """Adds events. A run that was deleted while it ran keeps nothing."""
+    for (run_id, owner), of_run in groupby(events, lambda event: (event.run_id, event.owner)):
+        for some in batched(of_run):
+            values = [value for event in some for value in (event.number, event.data)]
+            if job is None:
+                yield Do(_log_sql("runs", len(some), ""), (*values, key(run_id), key(owner)))
+            else:
+                fenced = _log_sql("background", len(some), "AND kept.fence = ?")
+                yield Do(fenced, (*values, *_place(job)), LostRunError())
+        yield from terms.notices("run", run_id)
+
+
+def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
+    """As many at a time as one statement takes."""
+    left = iter(events)
+    while some := list(islice(left, _MOST_EVENTS)):
+        yield some
+
+
+@lru_cache(maxsize=2 * _MOST_EVENTS)
+def _log_sql(table: str, rows: int, more: str) -> str:
+    new = ", ".join(["(?, ?)"] * rows)
+    return (
+        "INSERT INTO events (run_id, owner, number, data) "
+        f"SELECT kept.run_id, kept.owner, new.column1, new.column2 FROM {table} AS kept, (VALUES {new}) AS new "
+        f"WHERE kept.run_id = ? AND kept.owner = ? {more}"
+    )
+
+
+def _place(job: BackgroundRun) -> tuple[Any, ...]:
+    owner, run_id = job.key
+    return key(run_id), key(owner), job.fence
+
+
+def _resting(job: BackgroundRun) -> BackgroundRun:
+    """What does not change is in the record, and the rest in columns."""
+    return BackgroundRun(admitted=job.admitted, on_interrupt=job.on_interrupt, session_id=job.session_id)

@@ -1,0 +1,94 @@
+"""The page about the Conversations API says what its channel says: routes, parameters, fields, items and errors."""
+
+import re
+
+import msgspec
+from starlette.routing import Route
+
+from frontdesk import AgentFrameworkHost, errors
+from frontdesk.channels.conversations import ConversationsChannel, wire
+from frontdesk.channels.conversations.render import error_out
+from frontdesk.kit import openai_items
+from frontdesk.testing import EchoAgent, serving
+from tests.docs.pages import ROOT, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+PAGE = ROOT / "docs/reference/conversations.md"
+# What only a run can be refused for.
+OF_RUNS = (errors.TooManyRequestsError, errors.UnsupportedError)
+
+
+def test_every_parameter_is_documented_with_its_default() -> None:
+    wanted = {name: shown(one) for name, one in signature(ConversationsChannel).items()}
+    assert parameters(PAGE, ConversationsChannel) == wanted
+
+
+async def test_every_route_is_documented() -> None:
+    documented: dict[str, set[str]] = {}
+    for route, _ in tables(PAGE)["Routes"]:
+        method, path = spans(route)[0].split()
+        documented.setdefault(re.sub(r"\{\w+\}", "{}", path), set()).add(method)
+    host = AgentFrameworkHost(EchoAgent(), channels=[ConversationsChannel()])
+    served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
+    paths = {base + path for path in documented for base in ("", "/v1")}
+    assert served == paths | {"/conversations/{}", "/v1/conversations/{}", "/healthz", "/readyz"}
+    async with serving(host) as client:
+        for path, methods in documented.items():
+            for base in ("", "/v1"):
+                answer = await client.http.request("TRACE", base + path.replace("{}", "x"))
+                assert set(answer.headers["allow"].split(", ")) == methods, path
+
+
+def test_every_field_of_a_body_is_documented() -> None:
+    bodies = {"create": wire.CreateBody, "update": wire.UpdateBody, "add": wire.ItemsBody}
+    for name, where, done in tables(PAGE)["What goes in"]:
+        named = where.split(", ")
+        assert done
+        assert [body for body in bodies if spans(name)[0] in bodies[body].__struct_fields__] == [
+            body for body in bodies if body in named
+        ]
+    assert {spans(row[0])[0] for row in tables(PAGE)["What goes in"]} == {
+        field for body in bodies.values() for field in body.__struct_fields__
+    }
+
+
+def test_every_kind_of_item_is_documented() -> None:
+    assert {spans(kind)[0] for kind, _ in tables(PAGE)["Items"]} == set(openai_items._READERS)
+
+
+def test_every_field_of_an_answer_is_documented() -> None:
+    found = re.search(r"## What comes out\n+```json\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    shown_bodies = [list(msgspec.json.decode(line)) for line in found.group(1).splitlines()]
+    kinds = (wire.ConversationOut, wire.DeletedOut, wire.PageOut)
+    assert shown_bodies == [list(kind.__struct_fields__) for kind in kinds]
+
+
+def test_every_error_is_documented() -> None:
+    rows = tables(PAGE)["Errors"]
+    documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
+    kinds = [
+        one
+        for one in vars(errors).values()
+        if isinstance(one, type) and issubclass(one, errors.RequestError) and one is not errors.RequestError
+    ]
+    assert set(documented) == {kind.status for kind in kinds if not issubclass(kind, OF_RUNS)}
+    for kind in kinds:
+        if not issubclass(kind, OF_RUNS):
+            assert documented[kind.status][0] == error_out(kind()).type
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src/frontdesk").rglob("*.py"))
+    for _, codes in documented.values():
+        assert all(f'"{code}"' in source for code in codes)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
+    channel, host = signature(ConversationsChannel), signature(AgentFrameworkHost)
+    items = msgspec.json.schema(wire.ItemsBody)["$defs"]["ItemsBody"]["properties"]["items"]
+    assert rows["items in a request"] == f"{items['maxItems']}"
+    metadata = msgspec.json.schema(wire.Metadata)
+    key, value = metadata["propertyNames"]["maxLength"], metadata["additionalProperties"]["maxLength"]
+    assert rows["entries of `metadata`"] == f"{metadata['maxProperties']}, of {key} and {value} characters"
+    assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
+    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
+    assert rows["waiting for a turn"] == f"{host['session_wait_seconds'].default:.0f} s"

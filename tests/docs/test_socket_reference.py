@@ -1,0 +1,60 @@
+"""What the page about the Responses API says of WebSockets and of compaction is what the code does."""
+
+import re
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from frontdesk.channels.responses import SocketLimits, memory, wire
+from frontdesk.kit import lanes, sockets
+from frontdesk.testing import serving
+from tests.docs.pages import tables
+from tests.docs.running import example
+from tests.docs.test_examples import direct, named
+from tests.docs.test_reference import parameters, shown, signature, spans
+from tests.docs.test_responses_reference import PAGE, ROOM
+
+
+def test_every_limit_of_sockets_is_documented_with_its_default() -> None:
+    assert parameters(PAGE, SocketLimits) == {name: shown(one) for name, one in signature(SocketLimits).items()}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
+    limits = SocketLimits()
+    assert rows["WebSockets"] == f"{limits.max_open}, and {limits.max_open_per_caller} for one caller"
+    assert rows["a message on one"] == f"{limits.max_message_bytes // 2**20} MiB"
+    assert rows["messages on one"] == f"{limits.messages_per_minute} a minute"
+    assert rows["lanes of one"].split()[0] == f"{lanes.MOST_LANES}"
+    assert rows["messages that wait on one"].split(",")[0] == f"{lanes.MOST_WAITING}"
+    assert rows["responses that only a connection remembers"].split(",")[0] == f"{memory.MOST_KEPT}"
+
+
+def test_every_message_and_every_close_code_is_documented() -> None:
+    text = PAGE.read_text("utf-8").partition("\n## WebSocket\n")[2].partition("\n### ")[0]
+    cells = re.findall(r"^\| (\S+) \|", text, re.MULTILINE)
+    source = (ROOM / "socket.py").read_text("utf-8")
+    taken = set(re.findall(r'event\.type == "(response\.\w+)"', source))
+    assert {spans(cell)[0] for cell in cells if cell.startswith("`response.")} == taken
+    codes = {sockets.BYE, sockets.POLICY, sockets.TOO_LARGE, sockets.BROKEN, sockets.RESTART}
+    assert {int(cell) for cell in cells if cell.isdigit()} == codes
+    assert f"after {sockets.STUBBORN} errors" in text
+
+
+def test_every_field_of_compact_is_documented() -> None:
+    text = PAGE.read_text("utf-8").partition("\n## Compact\n")[2].partition("\n## ")[0]
+    # Which model writes the summary, and how it caches, is the operator's.
+    named = set(wire.CompactBody.__struct_fields__) - {"model", "prompt_cache_key"}
+    assert named <= set(spans(text))
+
+
+async def test_the_example_compacts_as_the_operator_wants_it() -> None:
+    async with (
+        serving(example(named("compactor"))) as client,
+        AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", http_client=direct()) as api,
+    ):
+        first = await api.responses.create(model="any", input="good day")
+        compacted = await api.responses.compact(model="any", previous_response_id=first.id)
+        history: list[Any] = [item.to_dict(warnings=False) for item in compacted.output]
+        answer = await api.responses.create(model="any", input=[*history, {"role": "user", "content": "and"}])
+    assert answer.output_text == "message 3"

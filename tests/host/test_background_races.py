@@ -1,0 +1,211 @@
+"""Moments between two steps of a background run, in which something else happened."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from frontdesk import AgentFrameworkHost, ChannelIdentity, ChannelRequest
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.data.run import FINAL, RunRecord
+from frontdesk.errors import StoreUnavailableError
+from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.testing import GatedAgent
+from tests.scenarios.desk import open_desk, until
+from tests.scenarios.test_cancel import MINE, Slow
+
+ADA = ChannelIdentity(channel="invocations", native_id="ada")
+ASKED = ChannelRequest(channel="invocations", input="one two")
+
+
+class HeldStore(InMemoryStateStore):
+    """Holds up a transaction until it is let go; `at` is the call that makes it one to hold up."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self.at = at
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    def transaction(self) -> Any:
+        transaction = super().transaction()
+        return _Held(self, transaction) if not self.reached.is_set() else transaction
+
+
+class _Held:
+    def __init__(self, store: HeldStore, transaction: Any) -> None:
+        self._store = store
+        self._transaction = transaction
+        self._calls: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self._calls.add(name)
+        return getattr(self._transaction, name)
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._store.at in self._calls and "queue_run" not in self._calls:
+            self._store.reached.set()
+            await self._store.go_on.wait()
+        await self._transaction.__aexit__(*error)
+
+
+def host_over(store: Any, **options: Any) -> AgentFrameworkHost:
+    return AgentFrameworkHost(
+        GatedAgent(), channels=[InvocationsChannel()], store=store, shutdown_grace_seconds=0, **options
+    )
+
+
+async def test_one_that_was_cancelled_before_its_first_step_stayed_queued_for_ever() -> None:
+    host = host_over(InMemoryStateStore())
+    async with host.app.router.lifespan_context(host.app):
+        token = await host.run_in_background(ASKED, identity=ADA)
+        # Nothing was awaited since, so that its task has not run yet.
+        assert (await host.cancel(token, identity=ADA)).status == "cancelled"
+
+
+async def test_one_that_was_cancelled_while_its_beginning_was_written_stayed_queued() -> None:
+    store = HeldStore("save_job")
+    host = host_over(store)
+    async with host.app.router.lifespan_context(host.app):
+        token = await host.run_in_background(ASKED, identity=ADA)
+        await store.reached.wait()
+        cancelling = asyncio.create_task(host.cancel(token, identity=ADA))
+        await asyncio.sleep(0)
+        store.go_on.set()
+        assert (await cancelling).status == "cancelled"
+        assert not store.background.jobs
+
+
+async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever() -> None:
+    class Late(InMemoryStateStore):
+        """Writes what waits only when the run before it has ended."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.ended = asyncio.Event()
+
+        def transaction(self) -> Any:
+            return _Late(self, super().transaction())
+
+    class _Late:
+        def __init__(self, store: Late, transaction: Any) -> None:
+            self._store, self._transaction, self._waits = store, transaction, False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._transaction, name)
+
+        def queue_run(self, record: Any, job: Any, **most: Any) -> None:
+            self._waits = not job.holder
+            self._transaction.queue_run(record, job, **most)
+
+        async def __aenter__(self) -> Any:
+            return self
+
+        async def __aexit__(self, *error: Any) -> None:
+            if self._waits:
+                await self._store.ended.wait()
+            await self._transaction.__aexit__(*error)
+
+    slow, store = Slow(), Late()
+    async with open_desk(slow.whole, store=store, max_background_runs=1) as desk:
+        first = (await desk.ask("one", background=True)).json()
+        asking = asyncio.create_task(desk.ask("two", background=True, headers=MINE))
+        await slow.began.wait()
+        slow.go_on.set()
+        await desk.ended(first["id"])
+        await until(lambda: not desk.host._parts.background.workers)
+        store.ended.set()
+        await asking
+        assert (await desk.ended("mine"))["status"] == "completed"
+
+
+async def test_a_second_cancellation_disturbed_the_first() -> None:
+    store = HeldStore("end_job")
+    slow = Slow()
+    async with open_desk(slow.whole, store=store) as desk:
+        await desk.ask("it", background=True, headers=MINE)
+        await slow.began.wait()
+        asked = [asyncio.create_task(desk.cancel("mine")) for _ in range(3)]
+        await store.reached.wait()
+        store.go_on.set()
+        assert [one.json()["status"] for one in await asyncio.gather(*asked)] == ["cancelled"] * 3
+        assert not store.background.jobs
+
+
+async def test_a_client_left_while_its_run_was_written_and_nobody_worked_on_it() -> None:
+    class Slowly(InMemoryStateStore):
+        def transaction(self) -> Any:
+            transaction = super().transaction()
+            leave = transaction.__aexit__
+
+            async def later(*error: Any) -> None:
+                await asyncio.sleep(0)
+                await leave(*error)
+
+            class Wrapped:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(transaction, name)
+
+                async def __aenter__(self) -> Any:
+                    return self
+
+                async def __aexit__(self, *error: Any) -> None:
+                    await later(*error)
+
+            return Wrapped()
+
+    store = Slowly()
+    host = host_over(store)
+    async with host.app.router.lifespan_context(host.app):
+        asking = asyncio.create_task(host.run_in_background(ASKED.replace(run_id="mine"), identity=ADA))
+        await until(lambda: asking.done() or host._parts.background._coming)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await until(lambda: len(host._parts.active) == 1)
+
+
+async def test_the_store_was_gone_for_a_moment_and_the_run_was_lost() -> None:
+    class Flickers(InMemoryStateStore):
+        broken = 0
+
+        def transaction(self) -> Any:
+            if self.broken:
+                self.broken -= 1
+                raise StoreUnavailableError
+            return super().transaction()
+
+    store, agent = Flickers(), GatedAgent()
+    agent.release.set()
+    host = AgentFrameworkHost(agent, channels=[InvocationsChannel()], store=store)
+    async with host.app.router.lifespan_context(host.app):
+        token = await host.run_in_background(ASKED, identity=ADA)
+        # Its beginning can't be written; it is given up, taken up again, and runs.
+        store.broken = 1
+        ended = await _ended(host, token)
+        assert ended.status == "completed"
+
+
+async def _ended(host: AgentFrameworkHost, token: Any) -> RunRecord:
+    found: list[RunRecord] = []
+
+    async def look() -> bool:
+        found[:] = [await host.get_continuation(token, identity=ADA)]
+        return found[0].status in FINAL
+
+    await until(look)
+    return found[0]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_has_no_json_form_is_refused_before_it_is_accepted(stream: bool) -> None:
+    def hook(request: ChannelRequest, **_: Any) -> ChannelRequest:
+        return request.replace(attributes={"connection": object()})
+
+    slow = Slow()
+    async with open_desk(slow.whole, InvocationsChannel(run_hook=hook)) as desk:
+        refused = await desk.ask("it", background=True, stream=stream)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (500, "not_storable")
+        assert not desk.runs()
