@@ -29,6 +29,7 @@ from frontdesk.testing.store_samples import (
     identity,
     inbox_item,
     issued,
+    job,
     keep_session,
     link,
     named,
@@ -109,6 +110,9 @@ async def fill(place: Place) -> None:
         transaction.add_grant(GRANT)
         transaction.save_run(run("run_1", background=True, finished_at=NOW))
         transaction.save_run(run("run_2"))
+        transaction.queue_run(
+            run("run_3", status="queued", background=True), job("run_3"), most_waiting=9, most_of_owner=9
+        )
         transaction.add_events([event(1), event(2)])
         for number in range(3):
             transaction.add_approval(question(f"apr_{number}"))
@@ -142,6 +146,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.identities.grant("gra_1"),
         await store.runs.get(OWNER, "run_1"),
         await store.runs.events(OWNER, "run_1"),
+        await store.background.get(OWNER, "run_3"),
         await store.approvals.of_session(OWNER, "ses_1"),
         await store.approvals.pending(OWNER),
         await store.inbox.waiting(),

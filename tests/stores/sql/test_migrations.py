@@ -24,6 +24,7 @@ from frontdesk.testing.store_samples import (
     identity,
     inbox_item,
     issued,
+    job,
     keep_session,
     link,
     named,
@@ -80,6 +81,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert [one.replace(number=0) for one in items] == [conversation_item("item_1")]
     assert await store.identities.grant("gra_1") == (grant(state="s") if version >= 2 else None)
     assert await store.checkpoints.get("ses_1", "chk_1") == (b'{"at": 1}' if version >= 3 else None)
+    assert await store.background.get(OWNER, "run_3") == (job("run_3") if version >= 5 else None)
     assert store.set_aside == 0
 
 
