@@ -11,7 +11,9 @@ from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import GatedAgent
+from tests.scenarios.cast import spell
 from tests.scenarios.desk import open_desk, until
+from tests.scenarios.test_background_streams import follow
 from tests.scenarios.test_cancel import MINE, Slow
 
 ADA = ChannelIdentity(channel="invocations", native_id="ada")
@@ -209,3 +211,20 @@ async def test_what_has_no_json_form_is_refused_before_it_is_accepted(stream: bo
         refused = await desk.ask("it", background=True, stream=stream)
         assert (refused.status_code, refused.json()["error"]["code"]) == (500, "not_storable")
         assert not desk.runs()
+
+
+async def test_a_reader_was_told_that_a_run_had_failed_when_only_the_store_was_away() -> None:
+    store = InMemoryStateStore()
+    async with open_desk(spell, store=store) as desk:
+        told = await desk.events("abc", background=True, headers=MINE)
+        page, away = store.runs.events, [True]
+
+        async def once(*arguments: Any, **more: Any) -> Any:
+            if away:
+                away.clear()
+                raise StoreUnavailableError
+            return await page(*arguments, **more)
+
+        store.runs.events = once
+        assert await follow(desk) == told
+        assert not away

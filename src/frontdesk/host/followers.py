@@ -1,5 +1,6 @@
 """Readers of background streams: what was said so far, and then what is said, each at its own pace."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -7,11 +8,12 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.codec import decode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
-from frontdesk.errors import NotFoundError
+from frontdesk.errors import NotFoundError, StoreUnavailableError
 from frontdesk.host.bells import Bells
 from frontdesk.sessions.job import EventLog, Numbered
 
 PAGE = 200
+_PAUSE = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
 """The end of a run as its reader may see it."""
 
@@ -63,11 +65,7 @@ class Followers:
         async with self._bells.heard(run_id) as bell:
             while not ended:
                 bell.quiet()
-                log = self.logs.get((owner, run_id))
-                found = None if log is None else log.after(after)
-                end = None if found is not None else await self._ended(owner, run_id)
-                if found is None:
-                    found = await self._page(owner, run_id, after)
+                found, end = await self._look(owner, run_id, after)
                 for number, update in found:
                     after = number
                     yield number, update
@@ -77,6 +75,20 @@ class Followers:
                     ended.append(end)
                 else:
                     await bell.wait()
+
+    async def _look(self, owner: str, run_id: str, after: int) -> tuple[list[Numbered], RunRecord | None]:
+        """What there is above a number, and the run if it has ended; a store that is away says nothing about that."""
+        log = self.logs.get((owner, run_id))
+        found = None if log is None else log.after(after)
+        if found is not None:
+            return found, None
+        while True:
+            try:
+                # The end first: the last events are written with it.
+                end = await self._ended(owner, run_id)
+                return await self._page(owner, run_id, after), end
+            except StoreUnavailableError:
+                await asyncio.sleep(_PAUSE)
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
         found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)

@@ -15,7 +15,7 @@ from frontdesk.errors import CodecError, NotStorableError, StoreError, StoreUnav
 from frontdesk.kit.framework import is_event
 from frontdesk.loggers import runs as log
 
-GATHER = 0.01
+GATHER = 0.016
 """How long updates are gathered; with the commit it must stay below 20 ms."""
 MOST_PENDING = 256
 RECENT = 512
