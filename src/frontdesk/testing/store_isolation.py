@@ -17,6 +17,7 @@ from frontdesk.testing.store_samples import (
     event,
     identity,
     issued,
+    job,
     keep_session,
     link,
     named,
@@ -39,6 +40,7 @@ READS: dict[str, Read] = {
     "identities.links": lambda store, owner: store.identities.links(owner),
     "runs.get": lambda store, owner: store.runs.get(owner, "run_1"),
     "runs.events": lambda store, owner: store.runs.events(owner, "run_1"),
+    "background.get": lambda store, owner: store.background.get(owner, "run_2"),
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
     "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
     "approvals.pending": lambda store, owner: store.approvals.pending(owner),
@@ -73,6 +75,8 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.add_link(link(identity()))
         transaction.save_run(run())
         transaction.add_events([event(1), event(2)])
+        queued = run("run_2", status="queued", background=True)
+        transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)
         transaction.add_approval(question())
         transaction.save_conversation(conversation())
         transaction.add_items(OWNER, [conversation_item("item_1")])
