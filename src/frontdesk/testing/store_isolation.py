@@ -54,6 +54,7 @@ WRITES: dict[str, Write] = {
     "remove_link": lambda transaction, owner: transaction.remove_link(owner, identity()),
     "delete_run": lambda transaction, owner: transaction.delete_run(owner, "run_1"),
     "add_events": lambda transaction, owner: transaction.add_events([event(3, owner=owner)]),
+    "cancel_job": lambda transaction, owner: transaction.cancel_job(owner, "run_2"),
     "delete_conversation": lambda transaction, owner: transaction.delete_conversation(owner, "conv_1"),
     "add_items": lambda transaction, owner: transaction.add_items(owner, [conversation_item("item_2")]),
     "delete_item": lambda transaction, owner: transaction.delete_item(owner, "conv_1", "item_1"),
