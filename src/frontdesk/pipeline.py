@@ -211,11 +211,12 @@ class Pipeline:
         except BaseException:
             self._turns.close(turn)
             raise
-        try:
-            await self._recorder.started(turn, run.record)
-        except BaseException:
-            self._close(run)
-            raise
+        if job is not None:
+            try:
+                await self._recorder.started(turn, run.record)
+            except BaseException:
+                self._close(run)
+                raise
         current_turn.set(turn)
         return run
 

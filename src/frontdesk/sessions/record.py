@@ -1,7 +1,6 @@
 """Writes the end of a run: result, history, session and questions in one transaction."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -128,22 +127,28 @@ class Recorder:
         questions: Sequence[PendingApproval],
         **changes: Any,
     ) -> RunRecord:
-        now, job = self._clock.now(), turn.job
+        changes["finished_at"] = self._clock.now()
         if not turn.admitted.request.store:
-            return run.replace(finished_at=now, **changes)
-        items = await self._drawn(turn, run.replace(finished_at=now, **changes))
+            return run.replace(**changes)
+        items: Sequence[ConversationItem] = ()
+        if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
+            items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
+        if turn.job is not None:
+            return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
+        async with self._store.transaction() as transaction:
+            return self._note(transaction, turn, run, messages, items, questions, changes)
+
+    async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
+        """The same for a background run, with what it has said and not written yet."""
         try:
-            async with _events_of(job) as write, self._store.transaction() as transaction:
-                if job is not None:
-                    write(transaction)
-                    transaction.end_job(job.run)
-                run = self._note(transaction, turn, run.replace(finished_at=now), messages, items, changes)
-                for question in questions:
-                    transaction.add_approval(question)
+            async with job.writing() as write, self._store.transaction() as transaction:
+                write(transaction)
+                transaction.end_job(job.run)
+                return self._note(transaction, turn, run, *noted)
         except LostRunError:
             log.warning("run %s was taken over, and what it came to here was dropped", run.run_id)
+            now = self._clock.now()
             return run.replace(finished_at=now, status="cancelled", failure=_TAKEN, result=None)
-        return run
 
     def _note(
         self,
@@ -152,39 +157,32 @@ class Recorder:
         run: RunRecord,
         messages: Sequence[Message],
         items: Sequence[ConversationItem],
+        questions: Sequence[PendingApproval],
         changes: dict[str, Any],
     ) -> RunRecord:
-        session, now = turn.record, run.finished_at or 0.0
-        messages = [*(turn.retold or ()), *messages]
+        session, now = turn.record, changes["finished_at"]
+        if turn.retold:
+            messages = [*turn.retold, *messages]
         if session is not None and turn.lease is not None:
             session = _after(turn, session, len(messages), now, changes)
             transaction.save_session(session, turn.lease, keep=turn.busy)
             transaction.append_history(session.session_id, messages)
-            transaction.add_items(session.owner, items)
+            if items:
+                transaction.add_items(session.owner, items)
             changes |= {"messages": session.messages, "state": session.state, "checkpoint": session.checkpoint}
         run = run.replace(**changes)
         transaction.save_run(run)
+        for question in questions:
+            transaction.add_approval(question)
         if turn.admitted.request.channel in self._pushing:
             self._see(transaction, turn.admitted, now)
         return run
-
-    async def _drawn(self, turn: Turn, run: RunRecord) -> Sequence[ConversationItem]:
-        """What the turn adds to the conversation whose session it runs in."""
-        session = turn.record
-        if session is None or session.conversation_id is None or self._items is None:
-            return ()
-        return await self._items.of(turn.admitted, run, session.conversation_id)
 
     def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:
         conversation_id = admitted.request.conversation_id
         transaction.see(
             LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
         )
-
-
-def _events_of(job: Job | None) -> AbstractAsyncContextManager[Callable[[StateTransaction], int]]:
-    """What a background run has said and not written yet."""
-    return nullcontext(lambda _: 0) if job is None else job.writing()
 
 
 def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:
