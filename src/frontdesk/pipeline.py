@@ -38,10 +38,10 @@ from frontdesk.errors import (
 from frontdesk.kit.current import current_turn
 from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
+from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.outputs import need_new_calls
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 

@@ -1,6 +1,7 @@
 """Runs that go on after their request has been answered, and after their process has ended."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from frontdesk.abc.store import HostStateStore, News
@@ -18,11 +19,10 @@ from frontdesk.ids import RandomIds
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.keeping import keep
 
 _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
-_A_LEASE = 4
-"""How often a lease is renewed in the time for which it is good."""
 
 
 class Background:
@@ -58,7 +58,8 @@ class Background:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._dispatch())]
         if self._store.lease_seconds is not None:
-            self._tasks.append(loop.create_task(self._keep(self._store.lease_seconds)))
+            kept = keep(self._store.lease_seconds, lambda: list(self.workers.values()), self._renew, self._lose)
+            self._tasks.append(loop.create_task(kept))
 
     async def submit(self, admitted: AdmittedRequest, session_id: str | None) -> RunRecord:
         """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one."""
@@ -212,12 +213,12 @@ class Background:
                 self._looking.add(task)
                 task.add_done_callback(self._looking.discard)
 
-    async def _look_once(self, workers: list[Worker]) -> None:
+    async def _look_once(self, workers: Sequence[Worker]) -> None:
         # If it can't be seen now, it is at the next renewal.
         with suppress(StoreUnavailableError, StoreError):
             await self._look(workers)
 
-    async def _look(self, workers: list[Worker]) -> None:
+    async def _look(self, workers: Sequence[Worker]) -> None:
         """Ends the runs that somebody wants to end, and those that are no longer this process's."""
         kept = {job.key: job for job in await self._store.background.renew([one.job for one in workers])}
         for worker in workers:
@@ -238,23 +239,15 @@ class Background:
         await _stopped(*keeper)
         self._tasks = []
 
-    async def _keep(self, seconds: float) -> None:
-        """Renews what is held; what may be another's by now is stopped here."""
-        pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
-        good: dict[Worker, float] = {}
-        while True:
-            await asyncio.sleep(pause)
-            began, held = now(), list(self.workers.values())
-            good = {worker: good.get(worker, began - pause) for worker in held}
-            with suppress(StoreUnavailableError, TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._look(held)
-                good = dict.fromkeys(held, began)
-            for worker, last in good.items():
-                # At the next look it could be too late.
-                if now() + pause > last + seconds - pause / 2 and not worker.interrupted:
-                    log.warning("background run %s could not be kept, and stops here", worker.job.admitted.run_id)
-                    self.stop(worker, cancelled=False)
+    async def _renew(self, held: Sequence[Worker]) -> tuple[Worker, ...]:
+        await self._look(held)
+        # What is another's by now was stopped by that look.
+        return ()
+
+    def _lose(self, worker: Worker) -> None:
+        if not worker.interrupted:
+            log.warning("background run %s could not be kept, and stops here", worker.job.admitted.run_id)
+            self.stop(worker, cancelled=False)
 
     async def _ended(self, within: float) -> None:
         tasks = [worker.task for worker in self.workers.values()]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.codec import decode
@@ -16,6 +16,9 @@ PAGE = 200
 _PAUSE = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
 """The end of a run as its reader may see it."""
+T = TypeVar("T")
+Look = Callable[[int], Awaitable[tuple[list[tuple[int, T]], RunRecord | None]]]
+"""What there is of a run above a number, each with its own; and the run itself, if it has ended."""
 
 
 class Followers:
@@ -37,38 +40,38 @@ class Followers:
         self, run: RunRecord, show: Show, outcome: list[HostedRunResult[Any]]
     ) -> AsyncGenerator[Any, None]:
         ended: list[RunRecord] = []
-        async for _, update in self._numbered(run.owner, run.run_id, 0, ended):
+
+        def look(after: int) -> Awaitable[tuple[list[Numbered], RunRecord | None]]:
+            return self._look(run.owner, run.run_id, after)
+
+        async for update in self._followed(run.run_id, 0, look, ended):
             yield update
         record = await show(ended[0])
         outcome.append(HostedRunResult(result=record.result, run=record))
 
     async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
         """The events of a run, from the past and then live."""
-        async with self._bells.heard(run_id) as bell:
-            while True:
-                bell.quiet()
-                ended = await self._ended(owner, run_id)
-                # Looked at after the end was seen: the last events are written with it.
-                found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
-                for event in found:
-                    after = event.number
-                    yield event
-                if found:
-                    continue
-                if ended is not None:
-                    return
-                await bell.wait()
 
-    async def _numbered(
-        self, owner: str, run_id: str, after: int, ended: list[RunRecord]
-    ) -> AsyncGenerator[Numbered, None]:
+        async def look(after: int) -> tuple[list[tuple[int, RunEvent]], RunRecord | None]:
+            # The end first: the last events are written with it.
+            end = await self._ended(owner, run_id)
+            found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+            return [(event.number, event) for event in found], end
+
+        async for event in self._followed(run_id, after, look, []):
+            yield event
+
+    async def _followed(
+        self, run_id: str, after: int, look: Look[T], ended: list[RunRecord]
+    ) -> AsyncGenerator[T, None]:
+        """What `look` finds above a number, until the run has ended, which is noted then."""
         async with self._bells.heard(run_id) as bell:
             while not ended:
                 bell.quiet()
-                found, end = await self._look(owner, run_id, after)
-                for number, update in found:
+                found, end = await look(after)
+                for number, one in found:
                     after = number
-                    yield number, update
+                    yield one
                 if found:
                     continue
                 if end is not None:

@@ -1,6 +1,7 @@
 """Works on one background run after the other: from its beginning, or as its interruption asks for."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from frontdesk.abc.store import HostStateStore
@@ -162,31 +163,37 @@ class Work:
 
     async def _end(self, job: BackgroundRun, status: RunStatus, failure: RunFailure) -> None:
         """Ends a run that did not come to its own end, unless it did or another has it."""
-        with suppress(LostRunError):
-            while True:
-                try:
-                    known = await self._store.runs.get(*job.key) or queued(job)
-                    async with self._store.transaction() as transaction:
-                        if known.status not in FINAL:
-                            now = self._clock.now()
-                            transaction.save_run(known.replace(status=status, failure=failure, finished_at=now))
-                        transaction.end_job(job)
-                    break
-                except StoreUnavailableError:
-                    await asyncio.sleep(_PAUSE)
+
+        async def write() -> None:
+            known = await self._store.runs.get(*job.key) or queued(job)
+            async with self._store.transaction() as transaction:
+                if known.status not in FINAL:
+                    now = self._clock.now()
+                    transaction.save_run(known.replace(status=status, failure=failure, finished_at=now))
+                transaction.end_job(job)
+
+        await _insist(write)
 
     async def give_up(self, job: BackgroundRun) -> None:
         """Leaves a run to whoever takes it up next."""
-        with suppress(LostRunError):
-            while True:
-                try:
-                    known = await self._store.background.get(*job.key)
-                    if known is not None and known.fence == job.fence:
-                        async with self._store.transaction() as transaction:
-                            transaction.save_job(known.replace(holder=""))
-                    break
-                except StoreUnavailableError:
-                    await asyncio.sleep(_PAUSE)
+
+        async def write() -> None:
+            known = await self._store.background.get(*job.key)
+            if known is not None and known.fence == job.fence:
+                async with self._store.transaction() as transaction:
+                    transaction.save_job(known.replace(holder=""))
+
+        await _insist(write)
+
+
+async def _insist(write: Callable[[], Awaitable[None]]) -> None:
+    """Writes as soon as the store is there, unless another has the run by then."""
+    with suppress(LostRunError):
+        while True:
+            try:
+                return await write()
+            except StoreUnavailableError:
+                await asyncio.sleep(_PAUSE)
 
 
 def queued(job: BackgroundRun) -> RunRecord:

@@ -153,11 +153,16 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
     await send({"type": "http.response.body", "body": body})
 
 
+def whole_seconds(wait: float) -> str:
+    """How long to wait, as `Retry-After` takes it."""
+    return str(max(1, round(wait)))
+
+
 def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     """What HTTP itself says about an error."""
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after is not None:
-        headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
+        headers.append((b"retry-after", whole_seconds(error.retry_after).encode()))
     if isinstance(error, MethodNotAllowedError):
         headers.append((b"allow", ", ".join(error.allow).encode()))
     if error.status == 401:

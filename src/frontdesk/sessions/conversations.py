@@ -12,9 +12,9 @@ from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, Not
 from frontdesk.ids import Ids
 from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import Items, read_added
+from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import REQUEST_INFO
 from frontdesk.sessions.items import find_conversation, read_all
-from frontdesk.sessions.outputs import as_results
 from frontdesk.sessions.turns import Turns
 
 

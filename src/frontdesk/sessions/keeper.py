@@ -1,18 +1,13 @@
 """Keeps the leases of running turns; a turn that may have lost its session is cancelled before another can begin."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.session import Lease
-from frontdesk.errors import StoreUnavailableError
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.keeping import keep
 from frontdesk.sessions.turns import Turn, Turns
-
-_A_LEASE = 4
-"""How often a lease is renewed in the time for which it is good."""
-_LONG_AGO = float("-inf")
 
 
 class LeaseKeeper:
@@ -36,7 +31,8 @@ class LeaseKeeper:
     async def start(self) -> None:
         """Begins to renew."""
         if self._store.lease_seconds is not None:
-            self._task = asyncio.get_running_loop().create_task(self._go_on(self._store.lease_seconds))
+            work = keep(self._store.lease_seconds, self._held, self._renew, self._give_up)
+            self._task = asyncio.get_running_loop().create_task(work)
 
     async def stop(self) -> None:
         """Ends; what is still held ends by itself."""
@@ -44,28 +40,12 @@ class LeaseKeeper:
             self._task.cancel()
             await asyncio.wait([self._task, *self._cancelling])
 
-    async def _go_on(self, seconds: float) -> None:
-        pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
-        known: dict[Lease, float] = {}
-        while True:
-            await asyncio.sleep(pause)
-            began, turns = now(), self._turns.leased
-            # One that is not known yet was claimed since the last look.
-            good = {turn.lease: known.get(turn.lease, began - pause) for turn in turns if turn.lease is not None}
-            known = await self._renewed(good, began, pause)
-            for turn in turns:
-                # At the next look it could be too late.
-                if turn.lease in known and now() + pause > known[turn.lease] + seconds - pause / 2:
-                    self._give_up(turn)
+    def _held(self) -> list[Turn]:
+        return [turn for turn in self._turns.leased if turn.lease is not None]
 
-    async def _renewed(self, known: dict[Lease, float], now: float, wait: float) -> dict[Lease, float]:
-        """When each lease was good for the last time."""
-        try:
-            async with asyncio.timeout(wait):
-                lost = await self._store.sessions.renew(list(known))
-        except (StoreUnavailableError, TimeoutError):
-            return known
-        return dict.fromkeys(known, now) | dict.fromkeys(lost, _LONG_AGO)
+    async def _renew(self, turns: Sequence[Turn]) -> list[Turn]:
+        leases = {turn.lease: turn for turn in turns if turn.lease is not None}
+        return [leases[lost] for lost in await self._store.sessions.renew(list(leases))]
 
     def _give_up(self, turn: Turn) -> None:
         run = self._active.get(turn.admitted.owner, turn.admitted.run_id)

@@ -9,7 +9,7 @@ from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.request import AdmittedRequest, ConversationScope
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
@@ -165,9 +165,7 @@ class Turns:
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
         """An id for the session of a request that makes a new one."""
         request = admitted.request
-        session = request.session
-        known = session is not None and (session.session_id is not None or session.conversation_id is not None)
-        if request.session_mode == "disabled" or request.previous_run_id is not None or known:
+        if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
             return None
         return self._ids.new("ses") if _name(admitted, tracked) is None else None
 
@@ -176,9 +174,7 @@ class Turns:
         request = admitted.request
         if request.session_mode != "required" or request.previous_run_id is not None:
             return
-        session = request.session
-        named = session is not None and (session.session_id is not None or session.conversation_id is not None)
-        if not named and _name(admitted, tracked) is None:
+        if not _names_its_own(request) and _name(admitted, tracked) is None:
             raise SessionRequiredError
 
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
@@ -393,6 +389,12 @@ class Turns:
     def leased(self) -> Sequence[Turn]:
         """The turns whose sessions other processes wait for."""
         return () if self._leased is None else list(self._leased.values())
+
+
+def _names_its_own(request: ChannelRequest) -> bool:
+    """Whether a request says by an id in which session it is, or in which conversation."""
+    session = request.session
+    return session is not None and (session.session_id is not None or session.conversation_id is not None)
 
 
 def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

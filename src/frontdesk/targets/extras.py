@@ -5,7 +5,7 @@ from agent_framework import Message
 from frontdesk.abc.target import TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.sessions.outputs import returned
+from frontdesk.kit.outputs import returned
 
 
 def refuse_extras(request: ChannelRequest, kind: str) -> None:

@@ -9,9 +9,9 @@ from frontdesk.abc.target import TargetTurn
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import CheckpointRef, SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.kit.outputs import taken
 from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, is_approval
 from frontdesk.loggers import runs as log
-from frontdesk.sessions.outputs import taken
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, RunStorage, answers_in
 from frontdesk.targets.typed_input import fit_answer
 

@@ -22,9 +22,9 @@ from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import SessionRequiredError, TargetError, UnsupportedError
 from frontdesk.kit.framework import whole_outputs
+from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import asked, requests_of
 from frontdesk.loggers import runs as log
-from frontdesk.sessions.outputs import as_results
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, own_storage
 from frontdesk.targets.extras import function_results, refuse_extras
 from frontdesk.targets.held_types import register_held_types

@@ -1,21 +1,21 @@
 """From the wire to items, metadata and pages. Pure."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
 
 from frontdesk.channels.conversations.wire import CreateBody, Item, ItemsBody, UpdateBody
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.bodies import decode_as
 from frontdesk.kit.openai_forms import INCLUDES, drawn
 from frontdesk.kit.openai_items import read_added
 
-T = TypeVar("T")
-
-_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
+_create = msgspec.json.Decoder(CreateBody)
+_update = msgspec.json.Decoder(UpdateBody)
+_items = msgspec.json.Decoder(ItemsBody)
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
 _PREFIXES = {
@@ -42,28 +42,17 @@ class Page:
 
 def decode_create(raw: bytes) -> CreateBody:
     """A new conversation; without a body it is an empty one."""
-    return _decode(raw or b"{}", CreateBody)
+    return decode_as(_create, raw or b"{}")
 
 
 def decode_update(raw: bytes) -> UpdateBody:
     """What is to be changed."""
-    return _decode(raw, UpdateBody)
+    return decode_as(_update, raw)
 
 
 def decode_items(raw: bytes) -> ItemsBody:
     """What is to be added."""
-    return _decode(raw, ItemsBody)
-
-
-def _decode(raw: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        where = _WHERE.search(str(error))
-        param = where.group(1) if where else None
-        raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+    return decode_as(_items, raw)
 
 
 def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:

@@ -13,12 +13,12 @@ from agent_framework import Content, Message
 
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.responses.assemble import item_id
-from frontdesk.channels.responses.parse import decode_as
 from frontdesk.channels.responses.render import usage_of
 from frontdesk.channels.responses.wire import CompactBody, CompactionItem, CompactionOut, CreateBody
 from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.bodies import decode_as
 from frontdesk.kit.names import is_plain_id
 
 _decoder = msgspec.json.Decoder(CompactBody)

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from agent_framework import Content, Message
+from agent_framework import Message
 
 from frontdesk.abc.channel import Channel, ChannelContext
 from frontdesk.channels.responses.compact import opened
@@ -19,6 +19,7 @@ from frontdesk.kit.contents import asked_for
 from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.messages import as_messages
 from frontdesk.kit.openai_items import Items, reference
+from frontdesk.kit.outputs import as_results
 
 
 class Intake:
@@ -54,8 +55,7 @@ class Intake:
         if items.approvals:
             raise InvalidRequestError("An answer to a question can't be compacted.", param="input")
         await self._fill(caller, items)
-        results = [Content.from_function_result(one.call_id, result=one.output) for one in items.outputs]
-        return body, [*([Message("tool", results)] if results else ()), *items.messages]
+        return body, [*as_results(items.outputs), *items.messages]
 
     async def _items(self, caller: Caller, body: CreateBody) -> Items | None:
         """The items of a body, with the summaries that compactions among them stand for; the body keeps those."""

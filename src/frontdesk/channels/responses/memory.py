@@ -1,6 +1,6 @@
 """What one connection remembers of responses that are kept nowhere else: enough to say it all again. Pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_framework import Content, Message
@@ -10,6 +10,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages
+from frontdesk.kit.outputs import answered
 
 MOST_KEPT = 16
 
@@ -32,13 +33,13 @@ class Kept:
     def of(cls, request: ChannelRequest, run: RunRecord, size: int) -> "Kept":
         """What is kept of a run; `request` as it was continued, `size` is about as many bytes as that has."""
         said = as_messages(request.input) or []
-        answered: Sequence[Message] = run.result.messages if is_response(run.result) else ()
-        calls = {_id(one) for message in answered for one in message.contents if one.type == "function_call"}
-        results = {_id(one) for message in answered for one in message.contents if one.type == "function_result"}
+        answer: Sequence[Message] = run.result.messages if is_response(run.result) else ()
+        calls = {_id(one) for message in answer for one in message.contents if one.type == "function_call"}
+        results = {_id(one) for message in answer for one in message.contents if one.type == "function_result"}
         return cls(
             previous=request.previous_run_id,
             outputs=request.client_outputs,
-            messages=(*said, *answered),
+            messages=(*said, *answer),
             waiting=frozenset(calls - results),
             size=size,
         )
@@ -47,7 +48,7 @@ class Kept:
         """The request that says everything again before what is new; `hears`: the target listens to that."""
         if request.approvals:
             raise InvalidRequestError("No tool waits for an answer in a response that is not stored.", param="input")
-        results = _results(self.waiting, request.client_outputs)
+        results = answered(self.waiting, request.client_outputs)
         said = [*self.messages, *results, *(as_messages(request.input) or ())]
         return request.replace(
             input=said if hears else request.input,
@@ -59,19 +60,6 @@ class Kept:
 
 def _id(call: Content) -> str:
     return str(call.call_id)
-
-
-def _results(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """The results of the client's functions; every call that waits must have one, and no other."""
-    left = set(waiting)
-    for output in outputs:
-        if output.call_id not in left:
-            raise InvalidRequestError(f"No tool call waits for an output with call_id {output.call_id}.", param="input")
-        left.remove(output.call_id)
-    if left:
-        raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")
-    results = [Content.from_function_result(one.call_id, result=one.output) for one in outputs]
-    return [Message("tool", results)] if results else []
 
 
 class Space:

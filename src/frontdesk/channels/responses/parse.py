@@ -1,8 +1,7 @@
 """From the wire to a `ChannelRequest`. Pure."""
 
-import re
 from collections.abc import Mapping, Sized
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +11,7 @@ from frontdesk.channels.responses.wire import AllowedTools, CreateBody, Function
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.bodies import decode_as, refuse_body
 from frontdesk.kit.json_schema import need_schema
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.openai_forms import INCLUDES
@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
-_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
 _OPTIONS = (
     ("temperature", "temperature"),
     ("top_p", "top_p"),
@@ -51,22 +50,6 @@ _CAN_BE_IGNORED = frozenset(
 def decode(raw: bytes) -> CreateBody:
     """The body, or an error that names the parameter which is wrong."""
     return decode_as(_decoder, raw)
-
-
-def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
-    """The same for another kind of body."""
-    try:
-        return decoder.decode(raw)
-    except msgspec.ValidationError as error:
-        _refuse(error)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
-
-
-def _refuse(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
-    where = _WHERE.search(str(error))
-    param = prefix + (f".{where.group(1)}" if prefix and where and where.group(1) else where.group(1) if where else "")
-    raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
 
 
 def unknown_keys(raw: bytes) -> dict[str, Any]:
@@ -269,4 +252,4 @@ def _convert(value: Any, kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        _refuse(error, where)
+        refuse_body(error, where)

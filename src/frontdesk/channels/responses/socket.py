@@ -13,7 +13,7 @@ from frontdesk.channels.responses.client import Script
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.memory import Kept, Memory, Space
-from frontdesk.channels.responses.parse import decode, decode_as
+from frontdesk.channels.responses.parse import decode
 from frontdesk.channels.responses.render import Renderer, encode, error_body, error_out, event, status_of
 from frontdesk.channels.responses.wire import CreateBody, SocketError, SocketEvent
 from frontdesk.data.request import ChannelRequest
@@ -28,6 +28,8 @@ from frontdesk.errors import (
     TooManyRequestsError,
 )
 from frontdesk.kit.auth import HttpVerifier
+from frontdesk.kit.bodies import decode_as
+from frontdesk.kit.http import whole_seconds
 from frontdesk.kit.lanes import Lanes
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.names import plain_id
@@ -240,7 +242,7 @@ class _Connection:
     async def _refuse(self, error: RequestError, lane: str | None = None) -> None:
         told: dict[str, Any] = msgspec.to_builtins(error_out(error))
         if error.retry_after is not None:
-            told["headers"] = {"retry-after": str(max(1, round(error.retry_after)))}
+            told["headers"] = {"retry-after": whole_seconds(error.retry_after)}
         message = SocketError(status=status_of(error), error=told)
         if lane is not None:
             message.stream_id = lane

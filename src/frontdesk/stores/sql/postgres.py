@@ -21,6 +21,7 @@ from frontdesk.stores.sql.background import shared
 from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.listener import Listener
+from frontdesk.stores.sql.outcomes import caused, settle
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import Table, arrays_sql, key
@@ -175,7 +176,7 @@ class PostgresEngine:
                 if not isinstance(outcome, BaseException):
                     for fence in write.fences:
                         self.leases.saved(fence)
-                _settle(answer, outcome)
+                settle(answer, outcome)
 
     async def _written(self, writes: Sequence[Write]) -> Sequence[Any]:
         for attempt in (1, 2):
@@ -190,7 +191,7 @@ class PostgresEngine:
             except _WRONG as error:
                 if len(writes) == 1:
                     log.error("the database refused a write: %s", told(error))
-                    return [_caused(StoreError("the database refused the write"), error)]
+                    return [caused(StoreError("the database refused the write"), error)]
                 # Something in the lot is wrong in itself; by itself it fails alone.
                 return [(await self._written([write]))[0] for write in writes]
         raise AssertionError("unreachable")
@@ -270,17 +271,3 @@ class _Step:
 
 def _columns(table: Table, rows: Sequence[Row]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
-    if answer.done():
-        return
-    if isinstance(outcome, BaseException):
-        answer.set_exception(outcome)
-    else:
-        answer.set_result(outcome)
-
-
-def _caused(error: StoreError, cause: BaseException) -> StoreError:
-    error.__cause__ = cause
-    return error

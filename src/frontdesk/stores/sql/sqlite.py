@@ -13,6 +13,7 @@ from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.local_leases import LocalLeases
 from frontdesk.stores.sql.migrations import SQLITE, steps_from
+from frontdesk.stores.sql.outcomes import caused
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
 from frontdesk.stores.sql.threads import LotThread
@@ -91,7 +92,7 @@ class SqliteEngine:
         except sqlite3.OperationalError as error:
             log.error("the state store can't be written: %s", error)
             # One for each, because each is told of its own run.
-            return [_caused(StoreUnavailableError(), error) for _ in writes]
+            return [caused(StoreUnavailableError(), error) for _ in writes]
         except _WRONG:
             # Something in the lot is wrong in itself; by itself it fails alone.
             return [self._alone(write) for write in writes]
@@ -101,10 +102,10 @@ class SqliteEngine:
             return self._commit([write])[0]
         except sqlite3.OperationalError as error:
             log.error("the state store can't be written: %s", error)
-            return _caused(StoreUnavailableError(), error)
+            return caused(StoreUnavailableError(), error)
         except _WRONG as error:
             log.error("the database refused a write: %s", error)
-            return _caused(StoreError("the database refused the write"), error)
+            return caused(StoreError("the database refused the write"), error)
 
     def _commit(self, writes: Sequence[Write]) -> list[Any]:
         run = self._connection.execute
@@ -203,9 +204,9 @@ class Reader:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             log.error("the state store can't be read: %s", error)
-            return _caused(StoreUnavailableError(), error)
+            return caused(StoreUnavailableError(), error)
         except _WRONG as error:
-            return _caused(StoreError("the database refused to answer"), error)
+            return caused(StoreError("the database refused to answer"), error)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -226,8 +227,3 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=1024, timeout=5.0)
-
-
-def _caused(error: Any, cause: BaseException) -> Any:
-    error.__cause__ = cause
-    return error

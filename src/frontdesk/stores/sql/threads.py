@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from frontdesk.errors import StoreUnavailableError
+from frontdesk.stores.sql.outcomes import settle
 
 J = TypeVar("J")
 
@@ -70,9 +71,4 @@ class LotThread(Generic[J]):
 
 def _answer(lot: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
     for (_, answer), outcome in zip(lot, outcomes, strict=True):
-        if answer.done():
-            continue
-        if isinstance(outcome, BaseException):
-            answer.set_exception(outcome)
-        else:
-            answer.set_result(outcome)
+        settle(answer, outcome)

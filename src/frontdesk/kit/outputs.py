@@ -22,9 +22,14 @@ def _call_ids(messages: Sequence[Message]) -> set[str]:
 
 def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
     """The messages that take a turn further; every call that waits must be answered, and no other."""
-    waiting = taken({call.call_id for call in pending}, outputs)
-    if waiting:
-        raise InvalidRequestError(f"No tool output found for function call {min(waiting)}.", param="input")
+    return answered({call.call_id for call in pending}, outputs)
+
+
+def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
+    """The same for calls of which only the ids are known."""
+    left = taken(waiting, outputs)
+    if left:
+        raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")
     return as_results(outputs)
 
 
