@@ -1,6 +1,7 @@
 """Bodies are read as far as they may be, and for as long as they may take."""
 
 import asyncio
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -207,6 +208,14 @@ class TestDisconnectWatch:
             await asyncio.create_task(work())
         # The second watch began, so the first would have begun before it.
         assert (wire.asked, later.asked) == (0, 1)
+
+    async def test_a_request_that_is_over_is_not_kept_until_the_watch_would_have_begun(self) -> None:
+        wire = Wire()
+        left = weakref.ref(wire)
+        watch = DisconnectWatch(wire.receive, present_task(), Reminders(60))
+        watch.stop()
+        del wire
+        assert left() is None
 
 
 async def test_a_json_answer_has_its_length() -> None:

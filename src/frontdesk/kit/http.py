@@ -183,7 +183,7 @@ class DisconnectWatch(Reminder):
 
     def __init__(self, receive: Receive, task: "asyncio.Task[Any]", patience: Reminders) -> None:
         super().__init__(0.0, self._begin)
-        self._receive = receive
+        self._receive: Receive | None = receive
         self._task: asyncio.Task[Any] | None = task
         # Until Python 3.12, asking which loop is running costs a call of the system.
         patience.add(self, task.get_loop())
@@ -191,10 +191,11 @@ class DisconnectWatch(Reminder):
         self.gone = False
 
     def _begin(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        if self._receive is not None:
+            self._watcher = asyncio.get_running_loop().create_task(self._watch(self._receive))
 
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
             pass
         self.gone = True
         if self._task is not None:
@@ -211,5 +212,7 @@ class DisconnectWatch(Reminder):
         self.cancel()
         if self._watcher is not None and not self.gone:
             self._watcher.cancel()
-        # The task and the watch would keep each other alive until the garbage collector comes.
+        # The task and the watch would keep each other alive until the garbage collector comes, and the watch, which is
+        # kept until its time, would keep all that the server has of the request.
         self._task = None
+        self._receive = None
