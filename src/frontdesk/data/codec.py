@@ -9,9 +9,11 @@ A value that was encoded is decoded to an equal one of the same type, or is refu
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from operator import attrgetter
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -83,18 +85,20 @@ Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
+_NUMBERS = (int, float)
+_FEW = 2**53
 _registered: dict[str, tuple[type, Form]] = {}
 
 
 def encode(value: Any) -> bytes:
     """The record of a value."""
-    return seal(to_json(value))
+    return seal(form_of(value))
 
 
-def seal(tree: Any) -> bytes:
-    """The record of a value whose JSON tree is known."""
+def seal(form: Any) -> bytes:
+    """The record of a value whose form is known."""
     try:
-        return _encoder.encode({"v": VERSION, "data": tree})
+        return _encoder.encode({"v": VERSION, "data": form})
     except (ValueError, RecursionError) as error:
         raise CodecError(f"the value can't be written as JSON: {type(error).__name__}") from error
 
@@ -117,6 +121,11 @@ def decode(data: bytes) -> Any:
 
 def to_json(value: Any) -> Any:
     """The JSON tree of a value, without a version; texts are checked by `encode` only."""
+    return msgspec.to_builtins(form_of(value))
+
+
+def form_of(value: Any) -> Any:
+    """The JSON tree of a value, in which nouns are still nouns: written out, they are what a tree would be."""
     try:
         return write(value, 0)
     except CodecError:
@@ -206,7 +215,11 @@ def _add_noun(kind: type[Noun]) -> None:
     infos = msgspec.structs.fields(kind)
     defaults = {info.name: _default(info) for info in infos}
     known = {TAG, *defaults}
-    absent = tuple(defaults.values())
+    kinds = {info.name: info.type for info in infos}
+    # Texts have one form only, so that nobody need look at them.
+    others = [name for name, kind in kinds.items() if not _is_text(kind) or type(defaults[name]) is str]
+    others_of = _getter(others)
+    absent = [defaults[name] for name in others]
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
 
@@ -216,21 +229,24 @@ def _add_noun(kind: type[Noun]) -> None:
         except msgspec.ValidationError as error:
             raise CodecError(f"a {tag} is malformed: {error}") from error
 
-    def write_noun(noun: Noun, depth: int) -> Tree:
-        fields = msgspec.structs.asdict(noun)
+    def write_noun(noun: Noun, depth: int) -> Noun:
         # A noun does not check itself, and a record that can't be read again is as good as lost.
-        check(fields)
-        tree: Tree = {TAG: tag}
-        for (name, value), default in zip(fields.items(), absent, strict=True):
-            if value is default:
-                continue
+        check(msgspec.structs.asdict(noun))
+        changes: Tree = {}
+        for name, value, default in zip(others, others_of(noun), absent, strict=True):
             of = kind_of(value)
-            if of in PLAIN:
-                if value != default or of is not type(default):
-                    tree[name] = value
-            elif of is not type(default) or value != default:
-                tree[name] = write(value, depth)
-        return tree
+            # Moments and small counts are numbers that are their own form.
+            if value is default or (of in _NUMBERS and 0 < value < _FEW):
+                continue
+            if of is type(default) and value == default:
+                if value:
+                    # Only what is the very default is left out.
+                    changes[name] = default
+                continue
+            form = write(value, depth)
+            if form is not value:
+                changes[name] = form
+        return msgspec.structs.replace(noun, **changes) if changes else noun
 
     def read_noun(tree: Tree, depth: int) -> Noun:
         if not known.issuperset(tree):
@@ -238,6 +254,19 @@ def _add_noun(kind: type[Noun]) -> None:
         return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
 
     add(kind, tag, write_noun, read_noun)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gets several attributes at once."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda noun: tuple(getattr(noun, name) for name in names)
+
+
+def _is_text(kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return all(_is_text(one) for one in get_args(kind))
+    return kind in PLAIN or (get_origin(kind) is Literal and all(type(one) is str for one in get_args(kind)))
 
 
 def _default(info: msgspec.structs.FieldInfo) -> Any:

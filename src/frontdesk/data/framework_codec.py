@@ -124,7 +124,27 @@ def _check_content(fields: Tree) -> None:
         raise CodecError("a Content is malformed: its type must be a text, and `approved` true or false")
 
 
+@cache
+def _empty_in_text() -> int:
+    """How many fields of a plain text are not set."""
+    return list(type_of("Content")("text", text="any").__dict__.values()).count(None)
+
+
+def _plain_text(content: "Content") -> str | None:
+    """The words of a content that has nothing else, as most have not."""
+    fields = content.__dict__
+    text = fields["text"]
+    if fields["type"] != "text" or type(text) is not str or fields["raw_representation"] is not None:
+        return None
+    if fields["additional_properties"] or fields["informational_only"] is not False:
+        return None
+    return text if list(fields.values()).count(None) == _empty_in_text() else None
+
+
 def _write_content(content: "Content", depth: int) -> Tree:
+    text = _plain_text(content)
+    if text is not None:
+        return {TAG: "Content", "type": "text", "text": text}
     tree = _write_fields(content, depth)
     _check_content(tree)
     if content.exception is not None:

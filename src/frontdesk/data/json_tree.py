@@ -159,6 +159,8 @@ def _write_list(value: list[Any], depth: int) -> list[Any]:
 
 
 def _write_dict(value: dict[Any, Any], depth: int) -> Tree:
+    if not value:
+        return value
     tree: Tree = {}
     for key, item in value.items():
         if type(key) is not str or key == TAG:

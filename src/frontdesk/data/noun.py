@@ -5,7 +5,16 @@ from typing import Any, Self
 import msgspec
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
+class Noun(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    gc=False,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag=True,
+    tag_field="$",
+):
     """A value that flows through the house: frozen, compared by its fields, with a JSON form in `data.codec`.
 
     A frozen value can't come to hold itself, so the garbage collector need not look at it; with thousands of sessions

@@ -7,7 +7,7 @@ from contextlib import suppress
 from frontdesk.abc.store import HostStateStore, News
 from frontdesk.clock import Clock
 from frontdesk.data.background import BackgroundRun
-from frontdesk.data.codec import to_json
+from frontdesk.data.codec import form_of
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import CodecError, InvalidRequestError, NotStorableError, StoreError, StoreUnavailableError
@@ -78,7 +78,7 @@ class Background:
             fence=int(room),
         )
         try:
-            to_json(job)
+            form_of(job)
         except CodecError as error:
             log.error("a request can't be kept for the background: %s", error)
             raise NotStorableError(_NOT_KEPT) from error

@@ -5,7 +5,7 @@ from typing import Any
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
-from frontdesk.data.codec import to_json
+from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
@@ -118,7 +118,7 @@ def _read(items: Sequence[Mapping[str, Any]]) -> Items:
     bodies = [dict(item) for item in items]
     try:
         # Looked at here, so that a store in memory takes nothing that another would refuse.
-        to_json(bodies)
+        form_of(bodies)
     except CodecError as error:
         raise InvalidRequestError(f"The items can't be kept: {error}.", param="items") from None
     return read_added(bodies, host_tools=())

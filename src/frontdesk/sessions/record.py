@@ -9,7 +9,7 @@ from agent_framework import Message
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.codec import to_json
+from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Route
 from frontdesk.data.identity import LastSeen
@@ -219,7 +219,7 @@ def _state(turn: Turn) -> Mapping[str, Any]:
         return {}
     state = live.to_dict()
     # Looked at here, so that a store in memory takes nothing that another would refuse.
-    to_json(state)
+    form_of(state)
     return state
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
-from frontdesk.data.codec import encode, seal, to_json
+from frontdesk.data.codec import encode, form_of, seal
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
@@ -25,7 +25,7 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Everything that is noted here is written together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_grants_for", "_ops", "_terms", "_trees")
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_forms", "_grants_for", "_ops", "_terms")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class SqlTransaction:
         self._grants_for = grants_for
         self._changed: list[ChannelIdentity] = []
         self._ops: list[Op] = []
-        self._trees: dict[int, tuple[Any, Any]] = {}
+        self._forms: dict[int, tuple[Any, Any]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,7 +82,7 @@ class SqlTransaction:
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
-            self._ops.append(Put(tables.HISTORY, (key(session_id), seal([self._tree(one) for one in messages]))))
+            self._ops.append(Put(tables.HISTORY, (key(session_id), seal([self._form(one) for one in messages]))))
 
     def remember_identity(self, record: IdentityRecord) -> None:
         identity = record.identity
@@ -120,16 +120,15 @@ class SqlTransaction:
         said: Any = record.input
         if type(said) is not list:
             return encode(record)
-        tree = to_json(record.replace(input=None))
-        tree["input"] = [self._tree(one) for one in cast("list[Any]", said)]
-        return seal(tree)
+        forms = [self._form(one) for one in cast("list[Any]", said)]
+        return seal(form_of(record.replace(input=None)).replace(input=forms))
 
-    def _tree(self, value: Any) -> Any:
-        """The tree of a value; a run's question is in the history too, and need not be written out twice."""
-        known = self._trees.get(id(value))
+    def _form(self, value: Any) -> Any:
+        """The form of a value; a run's question is in the history too, and need not be written out twice."""
+        known = self._forms.get(id(value))
         if known is None:
             # The value is kept with it, so that no other can have its id.
-            known = self._trees[id(value)] = (value, to_json(value))
+            known = self._forms[id(value)] = (value, form_of(value))
         return known[1]
 
     def delete_run(self, owner: str, run_id: str) -> None:
