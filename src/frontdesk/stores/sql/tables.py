@@ -38,6 +38,8 @@ class Table(NamedTuple):
     types: tuple[str, ...]
     unique: tuple[str, ...]
     """The columns that make two rows the same; none, if every row is a new one."""
+    # There is one of each, and hashing all its names for every row costs more than the row.
+    __hash__ = object.__hash__
 
     def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """What makes a row the same as another."""

@@ -44,13 +44,17 @@ Op = Put | Do | Fence
 class Write:
     """One transaction on its way to the database."""
 
-    __slots__ = ("answers", "fences", "ops", "plain")
+    __slots__ = ("answers", "ops", "plain")
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self.ops = ops
-        self.plain = not any(type(op) is Do for op in ops)
-        self.fences = [op for op in ops if type(op) is Fence]
+        self.plain = Do not in [type(op) for op in ops]
         self.answers: list[Sequence[Row]] = []
+
+    @property
+    def fences(self) -> list[Fence]:
+        """The leases on which it depends."""
+        return [op for op in self.ops if type(op) is Fence]
 
 
 class Group(NamedTuple):
