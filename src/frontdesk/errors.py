@@ -13,6 +13,8 @@
         ├── InvalidRequestError    400
         ├── UnauthenticatedError   401
         ├── ForbiddenError         403
+        │   ├── LinkRequiredError
+        │   └── LinkRefusedError
         ├── NotFoundError          404
         ├── MethodNotAllowedError  405
         ├── BodyTimeoutError       408
@@ -143,6 +145,18 @@ class ForbiddenError(RequestError):
 
     status = 403
     code = "forbidden"
+
+
+class LinkRequiredError(ForbiddenError):
+    """Link your account first."""
+
+    code = "link_required"
+
+
+class LinkRefusedError(ForbiddenError):
+    """These accounts can't be linked."""
+
+    code = "link_refused"
 
 
 class NotFoundError(RequestError):

@@ -81,6 +81,18 @@ class Identities(Protocol):
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
 
+    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
+        """The link of an identity, whoever's it is."""
+        ...
+
+    async def linked_as(self, subject: str) -> LinkRecord | None:
+        """The first link that was made for a subject."""
+        ...
+
+    async def all_links(self, *, after: str = "", limit: int = 100) -> Sequence[LinkRecord]:
+        """Every link, by id, for the operator; `after` is the id of the last one seen."""
+        ...
+
     async def grant(self, grant_id: str) -> Grant | None:
         """A proof that was begun and not used yet."""
         ...
@@ -178,7 +190,9 @@ class StateTransaction(Protocol):
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
 
-    def remember_identity(self, record: IdentityRecord) -> None: ...
+    def remember_identity(self, record: IdentityRecord, *, instead_of: str | None = None) -> None:
+        """Gives an identity its key; with another key than `instead_of` by now, the transaction is a `StoreError`."""
+        ...
 
     def see(self, seen: LastSeen) -> None: ...
 
@@ -232,6 +246,10 @@ class StateTransaction(Protocol):
         self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
     ) -> None:
         """Consumes a pending question; a decided or foreign one fails the transaction with `StoreError`."""
+        ...
+
+    def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
+        """Decides every question that waits for an owner as cancelled."""
         ...
 
     def accept(self, item: InboxItem) -> None:

@@ -38,6 +38,8 @@ class IdentityRecord(Noun, frozen=True, kw_only=True):
     identity: ChannelIdentity
     isolation_key: str
     created_at: float
+    archived: tuple[str, ...] = ()
+    """The keys that the identity had before it was linked, under which it can still read its own."""
 
 
 class LastSeen(Noun, frozen=True, kw_only=True):
