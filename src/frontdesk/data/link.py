@@ -21,12 +21,16 @@ class LinkChallenge(Noun, frozen=True, kw_only=True):
     """What to enter elsewhere, if the proof is a code."""
     expires_at: float
 
+    def __repr__(self) -> str:
+        # Whoever reads a log must not be able to go on with it.
+        return f"LinkChallenge(identity={self.identity!r}, expires_at={self.expires_at!r})"
+
 
 class LinkProof(Noun, frozen=True, kw_only=True):
     """What a linker has found proved; the host makes a link of it."""
 
-    grant_id: str
-    """The proof that was begun; it is used up in the transaction that links."""
+    grant_id: str | None = None
+    """The proof that was begun; it is used up in the transaction that links. A verified claim needs none."""
     linker: str
     identity: ChannelIdentity
     survivor: ChannelIdentity | None = None
@@ -48,6 +52,17 @@ class LinkRecord(Noun, frozen=True, kw_only=True):
     claims: Mapping[str, Any] = {}
     previous_key: str | None = None
     """The key that the identity had before, and gets back when it is unlinked; none if the shared key was its own."""
+    via: str | None = None
+    """The link of the identity to which this one was linked; when that one goes, so does this one."""
+
+
+class Whoami(Noun, frozen=True, kw_only=True):
+    """What a person may be told of themselves."""
+
+    identity: ChannelIdentity
+    linked: bool
+    others: tuple[ChannelIdentity, ...] = ()
+    """The other identities that were linked with this one."""
 
 
 class Grant(Noun, frozen=True, kw_only=True):
