@@ -1,7 +1,7 @@
 """How a person proves that two identities are theirs."""
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from starlette.routing import BaseRoute
 
@@ -20,6 +20,14 @@ class LinkDesk(Protocol):
         """An unguessable id."""
         ...
 
+    async def secret(self, name: str) -> bytes:
+        """A secret of the host's, made once and kept, with which a linker can sign; the same on every replica."""
+        ...
+
+    def command(self, channel: str, name: str) -> str | None:
+        """What people type on a channel for a command, such as `/link`; `None` where there is no such command."""
+        ...
+
     async def keep(self, grant: Grant) -> None:
         """Keeps a proof that was begun; one with the same id is a `StoreError`."""
         ...
@@ -32,20 +40,23 @@ class LinkDesk(Protocol):
         """Uses a proof up and keeps others in its place, in one transaction; `False` if somebody else was first."""
         ...
 
-    async def join(self, proof: LinkProof) -> LinkRecord:
-        """Links what was proved, in one transaction; a `LinkRefusedError` when it may not be."""
+    async def join(self, proof: LinkProof, *, here: ChannelIdentity | None = None) -> LinkRecord:
+        """Links what was proved, in one transaction; a `LinkRefusedError` when it may not be.
+
+        All whom it changes something for are told, but the one who is answered here.
+        """
         ...
 
     async def link_of(self, identity: ChannelIdentity) -> LinkRecord | None:
         """The link of an identity, if there is one."""
         ...
 
-    async def part(self, identity: ChannelIdentity) -> None:
-        """Separates an identity again, in one transaction; one that has no link stays as it is."""
+    async def part(self, identity: ChannelIdentity, *, here: ChannelIdentity | None = None) -> None:
+        """Separates an identity again, in one transaction; one that has no link stays as it is. Tells as `join`."""
         ...
 
-    async def tell(self, identity: ChannelIdentity, text: str) -> None:
-        """Says something to a person in their direct chat, where the channel can speak first; else nothing happens."""
+    async def tell(self, identity: ChannelIdentity, text: str) -> bool:
+        """Says something to a person in their direct chat; false where the channel can't speak first, or failed to."""
         ...
 
 
@@ -64,8 +75,11 @@ class IdentityLinker(Protocol):
         """Asks the person behind `identity` for a proof."""
         ...
 
-    async def complete(self, identity: ChannelIdentity, proof: str) -> LinkRecord | LinkChallenge:
-        """Checks the proof that `identity` brings; a challenge means that somebody has to confirm it first."""
+    async def complete(self, identity: ChannelIdentity, proof: str) -> LinkRecord | LinkChallenge | None:
+        """Checks the proof that `identity` brings.
+
+        A challenge means that somebody has to do something first, `None` that the person has given it up.
+        """
         ...
 
     async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
@@ -85,6 +99,15 @@ class SupportsLinkRoutes(Protocol):
 
     def routes(self) -> Sequence[BaseRoute]:
         """What it serves, below its path."""
+        ...
+
+
+@runtime_checkable
+class ReadsClaims(Protocol):
+    """A linker that knows who verified claims speak of, so that they link without a ceremony."""
+
+    def subject_of(self, claims: Mapping[str, Any]) -> str | None:
+        """The subject of claims that a channel has verified; `None` if they are not of the linker's own issuer."""
         ...
 
 
