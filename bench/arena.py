@@ -12,7 +12,7 @@ from bench.machine import Cores
 from bench.plan import STREAM_DELTAS, Plan
 from bench.process import Server, Usage, start_server
 from bench.sample import Sample, split_events
-from bench.setting import Setting, Target
+from bench.setting import Door, Setting, Target
 from bench.states import State, States
 from bench.subjects.base import Case, Subject
 
@@ -33,29 +33,29 @@ class Contestant:
         return self._server
 
     @asynccontextmanager
-    async def fresh_server(self, *, target: Target = "stub") -> AsyncIterator[Server]:
+    async def fresh_server(self, *, target: Target = "stub", door: Door = "open") -> AsyncIterator[Server]:
         """Another one, on a state of its own."""
         with self.states.fresh(self.subject.store) as state:
-            async with self.server_on(state, target=target) as server:
+            async with self.server_on(state, target=target, door=door) as server:
                 yield server
 
     @asynccontextmanager
-    async def server_on(self, state: State, *, target: Target = "stub") -> AsyncIterator[Server]:
-        server = await self._start(state, target=target)
+    async def server_on(self, state: State, *, target: Target = "stub", door: Door = "open") -> AsyncIterator[Server]:
+        server = await self._start(state, target=target, door=door)
         try:
             yield server
         finally:
             server.stop()
 
-    async def _start(self, state: State, *, target: Target = "stub") -> Server:
-        return await start_server(self.subject, self.core, Setting(self.sample, state.address, target))
+    async def _start(self, state: State, *, target: Target = "stub", door: Door = "open") -> Server:
+        return await start_server(self.subject, self.core, Setting(self.sample, state.address, target, door))
 
     def database_usage(self) -> Usage | None:
         """Of a database that is a process of its own."""
         return self.states.usage(self.subject.store)
 
-    def request(self, case: Case) -> bytes:
-        return build_request("POST", *self.subject.request(case))
+    def request(self, case: Case, **headers: str) -> bytes:
+        return build_request("POST", *self.subject.request(case), **headers)
 
     def stop(self) -> None:
         if self._server:

@@ -18,8 +18,10 @@ LOCALHOST = "127.0.0.1"
 ANSWER_TIMEOUT = 10
 
 
-def build_request(method: str, path: str, body: bytes = b"") -> bytes:
+def build_request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
+    """`headers` by their names, with underscores for dashes."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {LOCALHOST}\r\naccept: */*\r\n"
+    head += "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     if body:
         head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return f"{head}\r\n".encode() + body

@@ -32,11 +32,12 @@ def main() -> None:
     parser.add_argument("--sample", type=Path)
     parser.add_argument("--state", default="")
     parser.add_argument("--target", default="stub")
+    parser.add_argument("--door", default="open")
     parser.add_argument("--plain", action="store_true")
     args = parser.parse_args()
     subject = find_subject(args.subject)
     config = uvicorn.Config(
-        subject.build_app(Setting(args.sample, args.state, args.target)),
+        subject.build_app(Setting(args.sample, args.state, args.target, args.door)),
         loop=args.loop,
         http="httptools",
         ws="none",

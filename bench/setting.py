@@ -10,6 +10,9 @@ Target = Literal["stub", "agent", "tools"]
 """stub: costs nothing. agent: the framework's own `Agent`. tools: the same with a tool, and so with the client's loop
 around function calls."""
 
+Door = Literal["open", "guarded"]
+"""open: everyone on this machine comes in. guarded: an API key is needed, and an allowlist is asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -18,9 +21,10 @@ class Setting:
     state: str = ""
     """A directory, or what it takes to connect to a database; empty for a host that keeps its state in memory."""
     target: Target = "stub"
+    door: Door = "open"
 
     def arguments(self) -> list[str]:
         """The same on a command line."""
         given = ["--sample", str(self.sample)] if self.sample else []
         given += ["--state", self.state] if self.state else []
-        return [*given, "--target", self.target]
+        return [*given, "--target", self.target, "--door", self.door]

@@ -15,6 +15,7 @@ MEMORY_GROWTH_PART = 0.03
 TURN_GROWTH = 1.3
 REAL_TURN_GROWTH = 1.5
 FILLED_CHANGE = 0.2
+GUARD_COST = 0.08
 IMPORT_SECONDS = 0.6
 IDLE_KIB = 45
 NO_RACE = ("import", "start", "memory-0")
@@ -43,6 +44,7 @@ def judge(rows: list[Row], label: str, peers: Sequence[str] = (), *, quick: bool
         grown = by_key["turn200"].figures[label].middle / by_key["turn10"].figures[label].middle
         yield Verdict(grown <= TURN_GROWTH, f"turn 200: {grown:.2f} x turn 10, at most {TURN_GROWTH} wanted")
     yield from judge_growth(by_key, label)
+    yield from judge_guards(by_key, label)
     if row := by_key.get("import_package"):
         seconds = row.figures[label].middle
         yield Verdict(seconds < IMPORT_SECONDS, f"{row.name}: {seconds:.2f} s, under {IMPORT_SECONDS} wanted")
@@ -65,6 +67,15 @@ def judge_growth(by_key: dict[str, Row], label: str) -> Iterator[Verdict]:
             worse = -change if row.unit.endswith("/s") else change
             limit = f"at most {FILLED_CHANGE:.0%} worse wanted"
             yield Verdict(worse <= FILLED_CHANGE, f"{row.name}: {change:+.0%}, {limit}")
+
+
+def judge_guards(by_key: dict[str, Row], label: str) -> Iterator[Verdict]:
+    """By processor time: it says the same where other processes use the core too."""
+    if row := by_key.get("guarded-cpu"):
+        cost = growth(by_key["open-cpu"], row, label) - 1
+        yield Verdict(
+            cost < GUARD_COST, f"the gate and an API key: {cost:+.1%} of a request, under {GUARD_COST:.0%} wanted"
+        )
 
 
 def judge_race(rows: list[Row], label: str, peer: str) -> Verdict:

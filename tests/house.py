@@ -17,11 +17,12 @@ ROOM = {"__init__", "config", "wire", "verify", "parse", "render", "client", "ch
 MORE = {"responses": {"assemble", "compact", "intake", "memory", "socket"}}
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
-# it: every run is recorded, every callback of the host runs, every HTTP request and every message on a socket is
-# answered, nobody waits for the task of a background run or of a lane, and a store's writer tells everybody whose
-# transaction was in the lot.
+# it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
+# every HTTP request and every message on a socket is answered, nobody waits for the task of a background run or of a
+# lane, and a store's writer tells everybody whose transaction was in the lot.
 ENDS = {
     "host/lifespan.py",
+    "host/tell.py",
     "host/work.py",
     "kit/endpoint.py",
     "kit/http.py",
@@ -39,6 +40,20 @@ TRANSLATES = {
     "kit/hooks.py",
     "kit/sockets.py",
     "targets/detect.py",
+}
+
+# Who may open connections, or handle sockets. A URL that a user or a message can influence is fetched by the first
+# alone; the others go where the operator or the person at the terminal says, listen, or look up this machine's name.
+WAYS_OUT = {
+    "kit/outbound.py",
+    "kit/network.py",
+    "kit/provider.py",
+    "cli/demo.py",
+    "cli/door.py",
+    "cli/server.py",
+    "host/owner.py",
+    "host/server.py",
+    "stores/sql/connecting.py",
 }
 
 Check = Callable[[Path], list[str]]
@@ -168,6 +183,18 @@ def _with_names(root: Path, asked: re.Pattern[str], allowed: set[str]) -> list[s
     return found
 
 
+def ways_out(root: Path) -> list[str]:
+    """Only the files that are named for it can reach the network; the test kit is no part of a host."""
+    asked = re.compile(
+        r"requests|socket|requests\.(api|sessions|adapters)"
+        r"|(httpx2?|httpcore|aiohttp|urllib3|urllib\.request|http\.client|ftplib|smtplib|websockets|pycurl)(\..*)?"
+        r"|authlib\.integrations\..*|\w+\.(open_connection|create_connection|sock_connect)"
+    )
+    found = {place for place in _with_names(root, asked, set()) if not place.startswith("testing/")}
+    wrong = [f"{place} can reach the network, and is not one that may" for place in sorted(found - WAYS_OUT)]
+    return wrong + [f"{place} is listed as a way out, and is none" for place in sorted(WAYS_OUT - found)]
+
+
 def admission(root: Path) -> list[str]:
     """Only the gate makes an `AdmittedRequest`."""
     return [
@@ -277,6 +304,7 @@ CHECKS: list[Check] = [
     broad_excepts,
     environment,
     time_and_chance,
+    ways_out,
     admission,
     front_door,
     rooms,

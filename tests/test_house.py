@@ -24,6 +24,7 @@ from tests.house import (
     rooms,
     time_and_chance,
     unfinished,
+    ways_out,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -79,8 +80,8 @@ ADDED: list[tuple[str, Check, str, str, str]] = [
     ("600 lines in the tests", file_sizes, "tests/test_long.py", "x = 1\n" * 600, "test_long.py has 600 lines"),
     ("600 lines in a document", file_sizes, "docs/long.md", "word\n" * 600, "long.md has 600 lines"),
     ("a function of 60 lines", function_sizes, IDS, "\ndef long():\n" + "    x = 1\n" * 59, "long has 60 lines"),
-    ("a flood of comments", prose, IDS, "# word\n" * 5000, "lines of prose"),
-    ("a flood of docstrings", prose, IDS, '"""\n' + "word\n" * 5000 + '"""\n', "lines of prose"),
+    ("a flood of comments", prose, IDS, "# word\n" * 50_000, "lines of prose"),
+    ("a flood of docstrings", prose, IDS, '"""\n' + "word\n" * 50_000 + '"""\n', "lines of prose"),
     ("an except hides", broad_excepts, IDS, TRY + "Exception:\n    pass\n", "ids.py"),
     ("a bare except hides", broad_excepts, IDS, TRY.rstrip() + ":\n    x = 2\n", "ids.py"),
     ("an except of several hides", broad_excepts, IDS, TRY + "(KeyError, BaseException):\n    x = 2\n", "ids.py"),
@@ -90,6 +91,10 @@ ADDED: list[tuple[str, Check, str, str, str]] = [
     ("a channel has a clock", time_and_chance, f"{ROOM}/parse.py", "\nfrom time import monotonic\n", "parse.py"),
     ("a channel has dice", time_and_chance, f"{ROOM}/parse.py", "\nimport secrets\n", "parse.py"),
     ("a channel has a calendar", time_and_chance, f"{ROOM}/parse.py", "\nx = datetime.now()\n", "parse.py"),
+    ("a channel fetches by itself", ways_out, f"{ROOM}/parse.py", "\nimport httpx\n", "invocations/parse.py"),
+    ("a late import of a client", ways_out, IDS, "\ndef get():\n    from urllib import request\n", "ids.py"),
+    ("a client under another name", ways_out, IDS, "\nfrom aiohttp.client import ClientSession as S\n", "ids.py"),
+    ("a bare connection", ways_out, IDS, "\nx = asyncio.open_connection('h', 1)\n", "ids.py"),
     ("a second gate", admission, "src/frontdesk/pipeline.py", "\nx = AdmittedRequest()\n", "pipeline.py"),
     ("a class says nothing", documented, IDS, "\n\nclass Silent:\n    x = 1\n", "Silent has no docstring"),
     ("a note to oneself", unfinished, IDS, "\n# TO" + "DO: think\n", "ids.py"),

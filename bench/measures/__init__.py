@@ -8,6 +8,7 @@ from bench.arena import Arena
 from bench.figures import Row
 from bench.measures.filled import measure_filled
 from bench.measures.first_event import measure_first_event
+from bench.measures.guarded import measure_guarded
 from bench.measures.memory import measure_idle_streams, measure_memory
 from bench.measures.startup import measure_imports, measure_starts
 from bench.measures.throughput import measure_fresh, measure_json, measure_paced, measure_stream
@@ -25,6 +26,7 @@ MEASURES: dict[str, Measure] = {
     "long": measure_long_turns,
     "agent": measure_real_turns,
     "filled": measure_filled,
+    "guarded": measure_guarded,
     "memory": measure_memory,
     "idle": measure_idle_streams,
     "import": measure_imports,

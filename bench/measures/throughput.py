@@ -62,12 +62,12 @@ async def load_once(contestant: Contestant, case: Case, connections: int, second
 
 
 async def load_server(
-    server: Server, contestant: Contestant, case: Case, connections: int, seconds: float
+    server: Server, contestant: Contestant, case: Case, connections: int, seconds: float, **headers: str
 ) -> tuple[Load, Usage | None]:
     before = server.usage()
     load = await pound(
         server.port,
-        contestant.request(case),
+        contestant.request(case, **headers),
         connections=connections,
         seconds=seconds,
         event_mark=contestant.subject.event_mark,

@@ -9,6 +9,7 @@ from bench.setting import Setting
 from bench.subjects.base import USUAL, Case, Store, Subject
 
 PATH = "/invocations"
+API_KEY = "the-key-that-the-bench-comes-with"
 
 
 class Served(Subject):
@@ -25,7 +26,7 @@ class Served(Subject):
 
 class Frontdesk(Served):
     name = "frontdesk"
-    measures = (*USUAL, "long", "agent")
+    measures = (*USUAL, "long", "agent", "guarded")
     import_package = "import frontdesk"
     import_app = (
         "from frontdesk import AgentFrameworkHost; from frontdesk.channels.invocations import InvocationsChannel"
@@ -35,7 +36,8 @@ class Frontdesk(Served):
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.invocations import InvocationsChannel
 
-        return AgentFrameworkHost(target_of(setting), channels=[InvocationsChannel()], **self.keep(setting)).app
+        channel = InvocationsChannel(**guards() if setting.door == "guarded" else {})
+        return AgentFrameworkHost(target_of(setting), channels=[channel], **self.keep(setting)).app
 
     def keep(self, setting: Setting) -> dict[str, Any]:
         """What tells the host where its state goes."""
@@ -50,6 +52,15 @@ class Frontdesk(Served):
 
     def session_id_in(self, body: bytes) -> str | None:
         return json.loads(body)["session_id"]
+
+
+def guards() -> dict[str, Any]:
+    """An API key, and an allowlist with its owner among others."""
+    from frontdesk import ApiKeyAuth, NativeIdAllowlist
+
+    people = ["bench", *(f"somebody-{number}" for number in range(1_000))]
+    keys = {name: f"{name}-{API_KEY}" for name in people[1:]}
+    return {"auth": ApiKeyAuth({"bench": API_KEY, **keys}), "allowlist": NativeIdAllowlist(people)}
 
 
 def target_of(setting: Setting) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from frontdesk.abc.allowlist import (
+        AccessRule,
         Allowed,
         AllowlistDecision,
         AuthorizationContext,
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
         LinkRequired,
     )
     from frontdesk.abc.approvals import ApprovalStorage
-    from frontdesk.abc.auth import HttpAuth, Principal
+    from frontdesk.abc.auth import HttpAuth, Principal, RequestAuth
     from frontdesk.abc.channel import (
         Channel,
         ChannelCommand,
@@ -26,19 +27,29 @@ if TYPE_CHECKING:
     )
     from frontdesk.abc.conversations import ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
-    from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
+    from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
+    from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle, TaskStatus
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
-    from frontdesk.access.allowlists import AllowAll
+    from frontdesk.access.allowlists import (
+        AllOfAllowlists,
+        AllowAll,
+        AnyOfAllowlists,
+        CallableAllowlist,
+        LinkedClaimAllowlist,
+        NativeIdAllowlist,
+    )
+    from frontdesk.access.link_policy import AllowAllLinks, DenyAllLinks, ExplicitAllowList, SameConfidentialityTierOnly
+    from frontdesk.access.policy import AuthPolicy
     from frontdesk.data.approval import ApprovalAnswer, PendingApproval
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
     from frontdesk.data.delivery import Delivery, InboxItem
     from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
-    from frontdesk.data.isolation import IsolationKeys
-    from frontdesk.data.link import LinkChallenge
+    from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
+    from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
     from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
     from frontdesk.data.response_target import ResponseTarget
     from frontdesk.data.result import HostedRunResult, HostedStreamResult
@@ -53,21 +64,44 @@ if TYPE_CHECKING:
     )
     from frontdesk.host.host import AgentFrameworkHost
     from frontdesk.host.state import HostStatePaths
+    from frontdesk.kit.any_auth import AnyAuth
     from frontdesk.kit.auth import ApiKeyAuth
+    from frontdesk.kit.bearer import BearerAuth
+    from frontdesk.kit.hmac_auth import HmacAuth, HmacHeaders
+    from frontdesk.kit.isolation import (
+        get_current_isolation_keys,
+        reset_current_isolation_keys,
+        set_current_isolation_keys,
+    )
+    from frontdesk.kit.limits import Limits, RateLimit
+    from frontdesk.kit.platform import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
+    from frontdesk.kit.provider import ProviderHttp
+    from frontdesk.kit.secrets import Secret
+    from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
+    from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
+    from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
     from frontdesk.stores.memory import InMemoryStateStore
     from frontdesk.stores.sql.postgres import PostgresStateStore
     from frontdesk.stores.sql.sqlite import SqliteStateStore
 
 _HOME = {
+    "AccessRule": "frontdesk.abc.allowlist",
     "AgentFrameworkHost": "frontdesk.host.host",
+    "AllOfAllowlists": "frontdesk.access.allowlists",
     "AllowAll": "frontdesk.access.allowlists",
+    "AllowAllLinks": "frontdesk.access.link_policy",
     "Allowed": "frontdesk.abc.allowlist",
     "AllowlistDecision": "frontdesk.abc.allowlist",
+    "AnyAuth": "frontdesk.kit.any_auth",
+    "AnyOfAllowlists": "frontdesk.access.allowlists",
     "ApiKeyAuth": "frontdesk.kit.auth",
     "ApprovalAnswer": "frontdesk.data.approval",
     "ApprovalStorage": "frontdesk.abc.approvals",
+    "AuthPolicy": "frontdesk.access.policy",
     "AuthorizationContext": "frontdesk.abc.allowlist",
+    "BearerAuth": "frontdesk.kit.bearer",
     "BindsRequestContext": "frontdesk.abc.target",
+    "CallableAllowlist": "frontdesk.access.allowlists",
     "Caller": "frontdesk.data.identity",
     "Channel": "frontdesk.abc.channel",
     "ChannelCommand": "frontdesk.abc.channel",
@@ -89,25 +123,51 @@ _HOME = {
     "ConversationItem": "frontdesk.data.conversation",
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
+    "DenyAllLinks": "frontdesk.access.link_policy",
     "DurableTaskRunner": "frontdesk.abc.runner",
+    "Entra": "frontdesk.linkers.oauth.presets",
     "Expiry": "frontdesk.data.expiry",
+    "ExplicitAllowList": "frontdesk.access.link_policy",
     "FrontdeskError": "frontdesk.errors",
+    "GitHub": "frontdesk.linkers.oauth.presets",
+    "Google": "frontdesk.linkers.oauth.presets",
+    "Grant": "frontdesk.data.link",
+    "HmacAuth": "frontdesk.kit.hmac_auth",
+    "HmacHeaders": "frontdesk.kit.hmac_auth",
     "HostStatePaths": "frontdesk.host.state",
     "HostStateStore": "frontdesk.abc.store",
     "HostedRunResult": "frontdesk.data.result",
     "HostedStreamResult": "frontdesk.data.result",
     "HttpAuth": "frontdesk.abc.auth",
+    "ISOLATION_HEADER_CHAT": "frontdesk.data.isolation",
+    "ISOLATION_HEADER_USER": "frontdesk.data.isolation",
     "IdentityAllowlist": "frontdesk.abc.allowlist",
     "IdentityLinker": "frontdesk.abc.linker",
     "IdentityResolver": "frontdesk.abc.allowlist",
     "InMemoryStateStore": "frontdesk.stores.memory",
     "InboxItem": "frontdesk.data.delivery",
     "IsolationKeys": "frontdesk.data.isolation",
+    "Limits": "frontdesk.kit.limits",
     "LinkChallenge": "frontdesk.data.link",
+    "LinkDesk": "frontdesk.abc.linker",
+    "LinkPolicy": "frontdesk.abc.link_policy",
+    "LinkPolicyContext": "frontdesk.abc.link_policy",
+    "LinkProof": "frontdesk.data.link",
+    "LinkRecord": "frontdesk.data.link",
     "LinkRequired": "frontdesk.abc.allowlist",
+    "LinkedClaimAllowlist": "frontdesk.access.allowlists",
+    "NativeIdAllowlist": "frontdesk.access.allowlists",
+    "OAuthIdentityLinker": "frontdesk.linkers.oauth.linker",
+    "Oidc": "frontdesk.linkers.oauth.presets",
+    "OneTimeCodeIdentityLinker": "frontdesk.linkers.one_time_code",
     "PendingApproval": "frontdesk.data.approval",
+    "PlatformAuth": "frontdesk.kit.platform",
     "PostgresStateStore": "frontdesk.stores.sql.postgres",
     "Principal": "frontdesk.abc.auth",
+    "ProviderHttp": "frontdesk.kit.provider",
+    "RateLimit": "frontdesk.kit.limits",
+    "ReadsClaims": "frontdesk.abc.linker",
+    "RequestAuth": "frontdesk.abc.auth",
     "RequestError": "frontdesk.errors",
     "ResponseHook": "frontdesk.abc.hooks",
     "ResponseTarget": "frontdesk.data.response_target",
@@ -116,31 +176,49 @@ _HOME = {
     "RunFailure": "frontdesk.data.run",
     "RunHook": "frontdesk.abc.hooks",
     "RunRecord": "frontdesk.data.run",
+    "SameConfidentialityTierOnly": "frontdesk.access.link_policy",
+    "Secret": "frontdesk.kit.secrets",
     "ShowsItems": "frontdesk.abc.conversations",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
     "StreamTransformHook": "frontdesk.abc.hooks",
+    "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
     "TaskStatus": "frontdesk.abc.runner",
+    "TrustedEnvironment": "frontdesk.kit.platform",
+    "TrustedPeers": "frontdesk.kit.platform",
+    "TrustedSecret": "frontdesk.kit.platform",
+    "Whoami": "frontdesk.data.link",
+    "get_current_isolation_keys": "frontdesk.kit.isolation",
     "register": "frontdesk.data.codec",
     "register_dataclass": "frontdesk.data.codec",
     "register_model": "frontdesk.data.codec",
+    "reset_current_isolation_keys": "frontdesk.kit.isolation",
+    "set_current_isolation_keys": "frontdesk.kit.isolation",
 }
 
 __all__ = [
+    "AccessRule",
     "AgentFrameworkHost",
+    "AllOfAllowlists",
     "AllowAll",
+    "AllowAllLinks",
     "Allowed",
     "AllowlistDecision",
+    "AnyAuth",
+    "AnyOfAllowlists",
     "ApiKeyAuth",
     "ApprovalAnswer",
     "ApprovalStorage",
+    "AuthPolicy",
     "AuthorizationContext",
+    "BearerAuth",
     "BindsRequestContext",
+    "CallableAllowlist",
     "Caller",
     "Channel",
     "ChannelCommand",
@@ -162,25 +240,51 @@ __all__ = [
     "ConversationItem",
     "Delivery",
     "Denied",
+    "DenyAllLinks",
     "DurableTaskRunner",
+    "Entra",
     "Expiry",
+    "ExplicitAllowList",
     "FrontdeskError",
+    "GitHub",
+    "Google",
+    "Grant",
+    "HmacAuth",
+    "HmacHeaders",
     "HostStatePaths",
     "HostStateStore",
     "HostedRunResult",
     "HostedStreamResult",
     "HttpAuth",
+    "ISOLATION_HEADER_CHAT",
+    "ISOLATION_HEADER_USER",
     "IdentityAllowlist",
     "IdentityLinker",
     "IdentityResolver",
     "InMemoryStateStore",
     "InboxItem",
     "IsolationKeys",
+    "Limits",
     "LinkChallenge",
+    "LinkDesk",
+    "LinkPolicy",
+    "LinkPolicyContext",
+    "LinkProof",
+    "LinkRecord",
     "LinkRequired",
+    "LinkedClaimAllowlist",
+    "NativeIdAllowlist",
+    "OAuthIdentityLinker",
+    "Oidc",
+    "OneTimeCodeIdentityLinker",
     "PendingApproval",
+    "PlatformAuth",
     "PostgresStateStore",
     "Principal",
+    "ProviderHttp",
+    "RateLimit",
+    "ReadsClaims",
+    "RequestAuth",
     "RequestError",
     "ResponseHook",
     "ResponseTarget",
@@ -189,19 +293,29 @@ __all__ = [
     "RunFailure",
     "RunHook",
     "RunRecord",
+    "SameConfidentialityTierOnly",
+    "Secret",
     "ShowsItems",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
     "StreamTransformHook",
+    "SupportsLinkRoutes",
     "SupportsLinkStorePath",
     "TargetInfo",
     "TaskHandle",
     "TaskStatus",
+    "TrustedEnvironment",
+    "TrustedPeers",
+    "TrustedSecret",
+    "Whoami",
+    "get_current_isolation_keys",
     "register",
     "register_dataclass",
     "register_model",
+    "reset_current_isolation_keys",
+    "set_current_isolation_keys",
 ]
 
 

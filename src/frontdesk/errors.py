@@ -9,10 +9,16 @@
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
     │   └── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    ├── PushError                      a platform did not take what was sent, and may if it is sent again
+    │   ├── PushRefusedError           it never will
+    │   ├── PushLimitedError           it will after `retry_after`
+    │   └── PushUnknownError           sent, and no answer was seen: it may have been taken
     └── RequestError                   shown to the caller, in the channel's own shape
         ├── InvalidRequestError    400
         ├── UnauthenticatedError   401
         ├── ForbiddenError         403
+        │   ├── LinkRequiredError
+        │   └── LinkRefusedError
         ├── NotFoundError          404
         ├── MethodNotAllowedError  405
         ├── BodyTimeoutError       408
@@ -32,7 +38,8 @@
             └── StoreUnavailableError
 
 A `RequestError` carries what a channel needs to answer: `status`, `code`, `param`, `retry_after`. Its text is safe to
-show; what is not safe to show stays in `__cause__` and reaches only the log.
+show; what is not safe to show stays in `__cause__` and reaches only the log. A `ForbiddenError` has a `group_message`
+too: in a group a channel says that, and the message itself in the person's direct chat, if it can speak there.
 """
 
 from collections.abc import Sequence
@@ -96,6 +103,57 @@ class LostRunError(StoreError):
     """The background run is no longer this process's, so nothing of it was written."""
 
 
+class PushError(FrontdeskError):
+    """The platform did not take what was sent; what is to be done next follows from the error alone."""
+
+    code = "push_failed"
+    permanent = False
+    """Whether it would be refused again."""
+    unknown = False
+    """Whether it may have been taken all the same: it was sent, and no answer was seen."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after: float | None = None,
+        permanent: bool | None = None,
+        unknown: bool | None = None,
+        everywhere: bool = False,
+        code: str | None = None,
+    ) -> None:
+        """`everywhere` says that a wait is for the whole channel and not for one destination."""
+        super().__init__(message or type(self).__doc__ or "")
+        self.retry_after = retry_after
+        self.everywhere = everywhere
+        if permanent is not None:
+            self.permanent = permanent
+        if unknown is not None:
+            self.unknown = unknown
+        if code is not None:
+            self.code = code
+
+
+class PushRefusedError(PushError):
+    """The platform refuses this for good."""
+
+    code = "push_refused"
+    permanent = True
+
+
+class PushLimitedError(PushError):
+    """The platform wants us to wait."""
+
+    code = "push_limited"
+
+
+class PushUnknownError(PushError):
+    """It was sent, and no answer was seen."""
+
+    code = "push_unknown"
+    unknown = True
+
+
 class RequestError(FrontdeskError):
     """A request that can't be served; the text is meant for the caller."""
 
@@ -143,6 +201,34 @@ class ForbiddenError(RequestError):
 
     status = 403
     code = "forbidden"
+    group_message = "You can't do that here."
+    """What to say where others read it; the message itself is for the person alone."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        group_message: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param, retry_after=retry_after)
+        if group_message is not None:
+            self.group_message = group_message
+
+
+class LinkRequiredError(ForbiddenError):
+    """Link your account first."""
+
+    code = "link_required"
+    group_message = "Link your account first, in our direct chat."
+
+
+class LinkRefusedError(ForbiddenError):
+    """These accounts can't be linked."""
+
+    code = "link_refused"
 
 
 class NotFoundError(RequestError):
@@ -221,6 +307,18 @@ class TooManyRequestsError(RequestError):
 
     status = 429
     code = "too_many_requests"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        retry_after: float | None = None,
+        limit: int | None = None,
+    ) -> None:
+        """`limit` is how many there may be in a time, if it is that which was passed."""
+        super().__init__(message, code=code, retry_after=retry_after)
+        self.limit = limit
 
 
 class InternalError(RequestError):

@@ -56,3 +56,8 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
     found = method()
     if found is not None:
         found()
+
+
+def new_secret() -> str:
+    """192 random bits in hexadecimal digits, for what must never be guessed."""
+    return os.urandom(24).hex()

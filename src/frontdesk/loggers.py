@@ -4,6 +4,7 @@ import logging
 
 host = logging.getLogger("frontdesk.host")
 access = logging.getLogger("frontdesk.access")
+audit = logging.getLogger("frontdesk.audit")
 runs = logging.getLogger("frontdesk.runs")
 store = logging.getLogger("frontdesk.store")
 http = logging.getLogger("frontdesk.http")

@@ -172,7 +172,10 @@ class Pipeline:
     async def admit(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> AdmittedRequest:
         """From the door through the gate."""
         wire = as_claimed(request, caller)
-        allowed = self._gate.passed(await self._gate.authorize(caller), caller.identity)
+        decision = await self._gate.authorize(caller, wire.channel)
+        if self._gate.joins is not None and caller.claims:
+            decision = await self._gate.joined(caller, wire.channel, decision)
+        allowed = self._gate.passed(decision, caller.identity)
         hook = self._channels[wire.channel].run_hook
         if hook is None:
             return await self._gate.admit(wire, caller, wire, allowed)
@@ -185,6 +188,7 @@ class Pipeline:
             raise RunExistsError
         scope = self._scope(admitted)
         self._turns.check(admitted, scope)
+        await self._turns.check_previous(admitted)
         return HostedRunResult(result=None, run=await self._defer(admitted, self._turns.new_id(admitted, scope)))
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:

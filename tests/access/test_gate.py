@@ -1,65 +1,21 @@
 """Who gets in, as whom, and what the wire can't say."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from frontdesk.abc.allowlist import (
-    Allowed,
-    AllowlistDecision,
-    AuthorizationContext,
-    Denied,
-    IdentityAllowlist,
-    IdentityResolver,
-)
-from frontdesk.access.allowlists import AllowAll
-from frontdesk.access.gate import Gate, as_claimed
-from frontdesk.access.identify import IdentityKeys
+from frontdesk.abc.allowlist import Allowed, AllowlistDecision, AuthorizationContext, Denied, LinkRequired
+from frontdesk.access.gate import as_claimed
+from frontdesk.access.link_policy import DenyAllLinks, ExplicitAllowList, TierPolicy
+from frontdesk.access.policy import AuthPolicy
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
+from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.response_target import ResponseTarget
-from frontdesk.errors import ForbiddenError, InvalidRequestError
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import FakeClock, FakeIds
+from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRefusedError, LinkRequiredError
+from tests.access.door import ALICE, BOB, CALLER, Door, FixedLinker, OnlyThese, link
 
-ALICE = ChannelIdentity(channel="web", native_id="alice")
-BOB = ChannelIdentity(channel="web", native_id="bob")
-CALLER = Caller(identity=ALICE, claims={"oid": "1"}, claim_source="jwt")
-
-
-class OnlyThese:
-    """Lets some in, and writes down what it was asked."""
-
-    def __init__(self, *native_ids: str, otherwise: AllowlistDecision = AllowlistDecision.DENY) -> None:
-        self.native_ids = native_ids
-        self.otherwise = otherwise
-        self.asked: list[AuthorizationContext] = []
-
-    async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
-        self.asked.append(context)
-        return AllowlistDecision.ALLOW if context.identity.native_id in self.native_ids else self.otherwise
-
-
-class Door:
-    """A gate, and the way to it that the pipeline goes."""
-
-    def __init__(self, allowlist: IdentityAllowlist | None = None, resolver: IdentityResolver | None = None) -> None:
-        self.store = InMemoryStateStore()
-        self.ids = FakeIds()
-        self.clock = FakeClock(1000.0)
-        keys = IdentityKeys(self.store, self.ids, self.clock, resolver)
-        self.gate = Gate(keys, self.ids, self.clock, allowlist or AllowAll())
-
-    async def enter(
-        self, request: ChannelRequest | None = None, caller: Caller = CALLER, hook: Any = None
-    ) -> AdmittedRequest:
-        wire = as_claimed(request or ChannelRequest(channel="web"), caller)
-        allowed = self.gate.passed(await self.gate.authorize(caller), caller.identity)
-        return await self.gate.admit(hook(wire) if hook else wire, caller, wire, allowed)
-
-    async def is_empty(self) -> bool:
-        return not self.ids.made and await self.store.identities.find(ALICE) is None
+TEAMS = ChannelIdentity(channel="teams", native_id="alice")
 
 
 class TestKeys:
@@ -80,8 +36,8 @@ class TestKeys:
 
     async def test_authorizing_changes_nothing(self) -> None:
         door = Door()
-        assert await door.gate.authorize(CALLER) == Allowed(
-            isolation_key=None, verified_claims={"oid": "1"}, claim_source="jwt"
+        assert await door.decide(CALLER) == Allowed(
+            isolation_key=None, verified_claims={"oid": "1"}, claim_source="channel"
         )
         assert await door.is_empty()
 
@@ -119,17 +75,19 @@ class TestAllowlist:
     @pytest.mark.parametrize("decision", [AllowlistDecision.DENY, AllowlistDecision.ABSTAIN])
     async def test_whoever_is_not_let_in_leaves_nothing_behind(self, decision: AllowlistDecision) -> None:
         door = Door(OnlyThese("carol", otherwise=decision))
-        assert isinstance(await door.gate.authorize(CALLER), Denied)
+        assert isinstance(await door.decide(CALLER), Denied)
         with pytest.raises(ForbiddenError) as caught:
             await door.enter()
-        assert caught.value.message == "You can't use this assistant."
+        assert caught.value.code == "denied"
+        assert caught.value.message.startswith("You can't use this assistant.")
+        assert len(caught.value.group_message) < len(caught.value.message)
         assert await door.is_empty()
 
     async def test_the_allowlist_sees_the_verified_identity_and_its_claims(self) -> None:
         allowlist = OnlyThese("alice")
         await Door(allowlist).enter()
         assert allowlist.asked == [
-            AuthorizationContext(identity=ALICE, verified_claims={"oid": "1"}, claim_source="jwt")
+            AuthorizationContext(identity=ALICE, verified_claims={"oid": "1"}, claim_source="channel")
         ]
 
     async def test_a_hook_that_changes_the_identity_is_asked_about_it(self) -> None:
@@ -158,6 +116,68 @@ class TestAllowlist:
         named = ALICE.replace(attributes={"name": "Alice"})
         await Door(allowlist).enter(hook=lambda wire: wire.replace(identity=named))
         assert len(allowlist.asked) == 1
+
+    async def test_whoever_a_hook_speaks_for_needs_a_link_too(self) -> None:
+        linker = FixedLinker(link(ALICE, "key_of_alice"))
+        door = Door(AuthPolicy.require_link(), linker=linker)
+        assert (await door.enter()).owner == "key_of_alice"
+        with pytest.raises(LinkRequiredError):
+            await door.enter(hook=lambda wire: wire.replace(identity=BOB))
+        linker.links[BOB.key] = link(BOB, "key_of_bob")
+        assert (await door.enter(hook=lambda wire: wire.replace(identity=BOB))).owner == "key_of_bob"
+        assert await door.store.identities.find(BOB) is None
+
+    async def test_a_hook_that_speaks_for_a_user_of_another_channel_needs_the_link_policy(self) -> None:
+        channels = {name: InvocationsChannel(name=name) for name in ("web", "teams")}
+        for policy, lets in ((ExplicitAllowList([("teams", "web")]), True), (DenyAllLinks(), False)):
+            door = Door(ties=TierPolicy(policy, channels))
+            if lets:
+                assert (await door.enter(hook=lambda wire: wire.replace(identity=TEAMS))).identity == TEAMS
+                continue
+            with pytest.raises(LinkRefusedError):
+                await door.enter(hook=lambda wire: wire.replace(identity=TEAMS))
+            assert await door.is_empty()
+            # Of the same channel nothing is shared.
+            assert (await door.enter(hook=lambda wire: wire.replace(identity=BOB))).identity == BOB
+
+
+class TestJoining:
+    """A verified claim that links without a ceremony; who does it is told by the host."""
+
+    async def test_it_is_asked_for_and_the_decision_is_made_again(self) -> None:
+        linker = FixedLinker()
+        door = Door(AuthPolicy.require_link(), linker=linker)
+        first = await door.decide(CALLER)
+
+        async def join(caller: Caller) -> bool:
+            linker.links[caller.identity.key] = link(caller.identity, "key_of_both")
+            return True
+
+        door.gate.joins = join
+        assert first == LinkRequired()
+        decision = await door.gate.joined(CALLER, "web", first)
+        assert isinstance(decision, Allowed)
+        assert decision.isolation_key == "key_of_both"
+
+    async def test_who_is_denied_is_not_linked(self) -> None:
+        door = Door(OnlyThese(), linker=FixedLinker())
+
+        async def join(caller: Caller) -> bool:
+            pytest.fail("nobody is linked who may not come in")
+
+        door.gate.joins = join
+        decision = await door.decide(CALLER)
+        assert await door.gate.joined(CALLER, "web", decision) is decision
+
+    async def test_where_nothing_changed_the_decision_stays(self) -> None:
+        door = Door(linker=FixedLinker())
+
+        async def join(caller: Caller) -> bool:
+            return False
+
+        door.gate.joins = join
+        decision = await door.decide(CALLER)
+        assert await door.gate.joined(CALLER, "web", decision) is decision
 
 
 class TestTheWire:

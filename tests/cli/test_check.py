@@ -244,3 +244,16 @@ def test_a_history_of_the_users_own_is_told(folder: Path, capsys: pytest.Capture
     assert main(["check", "remembers:host"]) == 0
     [warning] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
     assert "not committed with the rest of a turn" in warning
+
+
+@pytest.mark.parametrize("how", ["raise ValueError(SAID)", "raise ChannelConfigurationError([SAID])"])
+def test_what_is_told_of_a_broken_host_holds_no_secret(how: str, tmp_path: Path) -> None:
+    said = "postgresql://ada:hunter2-and-more@db/x is not there; Authorization: Bearer abcdefghijklmnopqrst"
+    lines = ["from frontdesk import ChannelConfigurationError", f"SAID = {said!r}", how, "host = None"]
+    (tmp_path / "broken.py").write_text("\n".join(lines))
+    ended = frontdesk("check", "broken.py:host", cwd=tmp_path)
+    told = ended.stdout + ended.stderr
+    assert ended.returncode == 1
+    assert "@db/x is not there" in told
+    assert "hunter2" not in told
+    assert "abcdefghij" not in told

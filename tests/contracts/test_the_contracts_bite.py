@@ -147,6 +147,38 @@ class FoldedShelf(Shelf[Any, Any]):
         return super().pop(self._fold(key))
 
 
+def changes_blindly(store: InMemoryStateStore) -> None:
+    store.identities.check_record = lambda record: None  # type: ignore[method-assign]
+
+
+def overwrites_grants(store: InMemoryStateStore) -> None:
+    store.identities.check_free = lambda grant_id, at: None  # type: ignore[method-assign]
+
+
+def keeps_two_links(store: InMemoryStateStore) -> None:
+    store.identities._forget_link = lambda key, link: None  # type: ignore[method-assign]
+
+
+def last_link_counts(store: InMemoryStateStore) -> None:
+    plain = store.identities._links
+
+    async def linked_as(subject: str) -> Any:
+        found = plain(store.identities.of_subject.get(subject, ()))
+        return found[-1] if found else None
+
+    store.identities.linked_as = linked_as  # type: ignore[method-assign]
+
+
+def cancels_for_all(store: InMemoryStateStore) -> None:
+    plain = store.approvals.cancel_all
+
+    def cancel_all(owner: str, at: float, reason: str | None) -> None:
+        for one in list(store.approvals.owned):
+            plain(one, at, reason)
+
+    store.approvals.cancel_all = cancel_all  # type: ignore[method-assign]
+
+
 def folded_grants(store: InMemoryStateStore) -> None:
     store.identities.grants = FoldedShelf(lambda key: unicodedata.normalize("NFC", key))
 
@@ -220,6 +252,13 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (grants_for_ever, "test_of_twenty_uses_at_once_one_counts"),
     (grants_for_all, "test_what_comes_with_a_grant_that_is_not_there_is_not_written"),
     (folded_grants, "test_odd_ids_are_grants_like_any_other"),
+    (changes_blindly, "test_a_change_is_made_only_by_who_knows_the_last_one"),
+    (changes_blindly, "test_of_twenty_changes_at_once_one_counts"),
+    (overwrites_grants, "test_a_grant_takes_only_a_free_place_where_that_is_asked_for"),
+    (overwrites_grants, "test_of_twenty_for_one_free_place_one_gets_it"),
+    (keeps_two_links, "test_an_identity_has_one_link"),
+    (last_link_counts, "test_the_first_link_of_a_subject_counts"),
+    (cancels_for_all, "test_the_open_questions_of_an_owner_are_cancelled_together"),
     (forgets_the_session, "test_a_deleted_checkpoint_is_gone_and_its_neighbours_are_not"),
     (forgets_the_session, "test_odd_ids_are_checkpoints_like_any_other"),
     (cuts_long_texts, "test_large_messages_come_back_whole"),

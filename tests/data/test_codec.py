@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 from frontdesk.data import codec, json_tree
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
+from frontdesk.data.isolation import IsolationKeys
+from frontdesk.data.link import LinkProof, LinkRecord, Whoami
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import ResponseTarget
@@ -256,6 +258,9 @@ class TestRegister:
                 codec.from_json({"$": "user:invoice", "value": tree})
 
 
+ANN = ChannelIdentity(channel="web", native_id="7")
+
+
 class TestRecords:
     """A change here is a change of format: it needs a new version, and a reader for the old one."""
 
@@ -272,6 +277,18 @@ class TestRecords:
         (-math.inf, '{"$":"float","value":"-inf"}'),
         (datetime(2024, 5, 1, 12, tzinfo=UTC), '{"$":"datetime","value":"2024-05-01T12:00:00+00:00"}'),
         (date(2024, 5, 1), '{"$":"date","value":"2024-05-01"}'),
+        (
+            Caller(
+                identity=ChannelIdentity(channel="web", native_id="7"),
+                isolation=IsolationKeys(user_key="u", chat_key="c", call_id="i"),
+            ),
+            '{"$":"Caller","identity":{"$":"ChannelIdentity","channel":"web","native_id":"7"},'
+            '"isolation":{"$":"IsolationKeys","user_key":"u","chat_key":"c","call_id":"i"}}',
+        ),
+        (
+            ChannelRequest(channel="web", isolation=IsolationKeys(user_key="u")),
+            '{"$":"ChannelRequest","channel":"web","isolation":{"$":"IsolationKeys","user_key":"u"}}',
+        ),
         (
             Caller(identity=ChannelIdentity(channel="web", native_id="7", attributes={"name": "Ann"})),
             '{"$":"Caller","identity":{"$":"ChannelIdentity","channel":"web","native_id":"7","attributes":{"name":"Ann"}}}',
@@ -344,6 +361,38 @@ class TestRecords:
         (
             ConversationItem(item_id="i", conversation_id="c", created_at=1.5, body={"type": "message"}),
             '{"$":"ConversationItem","item_id":"i","conversation_id":"c","created_at":1.5,"body":{"type":"message"}}',
+        ),
+        (
+            IdentityRecord(identity=ANN, isolation_key="k", created_at=1.5, archived=("j",), version=2),
+            '{"$":"IdentityRecord","identity":{"$":"ChannelIdentity","channel":"web","native_id":"7"},'
+            '"isolation_key":"k","created_at":1.5,"archived":{"$":"tuple","items":["j"]},"version":2}',
+        ),
+        (
+            LinkRecord(
+                link_id="l",
+                isolation_key="k",
+                identity=ANN,
+                linked_at=1.5,
+                linker="code",
+                subject="s",
+                claims={"groups": ["a"]},
+                previous_key="j",
+                via="m",
+            ),
+            '{"$":"LinkRecord","link_id":"l","isolation_key":"k","identity":{"$":"ChannelIdentity","channel":"web",'
+            '"native_id":"7"},"linked_at":1.5,"linker":"code","subject":"s","claims":{"groups":["a"]},'
+            '"previous_key":"j","via":"m"}',
+        ),
+        (
+            LinkProof(grant_id="g", linker="code", identity=ANN, survivor=ANN, subject="s", claims={"a": 1}),
+            '{"$":"LinkProof","grant_id":"g","linker":"code","identity":{"$":"ChannelIdentity","channel":"web",'
+            '"native_id":"7"},"survivor":{"$":"ChannelIdentity","channel":"web","native_id":"7"},"subject":"s",'
+            '"claims":{"a":1}}',
+        ),
+        (
+            Whoami(identity=ANN, linked=True, others=(ANN,)),
+            '{"$":"Whoami","identity":{"$":"ChannelIdentity","channel":"web","native_id":"7"},"linked":true,'
+            '"others":{"$":"tuple","items":[{"$":"ChannelIdentity","channel":"web","native_id":"7"}]}}',
         ),
         (
             Content.from_function_call("1", "add", arguments={"a": 1}, hosted=False),

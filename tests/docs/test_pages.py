@@ -26,7 +26,13 @@ CALLS = {
     "ConversationsChannel": ("/v1/conversations", {}),
 }
 READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
-MISSING = {"serve": ["module:host"], "check": ["module:host"], "move-state": ["--from", "a", "--to", "b"]}
+MISSING = {
+    "serve": ["module:host"],
+    "check": ["module:host"],
+    "keys": ["list"],
+    "links": ["list", "--state", "a"],
+    "move-state": ["--from", "a", "--to", "b"],
+}
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)

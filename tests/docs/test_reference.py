@@ -79,7 +79,7 @@ def test_every_route_is_documented() -> None:
     host = AgentFrameworkHost(target=echo, channels=[InvocationsChannel()])
     served = {
         f"{method.upper()} {path.replace('invocation_id', 'id')}"
-        for path, methods in document("/invocations", host.target, authenticated=False)["paths"].items()
+        for path, methods in document("/invocations", host.target, {})["paths"].items()
         for method in methods
     }
     documented = {spans(route)[0] for route, _ in tables(INVOCATIONS)["The Invocations protocol"]}

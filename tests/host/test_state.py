@@ -18,6 +18,9 @@ class Linker:
     """A linker that asks nobody for a place."""
 
     name = "plain"
+    gives_claims = False
+
+    def use(self, desk: Any) -> None: ...
 
     async def begin(self, identity: Any) -> Any: ...
 

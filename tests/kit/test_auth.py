@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from frontdesk.abc.auth import Principal
 from frontdesk.data.identity import ANONYMOUS, Caller
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
-from frontdesk.kit.auth import SHORTEST_KEY, ApiKeyAuth, HttpVerifier
+from frontdesk.kit.auth import SHORTEST_KEY, ApiKeyAuth
+from frontdesk.kit.verifier import HttpVerifier
 
 KEY = "a-key-that-is-long-enough"
 OTHER_KEY = "another-key-long-enough"
@@ -45,7 +46,6 @@ class TestApiKeys:
             {b"authorization": b"Bearer "},
             {b"authorization": b"Basic YTpi"},
             {b"authorization": KEY.encode()},
-            {b"x-api-key": b""},
             {b"cookie": KEY.encode()},
         ],
         ids=repr,
@@ -56,6 +56,7 @@ class TestApiKeys:
     @pytest.mark.parametrize(
         "presented",
         [
+            b"",
             b"wrong",
             KEY.encode()[:-1],
             KEY.encode() + b"x",
@@ -76,8 +77,9 @@ class TestApiKeys:
 
     async def test_a_wrong_key_is_not_made_good_by_another_header(self) -> None:
         auth = ApiKeyAuth({"alice": KEY})
-        with pytest.raises(UnauthenticatedError):
-            await auth.authenticate({b"x-api-key": b"wrong", b"authorization": f"Bearer {KEY}".encode()})
+        for wrong in (b"wrong", b""):
+            with pytest.raises(UnauthenticatedError):
+                await auth.authenticate({b"x-api-key": wrong, b"authorization": f"Bearer {KEY}".encode()})
 
     @pytest.mark.parametrize(
         ("keys", "reason"),
@@ -90,6 +92,7 @@ class TestApiKeys:
             ({"alice": "sha256:"}, "hexadecimal"),
             ({"alice": "sha256:abcd"}, "hexadecimal"),
             ({"alice": "sha256:" + "z" * 64}, "hexadecimal"),
+            ({"alice": ApiKeyAuth.hash("")}, "an empty one"),
             ({"": KEY}, "can't be called"),
             ({ANONYMOUS: KEY}, "can't be called"),
             ({"alice": KEY, "bob": KEY}, "the same key"),
@@ -113,7 +116,7 @@ class TestApiKeys:
         assert KEY not in repr(vars(auth))
         assert KEY.encode() not in repr(vars(auth)).encode()
 
-    @given(presented=st.binary(min_size=1))
+    @given(presented=st.binary())
     async def test_nothing_but_the_key_gets_in(self, presented: bytes) -> None:
         auth = ApiKeyAuth({"alice": KEY})
         if presented == KEY.encode():
@@ -235,6 +238,44 @@ class TestWithCredentials:
     async def test_without_them_not_even_this_machine_is_let_in(self, settings: dict[str, Any]) -> None:
         with pytest.raises(UnauthenticatedError):
             await verify(auth=ApiKeyAuth({"alice": KEY}), **settings)
+
+    @pytest.mark.parametrize("name", ["", ANONYMOUS])
+    async def test_nobody_is_not_somebody_with_credentials(self, name: str) -> None:
+        class Careless:
+            name = "careless"
+
+            async def authenticate(self, headers: Any) -> Principal:
+                return Principal(id=name)
+
+        with pytest.raises(UnauthenticatedError):
+            await verify(auth=Careless())
+
+    async def test_many_principals_are_told_apart_and_not_all_kept(self) -> None:
+        class Anyone:
+            name = "anyone"
+
+            async def authenticate(self, headers: Any) -> Principal:
+                return Principal(id=headers[b"who"].decode())
+
+        verifier = HttpVerifier("web", Anyone())
+        for number in [*range(3_000), 0, 1, 2]:
+            caller = await verifier.verify({"type": "http"}, {b"who": str(number).encode()})
+            assert caller.identity.key == ("web", str(number))
+        assert len(verifier._callers) <= 1_024
+
+    async def test_claims_are_those_of_the_request_and_of_no_other(self) -> None:
+        class Changing:
+            name = "jwt"
+            claims: dict[str, Any] = {"role": "admin"}  # noqa: RUF012
+
+            async def authenticate(self, headers: Any) -> Principal:
+                return Principal(id="alice", claims=self.claims)
+
+        auth = Changing()
+        verifier = HttpVerifier("web", auth)
+        assert (await verifier.verify({"type": "http"}, {})).claims == {"role": "admin"}
+        auth.claims = {}
+        assert (await verifier.verify({"type": "http"}, {})).claims == {}
 
     async def test_claims_come_with_their_source(self) -> None:
         class Claims:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import SocketLimits
 from frontdesk.errors import BodyTooLargeError, RequestError, TooManyRequestsError
-from frontdesk.kit.auth import HttpVerifier
-from frontdesk.kit.sockets import BROKEN, RESTART, Rate, Socket, SocketEndpoint, SocketGoneError
+from frontdesk.kit.limits import Bucket, RateLimit
+from frontdesk.kit.sockets import BROKEN, RESTART, Socket, SocketEndpoint, SocketGoneError
+from frontdesk.kit.verifier import HttpVerifier
 from tests.scenarios.desk import until
 
 KEY = "the-key-of-somebody"
@@ -176,7 +177,7 @@ async def test_a_client_that_does_not_read_on_is_gone(reading: bool) -> None:
 
 
 def test_a_rate_gives_back_what_time_brings() -> None:
-    rate = Rate(60, 0.0)
+    rate = Bucket(RateLimit(60), 0.0)
     assert [rate.take(0.0) for _ in range(60)] == [0.0] * 60
     assert rate.take(0.0) == pytest.approx(1.0)
     assert rate.take(0.5) == pytest.approx(0.5)
@@ -188,7 +189,7 @@ def test_a_rate_gives_back_what_time_brings() -> None:
 
 @given(st.integers(1, 50), st.lists(st.floats(0, 5), max_size=60))
 def test_a_rate_never_lets_more_through_than_it_says(most: int, pauses: list[float]) -> None:
-    rate, now, taken = Rate(most, 0.0), 0.0, 0
+    rate, now, taken = Bucket(RateLimit(most), 0.0), 0.0, 0
     for pause in pauses:
         now += pause
         taken += rate.take(now) == 0.0

@@ -307,6 +307,16 @@ class Bound(ContextProvider):
 KNOWN = ("run_1", None, IsolationKeys(user_key="alice", chat_key="ses_1"))
 
 
+async def test_the_keys_of_a_trusted_platform_are_handed_on_to_providers() -> None:
+    provider, keys = Bound(), IsolationKeys(user_key="u-1", chat_key="c-1", call_id="i-1")
+    agent = Agent(ScriptedChatClient(["hi"]), name="x", context_providers=[provider])
+    async with turn_of() as turn:
+        admitted = turn.admitted
+        turn.admitted = admitted.replace(caller=admitted.caller.replace(isolation=keys))
+        await adapted(agent).run(turn)
+    assert provider.log == [("run_1", None, keys), "forgotten"]
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 class TestRequestContext:
     async def test_it_is_known_for_the_time_of_the_run(self, asynchronous: bool) -> None:

@@ -8,9 +8,12 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.noun import Noun
 
+Phase = Literal["pre_link", "post_link"]
+ClaimSource = Literal["channel", "linker", "none"]
+
 
 class AllowlistDecision(Enum):
-    """What an allowlist says of an identity; `ABSTAIN` leaves it to others."""
+    """What an allowlist says of an identity; `ABSTAIN` leaves it to others, or to what a link may prove."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -21,23 +24,44 @@ class AuthorizationContext(Noun, frozen=True, kw_only=True):
     """What is known when an allowlist is asked."""
 
     identity: ChannelIdentity
-    phase: Literal["pre_link", "post_link"] = "pre_link"
+    phase: Phase = "pre_link"
+    """Whether more could become known by a link, or all that can be known is here."""
+    isolation_key: str | None = None
+    """Whose memory it would be; none for someone who was never here."""
     verified_claims: Mapping[str, Any] = {}
-    claim_source: str | None = None
+    claim_source: ClaimSource = "none"
+    """Who has proved the claims: the channel with this very request, or the linker when it linked the identity."""
 
 
 class IdentityAllowlist(Protocol):
-    """Decides about one identity; pure but for what it loads."""
+    """Decides about one identity; pure but for what it loads.
+
+    One that can't decide without claims says so by an attribute `requires_linked_claims` that is true. Without that
+    attribute it can.
+    """
 
     def evaluate(self, context: AuthorizationContext) -> AllowlistDecision | Awaitable[AllowlistDecision]:
         """The decision."""
         ...
 
 
+class AccessRule(Noun, frozen=True, kw_only=True):
+    """Whom a door lets in; `AuthPolicy` makes the usual ones."""
+
+    allowlist: IdentityAllowlist | None = None
+    """Asked about everyone; without, everyone whom the channel has verified may come in."""
+    require_link: bool = False
+    """Whether an identity must be linked besides."""
+
+
+Inherit = Literal["inherit"]
+Allowlist = IdentityAllowlist | AccessRule
+
+
 class IdentityResolver(Protocol):
     """Gives an identity its isolation key; `None` refuses it."""
 
-    def __call__(self, identity: ChannelIdentity) -> str | Awaitable[str | None] | None: ...
+    def __call__(self, identity: ChannelIdentity, /) -> str | Awaitable[str | None] | None: ...
 
 
 class Allowed(Noun, frozen=True, kw_only=True):
@@ -45,20 +69,23 @@ class Allowed(Noun, frozen=True, kw_only=True):
 
     isolation_key: str | None
     verified_claims: Mapping[str, Any] = {}
-    claim_source: str | None = None
+    claim_source: ClaimSource = "none"
 
 
 class LinkRequired(Noun, frozen=True, kw_only=True):
-    """The caller has to link an account first."""
+    """The caller has to link an account first; `ChannelContext.begin_link` begins it, the decision does not."""
 
     challenge: LinkChallenge | None = None
 
 
 class Denied(Noun, frozen=True, kw_only=True):
-    """The caller may not go on; only `user_message` may be shown."""
+    """The caller may not go on. The two messages may be shown; the rest is for the log."""
 
     reason_code: str
-    user_message: str = "You can't use this assistant."
+    """Why, for programs; it does not change."""
+    user_message: str = "You can't use this assistant. If you think that you should, ask whoever runs it."
+    group_message: str = "You can't use this assistant."
+    """What to say where others read it."""
     log_details: str = ""
 
 

@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.link import LinkChallenge
+from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
@@ -61,7 +62,12 @@ class ChannelContribution(Noun, frozen=True, kw_only=True):
 
 
 class ChannelContext(Protocol):
-    """All that a channel may call. Every call is made for a caller, and sees only what is theirs."""
+    """All that a channel may call. Every call is made for a caller, and sees only what is theirs.
+
+    A caller who may not come in is a `ForbiddenError` from each of them: in a group a channel says its `group_message`,
+    and its message in the person's direct chat. One who has to link first is a `LinkRequiredError`: `begin_link` gives
+    what to do, and that is for the direct chat alone.
+    """
 
     channel: str
     target: TargetInfo
@@ -70,6 +76,10 @@ class ChannelContext(Protocol):
 
     def new_id(self, prefix: str) -> str:
         """An unguessable id, such as `msg_0192f0c1a2b3...`."""
+        ...
+
+    def now(self) -> float:
+        """The time."""
         ...
 
     async def allow(self, caller: Caller) -> None:
@@ -174,7 +184,19 @@ class ChannelContext(Protocol):
         ...
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:
-        """Asks the caller for a proof that links this identity to another."""
+        """Asks the caller for a proof that links this identity to another; for the person's direct chat alone."""
+        ...
+
+    async def complete_link(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
+        """Takes a proof from the caller; a challenge says what is left to do, `None` that it was given up."""
+        ...
+
+    async def unlink(self, caller: Caller) -> bool:
+        """Separates the caller's identity again; false if it was not linked."""
+        ...
+
+    async def whoami(self, caller: Caller) -> Whoami:
+        """How the host knows the caller."""
         ...
 
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
@@ -195,13 +217,25 @@ class Channel(ABC):
 
     name: str
     path: str
-    auth: HttpAuth | None = None
+    auth: OneAuth | None = None
     run_hook: RunHook | None = None
     response_hook: ResponseHook | None = None
     stream_transform_hook: StreamTransformHook | None = None
     session_mode: SessionMode = "auto"
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
+    allowlist: Allowlist | Inherit | None = "inherit"
+    """Who may come in: as the host says, by a list or a rule of its own, or everyone whom it has verified."""
+    require_link: bool = False
+    """Whether an identity must be linked besides."""
+    emits_verified_claims: bool = False
+    """Whether its `verify` proves claims itself; an `auth` that does so need not be told of."""
+    confidentiality_tier: str | None = None
+    """How confidential what is said here is, in the operator's own words, for the host's `link_policy`."""
+    link_commands: Mapping[str, str | None] = {}
+    """Other names for the host's `link`, `connect`, `unlink` and `whoami`; `None` hides one."""
+    callers_of: str | None = None
+    """The channel whose callers these are, if that is another: what is inherited is then that one's rule."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -67,7 +67,9 @@ class Sessions(Protocol):
 class Identities(Protocol):
     """Who was issued which isolation key, and where they were last seen."""
 
-    async def find(self, identity: ChannelIdentity) -> IdentityRecord | None: ...
+    async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
+        """The record of an identity, a moment old where many processes write; `fresh` is as it is now."""
+        ...
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         """Keeps the first record for an identity, and returns the one that was kept."""
@@ -81,8 +83,24 @@ class Identities(Protocol):
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
 
+    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
+        """The link of an identity, whoever's it is."""
+        ...
+
+    async def linked_as(self, subject: str) -> LinkRecord | None:
+        """The first link that was made for a subject."""
+        ...
+
+    async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
+        """Every link, for the operator, a page at a time; `after` is the identity of the last one seen."""
+        ...
+
     async def grant(self, grant_id: str) -> Grant | None:
         """A proof that was begun and not used yet."""
+        ...
+
+    async def secret(self, name: str, new: bytes) -> bytes:
+        """The host's secret of a name; the given one if there was none. Of two at once, one wins."""
         ...
 
 
@@ -178,15 +196,21 @@ class StateTransaction(Protocol):
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
 
-    def remember_identity(self, record: IdentityRecord) -> None: ...
+    def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
+        """Gives an identity its key; one whose key or version is not that of `instead_of` is a `StoreError`."""
+        ...
 
     def see(self, seen: LastSeen) -> None: ...
 
-    def add_link(self, link: LinkRecord) -> None: ...
+    def add_link(self, link: LinkRecord) -> None:
+        """Keeps the link of an identity, in place of the one that it had."""
+        ...
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None: ...
 
-    def add_grant(self, grant: Grant) -> None: ...
+    def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
+        """Keeps a grant; if one with its id lasts beyond `free_at`, the transaction is a `StoreError`."""
+        ...
 
     def use_grant(self, grant_id: str) -> None:
         """Uses a grant up; one that is not there fails the transaction with `StoreError`."""
@@ -232,6 +256,10 @@ class StateTransaction(Protocol):
         self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
     ) -> None:
         """Consumes a pending question; a decided or foreign one fails the transaction with `StoreError`."""
+        ...
+
+    def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
+        """Decides every question that waits for an owner as cancelled."""
         ...
 
     def accept(self, item: InboxItem) -> None:

@@ -1,77 +1,53 @@
 """The gate: the only place that makes an `AdmittedRequest`."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
 
-from frontdesk.abc.allowlist import (
-    Allowed,
-    AllowlistDecision,
-    AuthorizationContext,
-    Decision,
-    Denied,
-    IdentityAllowlist,
-)
-from frontdesk.access.allowlists import AllowAll
+from frontdesk.abc.allowlist import AccessRule, Allowed, Decision, Denied
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.access.authorize import REFUSED, Authorizer
 from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.link_policy import TierPolicy
+from frontdesk.access.policy import OPEN
 from frontdesk.clock import Clock
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
-from frontdesk.errors import ForbiddenError, InvalidRequestError, NotFoundError
+from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError
 from frontdesk.ids import Ids
+from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 
-_REFUSED = Denied(reason_code="identity_refused", log_details="the identity resolver gave no isolation key")
-_NOT_ALLOWED = Denied(reason_code="not_allowed", log_details="no allowlist lets this identity in")
 
-
-class Gate:
+class Gate(Authorizer):
     """Decides who may come in, and admits their requests."""
+
+    joins: Callable[[Caller], Awaitable[bool]] | None = None
+    """Links a caller whose verified claims say who they are, without a ceremony; true if that changed anything."""
 
     def __init__(
         self,
         keys: IdentityKeys,
         ids: Ids,
         clock: Clock,
-        allowlist: IdentityAllowlist,
+        rules: Mapping[str, AccessRule],
+        *,
+        default: AccessRule = OPEN,
+        linker: IdentityLinker | None = None,
+        ties: TierPolicy | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
-        """`run_prefixes` is how the ids of a channel's runs begin."""
+        """`rules` has the rule of each channel, `run_prefixes` how the ids of its runs begin."""
+        super().__init__(keys, rules, default, linker)
         self._run_prefixes = run_prefixes or {}
-        self._keys = keys
         self._ids = ids
         self._clock = clock
-        self._allowlist = allowlist
-        # Who lets everyone in need not be asked about each.
-        self._open_house = type(allowlist) is AllowAll
+        self._ties = ties
 
-    async def authorize(self, caller: Caller, identity: ChannelIdentity | None = None) -> Decision:
-        """Decides about a caller, or about another identity for which the operator lets the caller speak.
-
-        A decision only: it changes nothing.
-        """
-        who = caller.identity if identity is None else identity
-        own = identity is None
-        if own and self._open_house:
-            return await self._known(who, caller.claims, caller.claim_source)
-        context = AuthorizationContext(
-            identity=who,
-            verified_claims=caller.claims if own else {},
-            claim_source=caller.claim_source if own else None,
-        )
-        decision = self._allowlist.evaluate(context)
-        if not isinstance(decision, AllowlistDecision):
-            decision = await decision
-        if decision is not AllowlistDecision.ALLOW:
-            return _NOT_ALLOWED
-        return await self._known(who, context.verified_claims, context.claim_source)
-
-    async def _known(self, who: ChannelIdentity, claims: Mapping[str, Any], source: str | None) -> Decision:
-        key = await self._keys.look_up(who)
-        if key is None and not self._keys.issues:
-            # Decided here and not at `admit`, because a stranger reaches no hook.
-            return _REFUSED
-        return Allowed(isolation_key=key, verified_claims=claims, claim_source=source)
+    async def joined(self, caller: Caller, channel: str, decision: Decision) -> Decision:
+        """The decision, once a verified claim has linked the caller; whoever is denied is not linked."""
+        if self.joins is None or isinstance(decision, Denied):
+            return decision
+        return await self.authorize(caller, channel) if await call_access("linker", self.joins, caller) else decision
 
     async def admit(
         self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
@@ -83,8 +59,8 @@ class Gate:
         """
         identity = caller.identity
         if request.identity is not None and request.identity.key != identity.key:
+            allowed = await self._another(request.identity, caller, wire.channel)
             identity = request.identity
-            allowed = self.passed(await self.authorize(caller, identity), identity)
         if request.response_target == wire.response_target:
             _own_destinations(wire, caller)
         if allowed.isolation_key is None and request.previous_run_id is not None:
@@ -95,7 +71,7 @@ class Gate:
             owner = request.session.isolation_key
         if not owner:
             # The empty key is that of groups: it would open everybody's.
-            raise self.refusal(_REFUSED, identity)
+            raise self.refusal(REFUSED, identity)
         return AdmittedRequest(
             request=request,
             caller=caller,
@@ -105,18 +81,30 @@ class Gate:
             admitted_at=self._clock.now(),
         )
 
+    async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
+        """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""
+        allowed = self.passed(await self.authorize(caller, door, identity), identity)
+        if self._ties is not None and identity.channel != caller.identity.channel:
+            await self._ties.need("link", identity.channel, caller.identity.channel)
+        return allowed
+
     def passed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
         """The decision if it lets the caller in, else an error in words that may be shown."""
         if isinstance(decision, Allowed):
             return decision
         if isinstance(decision, Denied):
             raise self.refusal(decision, identity)
-        raise ForbiddenError("Link your account first.", code="link_required")
+        raise LinkRequiredError
+
+    def not_denied(self, decision: Decision, identity: ChannelIdentity) -> None:
+        """Lets pass who may come in or could by a link, for what belongs to linking itself."""
+        if isinstance(decision, Denied):
+            raise self.refusal(decision, identity)
 
     def refusal(self, denied: Denied, identity: ChannelIdentity) -> ForbiddenError:
         """Logs why, and says less."""
         log.info("denied on %s: %s (%s)", identity.channel, denied.reason_code, denied.log_details)
-        return ForbiddenError(denied.user_message, code="denied")
+        return ForbiddenError(denied.user_message, code="denied", group_message=denied.group_message)
 
 
 def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
@@ -124,6 +112,8 @@ def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     session = request.session
     if session is not None and session.isolation_key is not None:
         raise InvalidRequestError("A request can't name whose session it is.", param="session")
+    if request.isolation is not None:
+        raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")
     return request if request.identity is caller.identity else request.replace(identity=caller.identity)
 
 

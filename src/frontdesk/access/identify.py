@@ -5,7 +5,8 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.ids import Ids
-from frontdesk.kit.calls import settle
+from frontdesk.kit.hooks import call_access
+from frontdesk.loggers import access as log
 
 
 class IdentityKeys:
@@ -25,13 +26,22 @@ class IdentityKeys:
     async def look_up(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that has one."""
         if self._resolver is not None:
-            return await settle(self._resolver(identity)) or None
+            return await _resolved(self._resolver, identity)
         record = await self._store.identities.find(identity)
         return None if record is None else record.isolation_key
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that was let in; `None` when the operator's resolver refuses it."""
         if self._resolver is not None:
-            return await settle(self._resolver(identity)) or None
+            return await _resolved(self._resolver, identity)
         record = IdentityRecord(identity=identity, isolation_key=self._ids.new("key"), created_at=self._clock.now())
         return (await self._store.identities.remember(record)).isolation_key
+
+
+async def _resolved(resolver: IdentityResolver, identity: ChannelIdentity) -> str | None:
+    key = await call_access("identity_resolver", resolver, identity)
+    if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # Every answer that is no text, such as True, would be one person.
+        log.error("the identity resolver has answered with %s, which is no key: refused", type(key).__name__)
+        return None
+    return key or None

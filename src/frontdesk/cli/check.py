@@ -6,6 +6,7 @@ from frontdesk.cli.load import load_host
 from frontdesk.cli.mistakes import list_findings
 from frontdesk.cli.report import describe
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.kit.secrets import redact
 
 
 def run(arguments: Namespace) -> int:
@@ -13,7 +14,7 @@ def run(arguments: Namespace) -> int:
     try:
         host = load_host(arguments.reference, arguments.state_dir)
     except ChannelConfigurationError as error:
-        print(list_findings(str(arguments.reference), error.findings))
+        print(redact(list_findings(str(arguments.reference), error.findings)))
         return 1
     warnings = [f"warning: {warning}" for warning in host.warnings]
     print(f"{arguments.reference}: all good", f"target: {host.target.name} ({host.target.kind})", sep="\n")

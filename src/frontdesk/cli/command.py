@@ -23,7 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Each subcommand imports what it needs, so that `--help` imports nothing.
         return import_module(f"frontdesk.cli.{arguments.command.replace('-', '_')}").run(arguments)
     except CommandError as error:
-        print(f"frontdesk: {error}", file=sys.stderr)
+        # It may quote what a host of the user's has said, or an address with a password.
+        from frontdesk.kit.secrets import redact
+
+        print(f"frontdesk: {redact(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

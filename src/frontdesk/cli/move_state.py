@@ -1,27 +1,23 @@
 """`frontdesk move-state`: all state of a host into another database."""
 
-import re
 from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
 from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.places import place_of
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
-from frontdesk.host.config import variable
 from frontdesk.host.owner import owned
-from frontdesk.host.state import DATABASE
 from frontdesk.stores.sql.ends import End
 from frontdesk.stores.sql.move import move
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 
-_ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
-
 
 def run(arguments: Namespace) -> int:
     """Moves the state; a host can't be started on either side meanwhile."""
-    source = _place("--from", arguments.source, arguments.source_env)
-    target = _place("--to", arguments.target, arguments.target_env)
+    source = place_of("--from", arguments.source, arguments.source_env)
+    target = place_of("--to", arguments.target, arguments.target_env)
     if isinstance(source, Path) and not source.is_file():
         raise CommandError(f"--from: there is no file {source}")
     if isinstance(source, Path) and isinstance(target, Path) and source.resolve() == target.resolve():
@@ -40,20 +36,6 @@ def run(arguments: Namespace) -> int:
     if isinstance(target, Path) and counts.of.get("checkpoints"):
         print("The checkpoints of workflows are in the database: open it with store=SqliteStateStore(...).")
     return 0
-
-
-def _place(option: str, given: str | None, name: str | None) -> Path | str:
-    """The file of a SQLite database, or the address of a Postgres one."""
-    text = variable(name) if name else given
-    if not text:
-        raise CommandError(f"{option}-env: {name} is not set" if name else f"{option}: a place is needed")
-    if _ADDRESS.match(text):
-        return text
-    if "://" in text:
-        # It is not shown: there may be a password in it.
-        raise CommandError(f"{option}: an address of a Postgres database begins with postgresql://")
-    path = Path(text)
-    return path if path.is_file() or path.suffix == ".db" else path / DATABASE
 
 
 def _end(place: Path | str) -> End:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 HOST = "127.0.0.1"
 PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
+KEY_FILE = "keys.jsonl"
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -54,6 +55,8 @@ def build_parser() -> ArgumentParser:
     )
     _add_reference(check)
 
+    _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
+    _add_links(commands.add_parser("links", help="list, show and revoke links", description=_LINKS))
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
@@ -61,6 +64,16 @@ def build_parser() -> ArgumentParser:
 _CHAT = (
     "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
     "If the input is a pipe, each line is a turn."
+)
+
+_KEYS = (
+    "Makes, lists and revokes the API keys of a file, for a host with ApiKeyAuth.from_file(FILE). Only hashes are kept "
+    "there. A host that runs takes up what has changed within a second."
+)
+
+_LINKS = (
+    "Shows who was linked with whom, and ends a link: the account has a conversation of its own again. On Postgres "
+    "this works while hosts run, and they see it within a second; on SQLite the host must be stopped."
 )
 
 _MOVE = (
@@ -76,6 +89,37 @@ def _add_chat(chat: ArgumentParser) -> None:
     key = chat.add_mutually_exclusive_group()
     key.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key and nothing else")
     key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
+
+
+def _add_keys(keys: ArgumentParser) -> None:
+    actions = keys.add_subparsers(dest="action", metavar="action", required=True)
+    create = actions.add_parser("create", help="make a key and print it, this once", description=_KEYS)
+    create.add_argument("principal", metavar="NAME", help="whose key it is: the principal that owns what it makes")
+    create.add_argument(
+        "--expires", metavar="WHEN", help="such as 90d, 12h or 2026-12-31T00:00:00Z; if not given, never"
+    )
+    shown = actions.add_parser("list", help="show all keys, by their ids", description=_KEYS)
+    shown.add_argument("--json", action="store_true", help="as JSON")
+    revoke = actions.add_parser("revoke", help="take a key away", description=_KEYS)
+    revoke.add_argument("key_id", metavar="ID", help="the id that list shows")
+    for action in (create, shown, revoke):
+        action.add_argument("--file", metavar="FILE", default=KEY_FILE, help=f"{KEY_FILE} if not given")
+
+
+def _add_links(links: ArgumentParser) -> None:
+    actions = links.add_subparsers(dest="action", metavar="action", required=True)
+    shown = actions.add_parser("list", help="show all links", description=_LINKS)
+    one = actions.add_parser("show", help="show a link, and with whom it is", description=_LINKS)
+    revoke = actions.add_parser("revoke", help="end a link", description=_LINKS)
+    for action in (shown, one):
+        action.add_argument("--json", action="store_true", help="as JSON")
+    for action in (one, revoke):
+        action.add_argument("channel", metavar="CHANNEL", help="the name of the channel")
+        action.add_argument("native_id", metavar="ID", help="the user's id there")
+    for action in (shown, one, revoke):
+        place = action.add_mutually_exclusive_group(required=True)
+        place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
+        place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
 
 
 def _add_move(move: ArgumentParser) -> None:

@@ -13,6 +13,7 @@ import uvicorn
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.host import AgentFrameworkHost
 from frontdesk.host.server import Server
+from frontdesk.kit.redaction import install
 
 BACKLOG = 2048
 GRACE_SECONDS = 10
@@ -69,11 +70,14 @@ def serve(
     for name in ("frontdesk", "uvicorn"):
         logging.getLogger(name).setLevel(log_level.upper())
     logging.getLogger("uvicorn.error").addFilter(_is_news)
+    install()
     config = uvicorn.Config(
         host.app,
         log_config=None,
         access_log=log_level == "debug",
         lifespan="on",
+        # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
+        proxy_headers=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=grace_seconds,
     )

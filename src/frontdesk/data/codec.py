@@ -26,7 +26,7 @@ from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, name_of, read, write
-from frontdesk.data.link import Grant, LinkChallenge, LinkRecord
+from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
@@ -67,6 +67,7 @@ NOUNS: tuple[type[Noun], ...] = (
     LastSeen,
     Lease,
     LinkChallenge,
+    LinkProof,
     LinkRecord,
     PendingApproval,
     ResponseTarget,
@@ -77,6 +78,7 @@ NOUNS: tuple[type[Noun], ...] = (
     SessionName,
     SessionRecord,
     Skipped,
+    Whoami,
 )
 
 T = TypeVar("T")

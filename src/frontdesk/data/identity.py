@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Noun
 
 ANONYMOUS = "anonymous"
@@ -30,6 +31,8 @@ class Caller(Noun, frozen=True, kw_only=True):
     claim_source: str | None = None
     may_name_sessions: bool = True
     """Whether the wire may choose the name of a new session (not for anonymous callers on a public address)."""
+    isolation: IsolationKeys | None = None
+    """What a trusted platform said about whose data this is."""
 
 
 class IdentityRecord(Noun, frozen=True, kw_only=True):
@@ -38,6 +41,10 @@ class IdentityRecord(Noun, frozen=True, kw_only=True):
     identity: ChannelIdentity
     isolation_key: str
     created_at: float
+    archived: tuple[str, ...] = ()
+    """The keys that the identity had before it was linked, under which it can still read its own."""
+    version: int = 0
+    """How often the links of the identity, or of those who share its key, have changed."""
 
 
 class LastSeen(Noun, frozen=True, kw_only=True):

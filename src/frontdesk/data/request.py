@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Noun
 from frontdesk.data.response_target import ResponseTarget
 
@@ -81,6 +82,8 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """The run that this one continues; it must belong to the caller."""
     checkpoint_id: str | None = None
     """The checkpoint from which a workflow goes on instead of the last one; it must be the session's own."""
+    isolation: IsolationKeys | None = None
+    """What code inside the target sees as the platform's keys. Only a hook may set it; else they are the caller's."""
 
 
 class AdmittedRequest(Noun, frozen=True, kw_only=True):
@@ -93,3 +96,8 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     """The isolation key: whose sessions, runs and approvals this request may see."""
     run_id: str
     admitted_at: float
+
+    @property
+    def isolation(self) -> IsolationKeys | None:
+        """The keys that a hook has set, or those of a trusted platform."""
+        return self.request.isolation or self.caller.isolation

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk.abc.channel import Channel, ChannelContribution
+from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
 from frontdesk.kit.http import send_json
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
@@ -20,6 +21,7 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 def build_app(
     contributions: Sequence[tuple[Channel, ChannelContribution]],
     *,
+    linker: IdentityLinker | None = None,
     middleware: Sequence[Middleware],
     lifespan: Lifespan,
     is_ready: Callable[[], bool],
@@ -28,6 +30,8 @@ def build_app(
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
+    if isinstance(linker, SupportsLinkRoutes):
+        routes.extend(_placed(linker.path, route, ()) for route in linker.routes())
     routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
     routes.append(Route("/readyz", endpoint=_Health(is_ready)))
     # What a channel says to any path comes after what another has to say to a certain one.

@@ -2,10 +2,11 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
 
 RuntimeMode = Literal["long_running", "ephemeral"]
@@ -69,6 +70,13 @@ def is_public(address: str) -> bool:
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """What is in a variable that the operator named."""
     return environment.get(name) or None
+
+
+def show_environment(auths: Iterable[object]) -> None:
+    """Shows the environment to what asks for it."""
+    for auth in auths:
+        if isinstance(auth, AsksEnvironment):
+            auth.look(variable)
 
 
 def openai_settings(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:

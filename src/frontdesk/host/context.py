@@ -9,21 +9,20 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
-from frontdesk.data.link import LinkChallenge
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.errors import ConflictError, NotFoundError, UnsupportedError
+from frontdesk.errors import ConflictError, NotFoundError
 from frontdesk.host.compact import compact
-from frontdesk.host.conversations import ConversationCalls
+from frontdesk.host.link_calls import LinkCalls
 from frontdesk.host.parts import Parts
-from frontdesk.kit.hooks import call_response_hook
+from frontdesk.kit.hooks import call_command, call_response_hook
 from frontdesk.sessions.scope import tracked_name
 
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(ConversationCalls):
+class HostContext(LinkCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(self, channel: str, target: TargetInfo, parts: Parts, *, anonymous_allowed: bool) -> None:
@@ -31,13 +30,19 @@ class HostContext(ConversationCalls):
         self.target = target
         self.anonymous_allowed = anonymous_allowed
         self._commands: dict[str, ChannelCommand] = {}
+        self._before_link: set[str] = set()
 
-    def add_commands(self, commands: Sequence[ChannelCommand]) -> None:
-        """The commands that the channel has contributed."""
+    def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
+        """Commands of this channel; those of linking itself can be used before one is linked."""
         self._commands.update({command.name: command for command in commands})
+        if before_link:
+            self._before_link.update(command.name for command in commands)
 
     def new_id(self, prefix: str) -> str:
         return self._parts.ids.new(prefix)
+
+    def now(self) -> float:
+        return self._parts.clock.now()
 
     async def allow(self, caller: Caller) -> None:
         await self._allowed(caller)
@@ -71,12 +76,14 @@ class HostContext(ConversationCalls):
         return True
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
-        owner = await self._owner(caller)
-        active = self._parts.active.get(owner, run_id)
-        record = active.record if active is not None else await self._store.runs.get(owner, run_id)
+        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
         if record is None:
             raise NotFoundError("There is no such run.")
         return await self._shown(record, caller)
+
+    async def _run(self, owner: str, run_id: str) -> RunRecord | None:
+        active = self._parts.active.get(owner, run_id)
+        return active.record if active is not None else await self._store.runs.get(owner, run_id)
 
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
         """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
@@ -107,7 +114,10 @@ class HostContext(ConversationCalls):
             await self._parts.active.cancel(active)
         elif active is not None or await self._store.runs.get(owner, run_id) is not None:
             await self._parts.background.cancel(owner, run_id)
-        return await self.get_run(caller, run_id)
+        record = await self._run(owner, run_id)
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        return await self._shown(record, caller)
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
         record = await self.cancel_run(caller, run_id)
@@ -115,12 +125,14 @@ class HostContext(ConversationCalls):
             transaction.delete_run(record.owner, run_id)
 
     async def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        owner = await self._owner(caller)
-        async for event in self._parts.background.followers.events(owner, run_id, after):
+        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        async for event in self._parts.background.followers.events(record.owner, run_id, after):
             yield event
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        record = await self._store.runs.get(await self._owner(caller), run_id)
+        record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))
         if record is None:
             raise NotFoundError("There is no such run.")
         if not (record.background and record.stream):
@@ -146,13 +158,6 @@ class HostContext(ConversationCalls):
             approvals=tuple(answers),
         )
 
-    async def begin_link(self, caller: Caller) -> LinkChallenge:
-        await self._allowed(caller)
-        linker = self._parts.linker
-        if linker is None:
-            raise UnsupportedError("This host has nothing to link accounts with.")
-        return await linker.begin(caller.identity)
-
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
         owner = await self._owner(caller)
         channel = self._parts.channels[self.channel]
@@ -169,16 +174,12 @@ class HostContext(ConversationCalls):
         return tuple(self._commands.values())
 
     async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        await self._allowed(context.caller)
+        if name in self._before_link:
+            await self._not_denied(context.caller)
+        else:
+            await self._allowed(context.caller)
         command = self._commands.get(name)
         if command is None:
             return False
-        await command.handler(context)
+        await call_command(command, context)
         return True
-
-    async def _owner(self, caller: Caller) -> str:
-        """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""
-        allowed = await self._allowed(caller)
-        if allowed.isolation_key is None:
-            raise NotFoundError
-        return allowed.isolation_key

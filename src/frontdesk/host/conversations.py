@@ -1,7 +1,7 @@
 """What a channel gets of conversations: each call made for a caller, and blind to what is not theirs."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from frontdesk.abc.allowlist import Allowed
 from frontdesk.data.conversation import Conversation, ConversationItem
@@ -14,6 +14,8 @@ from frontdesk.kit.openai_forms import as_items, drawn
 from frontdesk.kit.openai_items import heard
 from frontdesk.sessions.conversations import check_first
 from frontdesk.sessions.items import find_conversation
+
+T = TypeVar("T")
 
 
 class ConversationCalls:
@@ -35,7 +37,7 @@ class ConversationCalls:
     ) -> Conversation:
         if conversation_id is None:
             return await self._new_conversation(caller, metadata, items, protocol_request)
-        conversation = (await self.get_conversation(caller, conversation_id)).replace(metadata=metadata)
+        conversation = (await self._own_conversation(caller, conversation_id)).replace(metadata=metadata)
         async with self._store.transaction() as transaction:
             transaction.save_conversation(conversation)
         return conversation
@@ -83,14 +85,24 @@ class ConversationCalls:
         ]
 
     async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+        try:
+            found = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
+        except NotFoundError:
+            # Someone who was never here is told what everybody is told about what does not exist.
+            found = None
+        if found is None:
+            raise NotFoundError("There is no such conversation.", param="conversation")
+        return found
+
+    async def _own_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+        """One that the caller may change: not one of the time before they were linked."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:
-            # Someone who was never here is told what everybody is told about what does not exist.
             raise NotFoundError("There is no such conversation.", param="conversation")
         return await find_conversation(self._store, allowed.isolation_key, conversation_id)
 
     async def delete_conversation(self, caller: Caller, conversation_id: str) -> None:
-        found = await self.get_conversation(caller, conversation_id)
+        found = await self._own_conversation(caller, conversation_id)
         async with self._store.transaction() as transaction:
             transaction.delete_conversation(found.owner, conversation_id)
 
@@ -102,7 +114,7 @@ class ConversationCalls:
         *,
         protocol_request: Any = None,
     ) -> Sequence[Mapping[str, Any]]:
-        conversation = await self.get_conversation(caller, conversation_id)
+        conversation = await self._own_conversation(caller, conversation_id)
         _, items = await self._admitted(caller, items, protocol_request)
         who = {"channel": caller.identity.channel, "native_id": caller.identity.native_id}
         hosting = {"channel": self.channel, "identity": who, "conversation_id": conversation_id}
@@ -132,9 +144,27 @@ class ConversationCalls:
         return found
 
     async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
-        conversation = await self.get_conversation(caller, conversation_id)
+        conversation = await self._own_conversation(caller, conversation_id)
         await self._parts.conversations.remove(conversation, item_id)
         return conversation
 
+    async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
+        """What is found under the caller's key, or under one that they had before they were linked."""
+        found = await look(await self._owner(caller))
+        if found is None and self._parts.links is not None:
+            record = await self._store.identities.find(caller.identity)
+            for key in () if record is None else record.archived:
+                if (found := await look(key)) is not None:
+                    break
+        return found
+
+    async def _owner(self, caller: Caller) -> str:
+        """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""
+        allowed = await self._allowed(caller)
+        if allowed.isolation_key is None:
+            raise NotFoundError
+        return allowed.isolation_key
+
     async def _allowed(self, caller: Caller) -> Allowed:
-        return self._parts.gate.passed(await self._parts.gate.authorize(caller), caller.identity)
+        decision = await self._parts.gate.authorize(caller, self.channel)
+        return self._parts.gate.passed(decision, caller.identity)

@@ -1,7 +1,7 @@
 """`AgentFrameworkHost`: one agent behind every door."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from agent_framework import CheckpointStorage
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from frontdesk.abc.allowlist import Decision, IdentityResolver
+from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelContribution
+from frontdesk.abc.link_policy import LinkPolicy
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
@@ -23,6 +24,7 @@ from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import install_history
+from frontdesk.host.access_checks import Access
 from frontdesk.host.app import build_app
 from frontdesk.host.checks import (
     bind_findings,
@@ -31,9 +33,10 @@ from frontdesk.host.checks import (
     runtime_findings,
     runtime_warnings,
 )
-from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode
+from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
 from frontdesk.host.lifespan import Step, run_all
+from frontdesk.host.link_commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
 from frontdesk.host.state import HostState, StateDir, choose_store
 from frontdesk.ids import Ids, RandomIds
@@ -62,6 +65,9 @@ class AgentFrameworkHost:
         runner: DurableTaskRunner | None = None,
         linker: IdentityLinker | None = None,
         identity_resolver: IdentityResolver | None = None,
+        default_allowlist: Allowlist | None = None,
+        link_policy: LinkPolicy | None = None,
+        link_verified_claims: bool = True,
         middleware: Sequence[Middleware] = (),
         on_startup: Sequence[Callback] = (),
         on_shutdown: Sequence[Callback] = (),
@@ -93,16 +99,14 @@ class AgentFrameworkHost:
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._state = HostState(state_dir, checkpoint_location, store, linker)
-        self._target = self._checked(target, channels)
-        self._state.offer_links()
-        self._parts = self._put_together(channels, store, linker, identity_resolver, clock or SystemClock(), ids)
+        access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
+        self._target = self._checked(target, channels, access)
+        self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
         self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self.app = build_app(
-            self._contributions, middleware=middleware, lifespan=self._lifespan, is_ready=lambda: self._ready
-        )
+        self.app = self._built(middleware)
 
-    def _checked(self, target: Any, channels: Sequence[Channel]) -> Target:
-        findings = self._config.findings() + channel_findings(channels)
+    def _checked(self, target: Any, channels: Sequence[Channel], access: Access) -> Target:
+        findings = self._config.findings() + channel_findings(channels) + access.findings(channels)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += self._state.findings
         adapted: Target | None = None
@@ -113,17 +117,18 @@ class AgentFrameworkHost:
             findings += error.findings
         if findings or adapted is None:
             raise ChannelConfigurationError(findings)
+        self._state.offer_links()
         return adapted
 
     def _put_together(
         self,
         channels: Sequence[Channel],
         store: HostStateStore | None,
-        linker: IdentityLinker | None,
-        resolver: IdentityResolver | None,
+        access: Access,
         clock: Clock,
         ids: Ids | None,
     ) -> Parts:
+        show_environment(channel.auth for channel in channels)
         return Parts(
             target=self._target,
             channels={channel.name: channel for channel in channels},
@@ -131,15 +136,27 @@ class AgentFrameworkHost:
             config=self._config,
             clock=clock,
             ids=ids or RandomIds(),
-            resolver=resolver,
-            linker=linker,
+            access=access,
         )
 
     def _contribution(self, channel: Channel) -> ChannelContribution:
         context = self._context_of(channel.name)
         contribution = channel.contribute(context)
         context.add_commands(contribution.commands)
+        if self._parts.links is not None:
+            added = link_commands(channel, context, self._parts.teller)
+            need_own_names(channel.name, contribution.commands, added)
+            context.add_commands(added, before_link=True)
         return contribution
+
+    def _built(self, middleware: Sequence[Middleware]) -> Starlette:
+        return build_app(
+            self._contributions,
+            linker=self._parts.linker,
+            middleware=middleware,
+            lifespan=self._lifespan,
+            is_ready=lambda: self._ready,
+        )
 
     def _context_of(self, channel: str) -> HostContext:
         return HostContext(channel, self._target.info, self._parts, anonymous_allowed=self._config.allow_anonymous)
@@ -160,9 +177,20 @@ class AgentFrameworkHost:
         found = [*self._target.warnings, *self._state.warnings(self._target.info.kind)]
         return found + runtime_warnings(self.runtime_mode, self._runner)
 
-    async def authorize(self, caller: Caller) -> Decision:
-        """Decides about a caller; changes nothing."""
-        return await self._parts.gate.authorize(caller)
+    async def authorize(
+        self,
+        who: Caller | ChannelIdentity,
+        *,
+        require_link: bool | None = None,
+        allowlist: Allowlist | None = None,
+        verified_claims: Mapping[str, Any] | None = None,
+    ) -> Decision:
+        """Decides about a caller at their own channel's door, or by another rule; changes nothing.
+
+        A caller brings their own claims. Those of an identity are given by `verified_claims`, by whoever has verified
+        them.
+        """
+        return await self._parts.gate.ask(who, require_link, allowlist, verified_claims)
 
     async def reset_session(self, isolation_key: str) -> str:
         """Starts a person's tracked session anew, and keeps the old one with its history; returns the new id."""
@@ -190,6 +218,8 @@ class AgentFrameworkHost:
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
         uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
+        # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
+        uvicorn_options.setdefault("proxy_headers", False)
         run(self.app, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:
@@ -244,9 +274,11 @@ class AgentFrameworkHost:
         grace = self._config.shutdown_grace_seconds
         runner = self._runner
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
+        # Events are answered through the channels, so these close behind them.
+        steps.append(("inbox", lambda: self._parts.inbox.drain(grace)))
+        steps.append(("what is told", lambda: self._parts.teller.drain(grace)))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        steps.append(("inbox", lambda: self._parts.inbox.drain(grace)))
         steps.append(("background", self._parts.background.drain))
         steps.append(("runs", self._parts.active.cancel_all))
         if runner is not None:

@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 
-from frontdesk.abc.allowlist import IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelPush
-from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target
-from frontdesk.access.allowlists import AllowAll
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.link_policy import TierPolicy
+from frontdesk.access.links import Links
+from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
+from frontdesk.host.access_checks import Access
 from frontdesk.host.background import Background
 from frontdesk.host.config import HostConfig
 from frontdesk.host.inbox import InboxWorker
+from frontdesk.host.link_names import command_name
+from frontdesk.host.tell import Teller
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
@@ -37,17 +41,19 @@ class Parts:
         config: HostConfig,
         clock: Clock,
         ids: Ids,
-        resolver: IdentityResolver | None,
-        linker: IdentityLinker | None,
+        access: Access,
     ) -> None:
         self.target = target
         self.store = store
         self.clock = clock
         self.ids = ids
         self.channels = channels
-        self.linker = linker
-        prefixes = {channel.name: channel.run_prefix for channel in channels.values()}
-        self.gate = Gate(IdentityKeys(store, ids, clock, resolver), ids, clock, AllowAll(), prefixes)
+        self.linker = access.linker
+        self.ties = TierPolicy(access.link_policy, channels)
+        keys = IdentityKeys(store, ids, clock, access.resolver)
+        self.gate = self._gated(keys, access)
+        self.teller = Teller(channels, ids, clock)
+        self.links = self._linked(keys, access)
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
@@ -68,4 +74,32 @@ class Parts:
             defer=self.background.submit,
         )
         self.background.use(self.pipeline)
-        self.inbox = InboxWorker(store, self.pipeline)
+        self.inbox = InboxWorker(store, self.pipeline, channels)
+
+    def _gated(self, keys: IdentityKeys, access: Access) -> Gate:
+        return Gate(
+            keys,
+            self.ids,
+            self.clock,
+            rules_of(self.channels, access.default_allowlist),
+            default=as_rule(access.default_allowlist),
+            linker=access.linker,
+            ties=self.ties,
+            run_prefixes={channel.name: channel.run_prefix for channel in self.channels.values()},
+        )
+
+    def _linked(self, keys: IdentityKeys, access: Access) -> Links | None:
+        linker = access.linker
+        if linker is None:
+            return None
+
+        def named(channel: str, word: str) -> str | None:
+            found = self.channels.get(channel)
+            name = None if found is None else command_name(found, word)
+            return None if name is None else f"/{name}"
+
+        links = Links(self.store, keys, self.ids, self.clock, policy=self.ties, messenger=self.teller, named=named)
+        linker.use(links)
+        if access.link_verified_claims and isinstance(linker, ReadsClaims):
+            self.gate.joins = lambda caller: links.greet(caller, linker)
+        return links

@@ -7,6 +7,8 @@ from typing import Any
 
 import uvicorn
 
+from frontdesk.kit.redaction import install
+
 _NOT_STARTED = 3
 
 
@@ -28,6 +30,8 @@ class Server(uvicorn.Server):
 def run(app: Any, **options: Any) -> None:
     """Runs a server to its end, as `uvicorn.run` does."""
     server = Server(uvicorn.Config(app, **options))
+    # After the server has set its handlers up.
+    install()
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:

@@ -1,23 +1,30 @@
-"""Who is calling over HTTP."""
+"""API keys: who is calling over HTTP."""
 
+import asyncio
 import hashlib
 import hmac
-import ipaddress
+import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from starlette.types import Scope
-
-from frontdesk.abc.auth import HttpAuth, Principal
-from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
-from frontdesk.errors import ForbiddenError, UnauthenticatedError
+from frontdesk.abc.auth import Principal
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.identity import ANONYMOUS
+from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http import Headers
+from frontdesk.kit.key_file import HASHED, KeyFileError, StoredKey, digest_of, read_hash, read_keys
+from frontdesk.kit.secrets import Secret, revealed
+from frontdesk.loggers import access as log
 
 SHORTEST_KEY = 16
-_HASHED = "sha256:"
-_HOST = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*)(?::\d+)?")
+LOOK_SECONDS = 1.0
+"""How long a file of keys is taken to be as it was."""
+_JWT = re.compile(rb"eyJ[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
+
+Key = str | Secret
+_Entry = tuple[bytes, Principal | None, float | None]
+_NOBODY: _Entry = (b"", None, None)
 
 
 class ApiKeyAuth:
@@ -27,140 +34,144 @@ class ApiKeyAuth:
     """
 
     name = "api_key"
+    gives_claims = False
+    security_schemes: Mapping[str, Mapping[str, str]] = {
+        "api_key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+        "bearer": {"type": "http", "scheme": "bearer"},
+    }
 
-    def __init__(self, keys: Mapping[str, str | Sequence[str]]) -> None:
-        self._principals: dict[bytes, tuple[bytes, Principal]] = {}
+    def __init__(self, keys: Mapping[str, Key | Sequence[Key]], *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._principals: dict[bytes, _Entry] = {}
         for principal, given in keys.items():
-            for key in [given] if isinstance(given, str) else given:
-                self._add(principal, key)
+            for key in [given] if isinstance(given, (str, Secret)) else given:
+                _add(self._principals, principal, _digest(principal, revealed(key)))
         if not self._principals:
             raise ValueError("ApiKeyAuth needs at least one key; with none nobody could come in")
 
-    def _add(self, principal: str, key: str) -> None:
-        if not principal or principal == ANONYMOUS:
-            raise ValueError(f"ApiKeyAuth: a principal can't be called {principal!r}")
-        digest = _read_hash(principal, key) if key.startswith(_HASHED) else _digest(_long_enough(principal, key))
-        _, known = self._principals.setdefault(digest, (digest, Principal(id=principal)))
-        if known.id != principal:
-            raise ValueError(f"ApiKeyAuth: {known.id!r} and {principal!r} have the same key")
-
     @staticmethod
-    def hash(key: str) -> str:
+    def hash(key: Key) -> str:
         """What to write into a configuration instead of the key."""
-        return _HASHED + _digest(key).hex()
+        return HASHED + digest_of(revealed(key)).hex()
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, clock: Clock | None = None) -> "ApiKeyAuth":
+        """The keys of a file that `frontdesk keys` writes, and what becomes of them while the host runs."""
+        return _FileKeys(Path(path), clock or SystemClock())
 
     async def authenticate(self, headers: Headers) -> Principal | None:
-        presented = headers.get(b"x-api-key") or headers.get(b"api-key") or _bearer(headers)
-        if presented is None:
+        # An empty one is a wrong one: it must not be made good by another header.
+        presented = headers.get(b"x-api-key", headers.get(b"api-key"))
+        bearer = presented is None
+        if bearer and (presented := _bearer(headers)) is None:
             return None
         digest = hashlib.sha256(presented).digest()
         # How long the look-up takes can depend on the hash, never on the key.
-        stored, principal = self._principals.get(digest, (b"", None))
+        stored, principal, ends_at = self._principals.get(digest, _NOBODY)
         if not hmac.compare_digest(digest, stored) or principal is None:
+            if bearer and _JWT.fullmatch(presented):
+                # A token of another kind, which somebody else may know.
+                return None
             raise UnauthenticatedError("The API key is not valid.")
+        if ends_at is not None and ends_at <= self._clock.now():
+            raise UnauthenticatedError("The API key is no longer valid.", code="key_expired")
         return principal
 
     def __repr__(self) -> str:
         return f"ApiKeyAuth({len(self._principals)} keys)"
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+class _FileKeys(ApiKeyAuth):
+    """Keys in a file, which is read again when it has changed. One that can't be read changes nothing."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        # Whoever changes the directory later still means the same file.
+        self._path = path.absolute()
+        self._seen = _stamp(path)
+        self._principals = _table(read_keys(path))
+        self._look_at = clock.now() + LOOK_SECONDS
+        self._looking: asyncio.Task[None] | None = None
+
+    async def authenticate(self, headers: Headers) -> Principal | None:
+        if not self._look_at - LOOK_SECONDS <= self._clock.now() < self._look_at:
+            # Waited for, so that a key that was taken away long ago is not good for one more request.
+            await self._look_once()
+        return await super().authenticate(headers)
+
+    async def _look_once(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        await asyncio.shield(self._looking)
+
+    async def _look(self) -> None:
+        found = await asyncio.to_thread(_changed, self._path, self._seen)
+        self._look_at = self._clock.now() + LOOK_SECONDS
+        if found is None:
+            return
+        self._seen, keys = found
+        if isinstance(keys, KeyFileError):
+            log.error("the keys stay as they were: %s", keys)
+            return
+        self._principals = keys
+        log.info("%s has changed: it has %d keys", self._path, len(keys))
 
 
-def _long_enough(principal: str, key: str) -> str:
-    if len(key) < SHORTEST_KEY:
-        raise ValueError(f"ApiKeyAuth: a key of {principal!r} is shorter than {SHORTEST_KEY} characters")
-    return key
+_Stamp = tuple[int, int, int] | None
 
 
-def _read_hash(principal: str, key: str) -> bytes:
+def _stamp(path: Path) -> _Stamp:
+    """By which it is seen that a file has changed; nothing, if it is not there."""
     try:
-        digest = bytes.fromhex(key.removeprefix(_HASHED))
-    except ValueError:
-        digest = b""
-    if len(digest) != hashlib.sha256().digest_size:
-        raise ValueError(f"ApiKeyAuth: a hashed key of {principal!r} is not 'sha256:' and 64 hexadecimal digits")
-    return digest
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _changed(path: Path, seen: _Stamp) -> tuple[_Stamp, dict[bytes, _Entry] | KeyFileError] | None:
+    """What a file holds now, if it is not as it was."""
+    now = _stamp(path)
+    if now == seen:
+        return None
+    try:
+        return now, _table(read_keys(path))
+    except KeyFileError as error:
+        return now, error
+
+
+def _table(keys: Iterable[StoredKey]) -> dict[bytes, _Entry]:
+    table: dict[bytes, _Entry] = {}
+    for key in keys:
+        try:
+            _add(table, key.principal, key.digest, key.ends_at)
+        except ValueError as error:
+            raise KeyFileError(str(error)) from None
+    return table
+
+
+def _add(table: dict[bytes, _Entry], principal: str, digest: bytes, ends_at: float | None = None) -> None:
+    if not principal or principal == ANONYMOUS:
+        raise ValueError(f"ApiKeyAuth: a principal can't be called {principal!r}")
+    _, known, ends = table.setdefault(digest, (digest, Principal(id=principal), ends_at))
+    if known is not None and known.id != principal:
+        raise ValueError(f"ApiKeyAuth: {known.id!r} and {principal!r} have the same key")
+    if ends_at is not None and (ends is None or ends_at < ends):
+        # A key that is listed twice ends when the first of them does.
+        table[digest] = (digest, known, ends_at)
+
+
+def _digest(principal: str, key: str) -> bytes:
+    if not key.startswith(HASHED):
+        if len(key) < SHORTEST_KEY:
+            raise ValueError(f"ApiKeyAuth: a key of {principal!r} is shorter than {SHORTEST_KEY} characters")
+        return digest_of(key)
+    try:
+        return read_hash(key)
+    except ValueError as error:
+        raise ValueError(f"ApiKeyAuth: {error}; one of {principal!r} is not") from None
 
 
 def _bearer(headers: Headers) -> bytes | None:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" and token.strip() else None
-
-
-class HttpVerifier:
-    """Finds the caller of an HTTP request, or refuses it. The same for every HTTP channel."""
-
-    def __init__(
-        self,
-        channel: str,
-        auth: HttpAuth | None,
-        *,
-        allow_anonymous: bool = False,
-        allowed_origins: Collection[str] = (),
-    ) -> None:
-        self._channel = channel
-        self._auth = auth
-        self._allow_anonymous = allow_anonymous
-        self._origins = frozenset(origin.encode() for origin in allowed_origins)
-        nobody = ChannelIdentity(channel=channel, native_id=ANONYMOUS)
-        self._local = Caller(identity=nobody, anonymous=True)
-        self._stranger = Caller(identity=nobody, anonymous=True, may_name_sessions=False)
-
-    async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        """The caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
-        origin = headers.get(b"origin")
-        if origin is not None and origin not in self._origins:
-            _same_origin(origin, headers)
-        if self._auth is not None:
-            return await self._authenticated(self._auth, headers)
-        if _is_local(scope, headers):
-            return self._local
-        if self._allow_anonymous:
-            return self._stranger
-        raise UnauthenticatedError("Callers from other machines need credentials, and this channel has none to check.")
-
-    async def _authenticated(self, auth: HttpAuth, headers: Headers) -> Caller:
-        principal = await auth.authenticate(headers)
-        if principal is None:
-            raise UnauthenticatedError
-        identity = ChannelIdentity(channel=self._channel, native_id=principal.id)
-        return Caller(identity=identity, claims=principal.claims, claim_source=auth.name if principal.claims else None)
-
-
-def origin_findings(origins: Collection[str]) -> list[str]:
-    """What is wrong with the origins that a channel lets in, a line each."""
-    return [
-        f"allowed_origins: {origin!r} must look like 'https://example.com'"
-        for origin in origins
-        if "://" not in origin or origin.endswith("/")
-    ]
-
-
-def _same_origin(origin: bytes, headers: Headers) -> None:
-    # A page on another origin must not drive this host with its visitor's network access or credentials.
-    _, _, authority = origin.partition(b"://")
-    if not authority or authority != headers.get(b"host"):
-        raise ForbiddenError("Pages of this origin may not call this host.", code="origin_refused")
-
-
-def _is_local(scope: Scope, headers: Headers) -> bool:
-    client: Any = scope.get("client")
-    return bool(client) and _is_loopback(client[0]) and _names_loopback(headers.get(b"host", b""))
-
-
-@lru_cache(maxsize=64)
-def _names_loopback(host: bytes) -> bool:
-    # Checked too, because a name that an attacker controls can point to the loopback address.
-    name = _HOST.fullmatch(host.decode("latin-1"))
-    return name is not None and _is_loopback(name[1] or name[2] or "")
-
-
-def _is_loopback(address: str) -> bool:
-    if address in ("127.0.0.1", "localhost", "::1"):
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

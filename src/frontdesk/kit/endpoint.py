@@ -1,7 +1,10 @@
 """One path of an HTTP channel: finds the caller, then the method, and lets every error leave in the channel's shape."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 
 from starlette.types import Receive, Scope, Send
 
@@ -10,23 +13,28 @@ from frontdesk.errors import (
     InternalError,
     MethodNotAllowedError,
     RequestError,
+    UnauthenticatedError,
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.kit.auth import HttpVerifier
 from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, present_task, read_body
+from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.verifier import HttpVerifier
 from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
 """How long a request may take before somebody looks whether its client is still there."""
 
 
+Release = Callable[[], None]
+
+
 class HttpCall:
     """One HTTP request on its way through a channel."""
 
-    __slots__ = ("_patience", "begun", "caller", "headers", "receive", "scope", "send", "watch")
+    __slots__ = ("_patience", "begun", "caller", "headers", "receive", "release", "scope", "send", "watch")
 
     caller: Caller
 
@@ -39,6 +47,13 @@ class HttpCall:
         self.begun = False
         """Whether an answer is on its way, so that an error can't be one any more."""
         self.watch: DisconnectWatch | None = None
+        self.release: Release | None = None
+        """Says that the answer is no longer being made."""
+
+    def hand_on(self) -> "Release | None":
+        """What says that the answer is no longer being made, for somebody who makes it for longer than the request."""
+        release, self.release = self.release, None
+        return release
 
     async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
         """The body; from then on the client is watched, since all that it can still do is leave."""
@@ -64,6 +79,24 @@ class HttpCall:
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
 
 
+class _SignedCall(HttpCall):
+    """A request whose credentials cover its body, by the hash in a header."""
+
+    __slots__ = ("_body_header",)
+
+    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, patience: Reminders) -> None:
+        super().__init__(scope, receive, send, patience)
+        self._body_header = body_header
+
+    async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
+        raw = await super().json_body(limit=limit, deadline=deadline)
+        # Whoever came in with other credentials need not send it; if it is there, it must be right.
+        promised = self.headers.get(self._body_header)
+        if promised is not None and not hmac.compare_digest(promised, hashlib.sha256(raw).hexdigest().encode()):
+            raise UnauthenticatedError("The body is not the one that was signed.", code="body_altered")
+        return raw
+
+
 Handler = Callable[[HttpCall], Awaitable[None]]
 Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 
@@ -71,22 +104,37 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_methods", "_patience", "_refuse", "_verifier")
+    __slots__ = ("_limiter", "_make", "_methods", "_patience", "_refuse", "_runs", "_verifier")
 
-    def __init__(self, verifier: HttpVerifier, refuse: Refuse, **methods: Handler) -> None:
+    def __init__(
+        self,
+        verifier: HttpVerifier,
+        refuse: Refuse,
+        *,
+        limiter: Limiter | None = None,
+        runs: Collection[str] = (),
+        **methods: Handler,
+    ) -> None:
+        """`runs` are the methods that make an answer, of which there may be so many at once."""
         self._verifier = verifier
         self._refuse = refuse
+        self._limiter = limiter
+        self._runs = frozenset(runs)
+        self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
         self._methods = methods
         self._patience = Reminders(_PATIENCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = HttpCall(scope, receive, send, self._patience)
+        call = self._make(scope, receive, send, self._patience)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
             call.caller = await self._verifier.verify(scope, call.headers)
-            await handler(call)
+            if self._limiter is None:
+                await handler(call)
+            else:
+                await self._limited(self._limiter, handler, call)
         except ClientGoneError:
             return
         except RequestError as error:
@@ -98,14 +146,25 @@ class HttpEndpoint:
                 raise
         except Exception as error:
             # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.
-            log.error("a request to %s failed", scope["path"], exc_info=error)
+            log.error("a request to %r failed", scope["path"], exc_info=error)
             await self._failed(call, InternalError())
         finally:
             if call.watch is not None:
                 call.watch.stop()
 
+    async def _limited(self, limiter: Limiter, handler: Handler, call: HttpCall) -> None:
+        limiter.take(call.caller)
+        if call.scope["method"] not in self._runs:
+            return await handler(call)
+        call.release = limiter.begin(call.caller)
+        try:
+            await handler(call)
+        finally:
+            if call.release is not None:
+                call.release()
+
     async def _failed(self, call: HttpCall, error: RequestError) -> None:
         if call.begun:
-            log.error("an answer of %s broke off", call.scope["path"], exc_info=error)
+            log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)

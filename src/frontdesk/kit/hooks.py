@@ -1,14 +1,19 @@
 """Calls the operator's hooks, and turns their failures into errors that a channel can show."""
 
 import copy
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
 
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import HookError, RequestError
+from frontdesk.errors import FrontdeskError, HookError, RequestError, UnavailableError
 from frontdesk.kit.calls import settle
+from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
+
+T = TypeVar("T")
 
 
 async def call_run_hook(
@@ -52,6 +57,27 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
         raise _failed("stream_transform_hook", channel, error) from error
 
 
-def _failed(name: str, channel: str, error: Exception) -> HookError:
+async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:
+    """Runs a command; what it says on purpose goes through as it is."""
+    try:
+        await command.handler(context)
+    except FrontdeskError:
+        raise
+    except Exception as error:
+        raise _failed(f"command /{command.name}", context.request.channel, error, "The command failed.") from error
+
+
+async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:
+    """What a function answers that has a say in who comes in; when it fails, nobody does until it works again."""
+    try:
+        return await settle(function(*arguments))
+    except RequestError:
+        raise
+    except Exception as error:
+        access_log.error("%s failed", name, exc_info=error)
+        raise UnavailableError("Who may come in can't be found out at the moment.", retry_after=1.0) from error
+
+
+def _failed(name: str, channel: str, error: Exception, said: str | None = None) -> HookError:
     log.error("%s of channel %s failed", name, channel, exc_info=error)
-    return HookError(param=name)
+    return HookError(said, param=name)

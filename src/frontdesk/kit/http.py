@@ -1,6 +1,7 @@
 """HTTP without ceremony: requests read and responses written straight on ASGI, because every layer costs."""
 
 import asyncio
+import math
 import types
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, cast
@@ -14,6 +15,7 @@ from frontdesk.errors import (
     InvalidRequestError,
     MethodNotAllowedError,
     RequestError,
+    TooManyRequestsError,
 )
 from frontdesk.kit.reminders import Reminder, Reminders
 
@@ -22,6 +24,11 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _LONGEST_NUMBER = 15
 JSON = (b"content-type", b"application/json")
+# What RFC 6750 calls them; a client that reads this knows whether another token would help.
+_TOKEN_ERRORS = {
+    "invalid_token": b'Bearer error="invalid_token"',
+    "insufficient_scope": b'Bearer error="insufficient_scope"',
+}
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
@@ -155,7 +162,16 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
 
 def whole_seconds(wait: float) -> str:
     """How long to wait, as `Retry-After` takes it."""
-    return str(max(1, round(wait)))
+    return str(max(1, math.ceil(wait)))
+
+
+def rate_headers(limit: int, wait: float) -> list[tuple[bytes, bytes]]:
+    """What clients of the OpenAI APIs read about a rate that was passed."""
+    return [
+        (b"x-ratelimit-limit-requests", b"%d" % limit),
+        (b"x-ratelimit-remaining-requests", b"0"),
+        (b"x-ratelimit-reset-requests", b"%dms" % math.ceil(wait * 1000)),
+    ]
 
 
 def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
@@ -163,10 +179,12 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after is not None:
         headers.append((b"retry-after", whole_seconds(error.retry_after).encode()))
+    if isinstance(error, TooManyRequestsError) and error.limit is not None:
+        headers += rate_headers(error.limit, error.retry_after or 0.0)
     if isinstance(error, MethodNotAllowedError):
         headers.append((b"allow", ", ".join(error.allow).encode()))
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+    if error.status == 401 or error.code in _TOKEN_ERRORS:
+        headers.append((b"www-authenticate", _TOKEN_ERRORS.get(error.code, b"Bearer")))
     if error.status in (408, 413):
         # The rest of the body is still on its way, and nobody will read it.
         headers.append((b"connection", b"close"))

@@ -1,12 +1,13 @@
 """Runs that go on when their caller has left: each in a task of its own, which the request only looks on at."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 
 T = TypeVar("T")
+Ended = Callable[[], None]
 
 _AHEAD = 64
 """How many updates a run may be ahead of its reader."""
@@ -18,14 +19,16 @@ class LastingRuns:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result; if the caller is cancelled, the work goes on."""
-        return await asyncio.shield(self._start(work))
+    async def run(self, work: Coroutine[Any, Any, T], ended: Ended | None = None) -> T:
+        """The result; if the caller is cancelled, the work goes on. `ended` is called at its end."""
+        return await asyncio.shield(self._start(work, ended))
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        if ended is not None:
+            task.add_done_callback(lambda _: ended())
         return task
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
@@ -34,10 +37,12 @@ class LastingRuns:
             # Whoever still listens gets the error too; here it only must not be reported as never looked at.
             task.exception()
 
-    async def stream(self, opened: Awaitable[HostedStreamResult[Any]]) -> HostedStreamResult[Any]:
-        """The stream; closing it leaves the run alone."""
+    async def stream(
+        self, opened: Awaitable[HostedStreamResult[Any]], ended: Ended | None = None
+    ) -> HostedStreamResult[Any]:
+        """The stream; closing it leaves the run alone. `ended` is called at the end of that."""
         relay = _Relay()
-        self._start(relay.work(opened))
+        self._start(relay.work(opened), ended)
         first = await asyncio.shield(relay.first)
         return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
 

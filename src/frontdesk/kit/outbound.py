@@ -6,17 +6,16 @@ it would resolve the name again, and we would have checked nothing.
 """
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from frontdesk import loggers
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.network import AllowedHosts, is_address, is_public, is_web_port, plain_host, resolve
+from frontdesk.kit.quiet import quiet
 
 if TYPE_CHECKING:
     import ssl
@@ -40,8 +39,6 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "Connection": "close",
 }
-
-_fetching: ContextVar[bool] = ContextVar("frontdesk_fetching", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +92,13 @@ class GuardedClient:
     async def fetch(self, url: str) -> Fetched:
         """The body of a URL."""
         place = self._check(url)
-        silence = _fetching.set(True)
         try:
-            async with asyncio.timeout(self._timeout), self._slots:
-                return await self._follow(place)
+            # The query of a redirect is often a key.
+            with quiet():
+                async with asyncio.timeout(self._timeout), self._slots:
+                    return await self._follow(place)
         except TimeoutError:
             raise _unreachable(f"The URL took longer than {self._timeout:g} seconds.") from None
-        finally:
-            _fetching.reset(silence)
 
     async def _follow(self, place: _Place) -> Fetched:
         import httpx
@@ -147,7 +143,6 @@ class GuardedClient:
     async def _open(self, place: _Place) -> "AsyncGenerator[httpx.Response]":
         import httpx
 
-        _silence()
         if self._ssl is None:
             self._ssl = httpx.create_ssl_context(trust_env=False)
         addresses = await self._addresses(place)
@@ -230,15 +225,6 @@ def _request(place: _Place, address: str) -> "httpx.Request":
 def _media_type(given: str) -> str:
     kind = given.partition(";")[0].strip().lower()
     return kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
-
-
-def _silence() -> None:
-    # At DEBUG this logger writes all headers, and the query of a redirect is often a key.
-    logging.getLogger("httpcore.http11").addFilter(_of_others)
-
-
-def _of_others(_: logging.LogRecord) -> bool:
-    return not _fetching.get()
 
 
 def _refused(message: str) -> InvalidRequestError:

@@ -17,8 +17,9 @@ from frontdesk.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from frontdesk.kit.auth import HttpVerifier
 from frontdesk.kit.http import JSON, error_headers, present_task
+from frontdesk.kit.limits import Bucket, Limiter, RateLimit
+from frontdesk.kit.verifier import HttpVerifier
 from frontdesk.loggers import http as log
 
 BYE = 1000
@@ -57,38 +58,27 @@ class SocketGoneError(Exception):
     """The client has left."""
 
 
-class Rate:
-    """So many messages a minute, and as many at once."""
-
-    __slots__ = ("_at", "_left", "_most")
-
-    def __init__(self, most: int, now: float) -> None:
-        self._most = most
-        self._left = float(most)
-        self._at = now
-
-    def take(self, now: float) -> float:
-        """Takes one; returns how long to wait instead when there is none."""
-        self._left = min(self._most, self._left + (now - self._at) * self._most / 60)
-        self._at = now
-        if self._left < 1:
-            return (1 - self._left) * 60 / self._most
-        self._left -= 1
-        return 0.0
-
-
 class Socket:
     """One connection: messages in, within the limits, and messages out."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, verify: Verify, limits: Limits) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        verifier: HttpVerifier,
+        limits: Limits,
+        limiter: Limiter | None = None,
+    ) -> None:
         self.scope = scope
         self.caller: Caller
-        self._verify = verify
+        self._verifier = verifier
+        self._limiter = limiter
         self._receive = receive
         self._send = send
         self._limits = limits
         self._clock = asyncio.get_running_loop().time
-        self._rate = Rate(limits.messages_per_minute, self._clock())
+        self._rate = Bucket(RateLimit(limits.messages_per_minute), self._clock())
         self._refused = 0
         self._closed = False
         self._stuck = False
@@ -96,20 +86,22 @@ class Socket:
 
     async def admit(self) -> None:
         """Finds the caller at the handshake, or refuses them."""
-        self.caller = await self._found()
+        self.caller = await self._found(self._verifier.verify)
+        if self._limiter is not None:
+            self._limiter.take(self.caller)
 
     async def check(self) -> None:
         """Looks again whether the credentials of the handshake are good, and still those of its caller."""
-        if (await self._found()).identity.key != self.caller.identity.key:
+        if (await self._found(self._verifier.recheck)).identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
-    async def _found(self) -> Caller:
+    async def _found(self, verify: Verify) -> Caller:
         try:
-            return await self._verify(self.scope, dict(self.scope["headers"]))
+            return await verify(self.scope, dict(self.scope["headers"]))
         except RequestError:
             raise
         except Exception as error:
-            log.error("the caller of a connection at %s could not be found", self.scope["path"], exc_info=error)
+            log.error("the caller of a connection at %r could not be found", self.scope["path"], exc_info=error)
             raise InternalError from error
 
     async def receive(self) -> bytes:
@@ -127,10 +119,19 @@ class Socket:
         if wait:
             self._refused += 1
             raise TooManyRequestsError("Messages come too fast on this connection.", retry_after=wait)
+        if self._limiter is not None:
+            self._count(self._limiter)
         self._refused = 0
         if len(data) > self._limits.max_message_bytes:
             raise BodyTooLargeError(f"A message must not be larger than {self._limits.max_message_bytes} bytes.")
         return data
+
+    def _count(self, limiter: Limiter) -> None:
+        try:
+            limiter.take(self.caller)
+        except TooManyRequestsError:
+            self._refused += 1
+            raise
 
     async def _come(self) -> Any:
         if self._stuck:
@@ -191,19 +192,21 @@ class SocketEndpoint:
         draw: Draw,
         serve: Serve,
         limits: Limits,
+        limiter: Limiter | None = None,
     ) -> None:
         """`draw` gives the body of a refused handshake."""
         self._verifier = verifier
         self._draw = draw
         self._serve = serve
         self._limits = limits
+        self._limiter = limiter
         self._open: Counter[tuple[str, str]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         # Some servers hand on names as they came; whoever looks for `origin` must find it however it was written.
         scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
-        socket = Socket(scope, receive, send, self._verifier.verify, self._limits)
+        socket = Socket(scope, receive, send, self._verifier, self._limits, self._limiter)
         try:
             await socket.admit()
             self._need_room(socket.caller)
@@ -251,5 +254,5 @@ class SocketEndpoint:
             raise
         except Exception as error:
             # The last stop, as for HTTP: nobody foresaw it, the client is told, and the log has the rest.
-            log.error("a connection at %s failed", socket.scope["path"], exc_info=error)
+            log.error("a connection at %r failed", socket.scope["path"], exc_info=error)
             await socket.close(BROKEN, "something went wrong on our side")

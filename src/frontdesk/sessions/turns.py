@@ -22,6 +22,7 @@ from frontdesk.sessions.locks import SessionLocks
 from frontdesk.sessions.scope import SHARED, tracked_name
 
 _NO_HISTORY: tuple[Any, ...] = ()
+_NO_RUN = "There is no such run to continue."
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.25
 
@@ -177,6 +178,12 @@ class Turns:
         if not _names_its_own(request) and _name(admitted, tracked) is None:
             raise SessionRequiredError
 
+    async def check_previous(self, admitted: AdmittedRequest) -> None:
+        """Refuses a request that is put off, and could not go on then from what it names."""
+        previous = admitted.request.previous_run_id
+        if previous is not None and await self._store.runs.get(admitted.owner, previous) is None:
+            raise NotFoundError(_NO_RUN, param="previous_run_id")
+
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
         record = await self._store.sessions.find(name)
         if record is not None:
@@ -271,7 +278,7 @@ class Turns:
         run = await self._store.runs.get(admitted.owner, previous_run_id)
         record = None if run is None or run.session_id is None else await self._of_run(run)
         if run is None or record is None:
-            raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+            raise NotFoundError(_NO_RUN, param="previous_run_id")
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
         # What continues a response of a conversation goes its own way: it is no turn of the conversation.

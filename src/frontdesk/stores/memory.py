@@ -23,12 +23,12 @@ from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
     MemoryCheckpoints,
     MemoryConversations,
-    MemoryIdentities,
     MemoryInbox,
     MemoryOutbox,
     MemoryRuns,
     MemorySessions,
 )
+from frontdesk.stores.memory_people import MemoryIdentities
 
 
 class InMemoryStateStore:
@@ -97,19 +97,24 @@ class MemoryTransaction:
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         self._writes.append((self._store.sessions.append, (session_id, messages)))
 
-    def remember_identity(self, record: IdentityRecord) -> None:
+    def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
+        if instead_of is not None:
+            self._checks.append((self._store.identities.check_record, (instead_of,)))
         self._writes.append((self._store.identities.save, (record,)))
 
     def see(self, seen: LastSeen) -> None:
         self._writes.append((self._store.identities.see, (seen,)))
 
     def add_link(self, link: LinkRecord) -> None:
-        self._writes.append((self._store.identities.link, (link,)))
+        self._writes.append((self._store.identities.add_link, (link,)))
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
         self._writes.append((self._store.identities.unlink, (isolation_key, identity)))
 
-    def add_grant(self, grant: Grant) -> None:
+    def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
+        used = (self._store.identities.check_grant, (grant.grant_id,))
+        if free_at is not None and used not in self._checks:
+            self._checks.append((self._store.identities.check_free, (grant.grant_id, free_at)))
         self._writes.append((self._store.identities.grants.put, (grant.grant_id, grant)))
 
     def use_grant(self, grant_id: str) -> None:
@@ -157,6 +162,9 @@ class MemoryTransaction:
     ) -> None:
         self._checks.append((self._store.approvals.check, (owner, approval_id)))
         self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason)))
+
+    def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
+        self._writes.append((self._store.approvals.cancel_all, (owner, at, reason)))
 
     def accept(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.accept, (item,)))

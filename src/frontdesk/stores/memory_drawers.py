@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
-from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError, StoreError
@@ -185,74 +183,6 @@ class MemorySessions:
             kept.messages.extend(messages)
 
 
-class MemoryIdentities:
-    """Who was issued which isolation key."""
-
-    def __init__(self, limit: int) -> None:
-        self.records: Shelf[tuple[str, str], IdentityRecord] = Shelf(limit, self._forget)
-        self.seen: Shelf[str, LastSeen] = Shelf(limit)
-        self.owned: dict[str, dict[tuple[str, str], ChannelIdentity]] = {}
-        self.linked: Shelf[str, dict[tuple[str, str], LinkRecord]] = Shelf(limit)
-        self.grants: Shelf[str, Grant] = Shelf(limit)
-
-    def _forget(self, key: tuple[str, str], record: IdentityRecord) -> None:
-        owned = self.owned.get(record.isolation_key, {})
-        owned.pop(key, None)
-        if not owned:
-            self.owned.pop(record.isolation_key, None)
-
-    async def find(self, identity: ChannelIdentity) -> IdentityRecord | None:
-        record = self.records.get(identity.key)
-        if record is not None:
-            self.records.touch(identity.key)
-        return record
-
-    async def remember(self, record: IdentityRecord) -> IdentityRecord:
-        known = self.records.get(record.identity.key)
-        if known is None:
-            self.save(record)
-            return record
-        return known
-
-    async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        return list(self.owned.get(isolation_key, {}).values())
-
-    async def last_seen(self, isolation_key: str) -> LastSeen | None:
-        return self.seen.get(isolation_key)
-
-    async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
-        return list((self.linked.get(isolation_key) or {}).values())
-
-    async def grant(self, grant_id: str) -> Grant | None:
-        return self.grants.get(grant_id)
-
-    def check_grant(self, grant_id: str) -> None:
-        if self.grants.get(grant_id) is None:
-            raise StoreError("there is no such grant")
-
-    def drop_grant(self, grant_id: str) -> None:
-        self.grants.pop(grant_id)
-
-    def save(self, record: IdentityRecord) -> None:
-        known = self.records.get(record.identity.key)
-        if known is not None:
-            self._forget(record.identity.key, known)
-        self.owned.setdefault(record.isolation_key, {})[record.identity.key] = record.identity
-        self.records.put(record.identity.key, record)
-
-    def see(self, seen: LastSeen) -> None:
-        self.seen.put(seen.isolation_key, seen)
-
-    def link(self, link: LinkRecord) -> None:
-        self.linked.put(link.isolation_key, {**(self.linked.get(link.isolation_key) or {}), link.identity.key: link})
-
-    def unlink(self, isolation_key: str, identity: ChannelIdentity) -> None:
-        linked = self.linked.get(isolation_key) or {}
-        linked.pop(identity.key, None)
-        if not linked:
-            self.linked.pop(isolation_key)
-
-
 class MemoryRuns:
     """Runs and the events of background streams."""
 
@@ -320,6 +250,11 @@ class MemoryApprovals:
         record = self.records.get((owner, approval_id))
         if record is not None:
             self.records.put((owner, approval_id), record.replace(status=status, decided_at=at, reason=reason))
+
+    def cancel_all(self, owner: str, at: float, reason: str | None) -> None:
+        for one in self._of(owner):
+            if one.status == "pending":
+                self.decide(owner, one.approval_id, "cancelled", at, reason)
 
     def add(self, approval: PendingApproval) -> None:
         if (approval.owner, approval.approval_id) in self.records:

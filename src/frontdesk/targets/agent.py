@@ -135,7 +135,7 @@ class AgentTarget:
             manager = provider.bind_request_context(
                 response_id=admitted.run_id,
                 previous_response_id=admitted.request.previous_run_id,
-                isolation=IsolationKeys(user_key=admitted.owner, chat_key=chat),
+                isolation=admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
             )
             if isinstance(manager, AbstractAsyncContextManager):
                 await scope.enter_async_context(manager)

@@ -1,6 +1,6 @@
 """What tests of hosts, channels and stores need; loaded when it is first asked for.
 
-`frontdesk.testing.strategies` needs Hypothesis; `StoreContract` and `ChannelContract` need pytest and pytest-asyncio.
+`frontdesk.testing.strategies` needs Hypothesis; the contracts need pytest and pytest-asyncio.
 """
 
 from importlib import import_module
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.agents import FailingAgent as FailingAgent
     from frontdesk.testing.agents import GatedAgent as GatedAgent
     from frontdesk.testing.agents import ScriptedChatClient as ScriptedChatClient
+    from frontdesk.testing.auth_contract import AuthContract as AuthContract
     from frontdesk.testing.channel_contract import ChannelContract as ChannelContract
     from frontdesk.testing.clock import FakeClock as FakeClock
     from frontdesk.testing.crash import CRASH_POINTS as CRASH_POINTS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.store_contract import StoreContract as StoreContract
 
 _HOME = {
+    "AuthContract": "auth_contract",
     "CRASH_POINTS": "crash",
     "ChannelContract": "channel_contract",
     "CrashPlan": "crash",
@@ -44,6 +46,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AuthContract",
     "CRASH_POINTS",
     "ChannelContract",
     "CrashPlan",

@@ -23,6 +23,7 @@ pytest.register_assert_rewrite(
             "grants",
             "isolation",
             "leases",
+            "links",
             "people",
             "runs",
             "sessions",
@@ -38,6 +39,7 @@ from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
+from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
 from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
 from frontdesk.testing.store_sessions import History, SessionNames  # noqa: E402
@@ -49,6 +51,7 @@ class StoreContract(
     Leases,
     History,
     Identities,
+    Links,
     Grants,
     Runs,
     Background,

@@ -58,6 +58,7 @@ WRITES: dict[str, Write] = {
     "delete_conversation": lambda transaction, owner: transaction.delete_conversation(owner, "conv_1"),
     "add_items": lambda transaction, owner: transaction.add_items(owner, [conversation_item("item_2")]),
     "delete_item": lambda transaction, owner: transaction.delete_item(owner, "conv_1", "item_1"),
+    "cancel_approvals": lambda transaction, owner: transaction.cancel_approvals(owner, at=NOW),
     "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
 }
 """Every call that changes what is there, or adds to it, in somebody's name."""

@@ -68,6 +68,7 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     transaction.delete_run(OWNER, "run_old")
     transaction.add_approval(question("apr_new"))
     transaction.decide_approval(OWNER, "apr_old", "approved", at=NOW)
+    transaction.cancel_approvals("of_nobody", at=NOW)
     transaction.accept(inbox_item("evt_new", chat="new"))
     transaction.finish(finished)
     transaction.add_delivery(delivery("del_new"))

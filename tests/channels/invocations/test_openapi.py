@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from frontdesk import ApiKeyAuth
+from frontdesk import ApiKeyAuth, HmacAuth, PlatformAuth, TrustedPeers
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo, parrot, two_voices
 from tests.scenarios.desk import Desk, open_desk
@@ -34,13 +34,30 @@ async def test_it_is_a_valid_document_of_openapi_3_1(path: str, make: Any) -> No
         assert "security" not in document
 
 
-async def test_it_says_which_credentials_are_needed() -> None:
-    key = "the-key-of-alice"
-    async with open_desk(echo, InvocationsChannel(auth=ApiKeyAuth({"a": key})), headers={"x-api-key": key}) as desk:
+class Own:
+    """Credentials that say nothing about themselves."""
+
+    name = "own"
+
+    async def authenticate(self, headers: Any) -> Any:
+        return None
+
+
+KEY = "the-key-of-alice"
+KEYS = ApiKeyAuth({"a": KEY})
+OTHERS = [HmacAuth({"a": KEY}), PlatformAuth(trusted=TrustedPeers("10.0.0.0/8")), Own()]
+
+
+@pytest.mark.parametrize(
+    ("auth", "schemes"),
+    [(KEYS, ["api_key", "bearer"]), ([KEYS, *OTHERS], ["api_key", "bearer", "hmac", "platform", "own"])],
+)
+async def test_it_says_which_credentials_are_needed(auth: Any, schemes: list[str]) -> None:
+    async with open_desk(echo, InvocationsChannel(auth=auth), headers={"x-api-key": KEY}) as desk:
         document = await _document(desk)
         OpenAPIV31SpecValidator(document).validate()
-        (needed,) = document["security"]
-        assert set(needed) <= set(document["components"]["securitySchemes"])
+        assert document["security"] == [{name: []} for name in schemes]
+        assert list(document["components"]["securitySchemes"]) == schemes
 
 
 GOOD: dict[str, Any] = {

@@ -107,6 +107,7 @@ async def fill(place: Place) -> None:
             transaction.remember_identity(issued(identity(native_id, language="de")))
             transaction.add_link(link(identity(native_id)))
         transaction.see(seen(identity("2")))
+        transaction.add_link(link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1"))
         transaction.add_grant(GRANT)
         transaction.save_run(run("run_1", background=True, finished_at=NOW))
         transaction.save_run(run("run_2"))
@@ -126,6 +127,7 @@ async def fill(place: Place) -> None:
         transaction.save_conversation(conversation(topic="rooms"))
         transaction.add_items(OWNER, [conversation_item("a"), conversation_item("b")])
         transaction.save_checkpoint("ses_1", "chk_1", b"paused\x00here")
+    await store.identities.secret("linker", b"\x00secret")
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -143,6 +145,9 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.identities.of_owner(OWNER),
         await store.identities.last_seen(OWNER),
         await store.identities.links(OWNER),
+        await store.identities.linked_as("s"),
+        await store.identities.all_links(),
+        await store.identities.secret("linker", b"new"),
         await store.identities.grant("gra_1"),
         await store.runs.get(OWNER, "run_1"),
         await store.runs.events(OWNER, "run_1"),

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from frontdesk import ChannelConfigurationError, PostgresStateStore
+from frontdesk import ChannelConfigurationError, PostgresStateStore, Secret
 
 
 @pytest.mark.parametrize("missing", ["psycopg", "psycopg_pool"])
@@ -25,6 +25,15 @@ def test_an_address_that_is_wrong_once_put_its_password_into_the_log(conninfo: s
     with pytest.raises(ChannelConfigurationError) as told:
         PostgresStateStore(conninfo)
     assert "hunt" not in str(told.value)
+
+
+async def test_an_address_can_be_a_secret(postgres: str) -> None:
+    store = PostgresStateStore(Secret(postgres))
+    await store.open()
+    await store.close()
+    with pytest.raises(ChannelConfigurationError) as told:
+        PostgresStateStore(Secret("postgresql://ada:hunter2%zz@localhost/state"))
+    assert "hunter2" not in str(told.value)
 
 
 async def test_options_of_the_address_once_had_no_effect(postgres: str) -> None:

@@ -82,6 +82,9 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert await store.identities.grant("gra_1") == (grant(state="s") if version >= 2 else None)
     assert await store.checkpoints.get("ses_1", "chk_1") == (b'{"at": 1}' if version >= 3 else None)
     assert await store.background.get(OWNER, "run_3") == (job("run_3") if version >= 5 else None)
+    linked = link(identity("2"), key="bob").replace(subject="s", claims={"a": [1]}, previous_key="b", via="lnk_3")
+    assert await store.identities.linked_as("s") == (linked if version >= 6 else None)
+    assert await store.identities.secret("linker", b"new") == (b"old" if version >= 6 else b"new")
     assert store.set_aside == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 from frontdesk.stores.sql import people
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.testing import FakeClock
-from frontdesk.testing.store_samples import NOW, OTHER, OWNER, identity, issued
+from frontdesk.testing.store_samples import NOW, OTHER, OWNER, identity, issued, link
 from tests.stores.sql.bases import Base
 
 
@@ -44,6 +44,30 @@ async def test_a_change_is_seen_at_once(base: Base) -> None:
         for key in (OTHER, OWNER, "third"):
             await change(store, key)
             assert await key_of(store) == key
+
+
+@pytest.mark.parametrize("linked", [True, False])
+async def test_a_link_that_is_known_or_known_to_be_none_is_not_looked_up_again(
+    base: Base, linked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with base.opened() as store:
+        if linked:
+            async with store.transaction() as transaction:
+                transaction.add_link(link(identity()))
+        assert (await store.identities.link(identity()) is not None) is linked
+
+        async def read(sql: str, values: Any = ()) -> Any:
+            raise AssertionError(sql)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store._engine, "read", read)
+            assert (await store.identities.link(identity()) is not None) is linked
+        async with store.transaction() as transaction:
+            if linked:
+                transaction.remove_link(OWNER, identity())
+            else:
+                transaction.add_link(link(identity()))
+        assert (await store.identities.link(identity()) is not None) is not linked
 
 
 async def test_a_change_while_it_was_looked_up_is_seen(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +106,12 @@ async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str)
         await change(other, OTHER)
         clock.advance(1.0)
         assert await key_of(store) == OTHER
+        # Whoever can't wait for that asks for it as it is now.
+        await change(other, OWNER)
+        assert await key_of(store) == OTHER
+        fresh = await store.identities.find(identity(), fresh=True)
+        assert fresh is not None
+        assert fresh.isolation_key == await key_of(store) == OWNER
 
 
 async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +120,7 @@ async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: py
         for number in range(30):
             await store.identities.remember(issued(identity(str(number)), f"key_{number}"))
             await store.identities.find(identity(str(number)))
-        assert len(store.identities._known) == 10
+        assert len(store.identities._known.kept) == 10
         for number in range(30):
             found = await store.identities.find(identity(str(number)))
             assert found is not None

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.routing import Route
 
-from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import RunHook
 from frontdesk.channels.conversations.client import Answer
@@ -21,7 +22,9 @@ from frontdesk.channels.conversations.parse import (
 from frontdesk.channels.conversations.render import conversation_out, deleted_out, item_out, page_out
 from frontdesk.channels.conversations.verify import verifier
 from frontdesk.errors import NotFoundError, RequestError
+from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -36,22 +39,30 @@ class ConversationsChannel(Channel):
         *,
         name: str = "conversations",
         path: str = "",
-        auth: HttpAuth | None = None,
+        auth: Auth | None = None,
+        allowlist: Allowlist | Inherit | None = "inherit",
+        require_link: bool = False,
+        confidentiality_tier: str | None = None,
         callers_of: str = ConversationsConfig.callers_of,
         run_hook: RunHook | None = None,
         max_body_bytes: int = ConversationsConfig.max_body_bytes,
         body_timeout: float = ConversationsConfig.body_timeout,
         allowed_origins: Sequence[str] = (),
+        limits: Limits | None = None,
     ) -> None:
         self.name = name
         self.path = path
-        self.auth = auth
+        self.auth = as_auth(auth)
+        self.allowlist, self.require_link = allowlist, require_link
+        self.confidentiality_tier = confidentiality_tier
+        self.callers_of = callers_of
         self.run_hook = run_hook
         self._config = ConversationsConfig(
             callers_of=callers_of,
             max_body_bytes=max_body_bytes,
             body_timeout=body_timeout,
             allowed_origins=tuple(allowed_origins),
+            limits=limits,
         )
 
     def findings(self) -> list[str]:
@@ -67,6 +78,7 @@ class _Room:
         self._config = config
         self._context = context
         self._deadline = Reminders(config.body_timeout)
+        self._limiter = None if config.limits is None else Limiter(config.limits)
         self._verifier = verifier(channel.auth, config, allow_anonymous=context.anonymous_allowed)
 
     def routes(self) -> list[Route]:
@@ -85,7 +97,7 @@ class _Room:
         return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
 
     def _endpoint(self, **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, **methods)
+        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=(), **methods)
 
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")

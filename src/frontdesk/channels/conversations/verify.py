@@ -1,11 +1,11 @@
 """Who is calling: the checks that all HTTP channels share; the callers are those of the channel that runs the agent."""
 
-from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.auth import OneAuth
 from frontdesk.channels.conversations.config import ConversationsConfig
-from frontdesk.kit.auth import HttpVerifier
+from frontdesk.kit.verifier import HttpVerifier
 
 
-def verifier(auth: HttpAuth | None, config: ConversationsConfig, *, allow_anonymous: bool) -> HttpVerifier:
+def verifier(auth: OneAuth | None, config: ConversationsConfig, *, allow_anonymous: bool) -> HttpVerifier:
     """What turns an HTTP request into a caller."""
     # Someone who makes a conversation here is the same one who goes on with it there.
     return HttpVerifier(

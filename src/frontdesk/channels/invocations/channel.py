@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.routing import Route
 
-from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.invocations.client import Answer
@@ -17,8 +18,10 @@ from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
+from frontdesk.kit.any_auth import as_auth, schemes_of
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
+from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -31,7 +34,10 @@ class InvocationsChannel(Channel):
         *,
         name: str = "invocations",
         path: str = "/invocations",
-        auth: HttpAuth | None = None,
+        auth: Auth | None = None,
+        allowlist: Allowlist | Inherit | None = "inherit",
+        require_link: bool = False,
+        confidentiality_tier: str | None = None,
         session_mode: SessionMode = "auto",
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
@@ -40,11 +46,14 @@ class InvocationsChannel(Channel):
         body_timeout: float = InvocationsConfig.body_timeout,
         keep_alive: float = InvocationsConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
+        limits: Limits | None = None,
         tool_calls: ToolCalls = "hide",
     ) -> None:
         self.name = name
         self.path = path
-        self.auth = auth
+        self.auth = as_auth(auth)
+        self.allowlist, self.require_link = allowlist, require_link
+        self.confidentiality_tier = confidentiality_tier
         self.session_mode = session_mode
         self.run_hook = run_hook
         self.response_hook = response_hook
@@ -54,6 +63,7 @@ class InvocationsChannel(Channel):
             body_timeout=body_timeout,
             keep_alive=keep_alive,
             allowed_origins=tuple(allowed_origins),
+            limits=limits,
             tool_calls=tool_calls,
         )
 
@@ -70,20 +80,21 @@ class _Room:
         self._config = config
         self._context = context
         self._deadline = Reminders(config.body_timeout)
+        self._limiter = None if config.limits is None else Limiter(config.limits)
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
-        self._document = encode(document(channel.path, context.target, authenticated=channel.auth is not None))
+        self._document = encode(document(channel.path, context.target, schemes_of(channel.auth)))
 
     def routes(self) -> list[Route]:
         return [
-            Route("/", endpoint=self._endpoint(POST=self.create)),
+            Route("/", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
             Route("/docs/openapi.json", endpoint=self._endpoint(GET=self.describe)),
             Route("/{run_id}", endpoint=self._endpoint(GET=self.get)),
             Route("/{run_id}/cancel", endpoint=self._endpoint(POST=self.cancel)),
         ]
 
-    def _endpoint(self, **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, **methods)
+    def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
 
     async def create(self, call: HttpCall) -> None:
         config = self._config
@@ -127,6 +138,7 @@ class _Room:
         await Answer(call, self._renderer).run(run, run.result)
 
     async def describe(self, call: HttpCall) -> None:
+        await self._context.allow(call.caller)
         await send_json(call.send, 200, self._document)
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from frontdesk.kit.auth import origin_findings
+from frontdesk.kit.limits import Limits, limit_findings
+from frontdesk.kit.verifier import origin_findings
 
 ToolCalls = Literal["hide", "show"]
 
@@ -16,6 +17,7 @@ class InvocationsConfig:
     body_timeout: float = 30.0
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
+    limits: Limits | None = None
     tool_calls: ToolCalls = "hide"
 
     def findings(self) -> list[str]:
@@ -29,4 +31,4 @@ class InvocationsConfig:
             wrong.append("keep_alive must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
-        return wrong + origin_findings(self.allowed_origins)
+        return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)

@@ -1,5 +1,6 @@
 """The OpenAPI document, made from the wire types themselves."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,8 +19,8 @@ _KINDS = {
 _OF_WORKFLOWS = {"responses": (_SAID - {"responses"}) | {"options"}, "checkpoint_id": _SAID | {"options"}}
 
 
-def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str, Any]:
-    """What `GET /invocations/docs/openapi.json` answers."""
+def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[str, Any]:
+    """What `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
@@ -34,9 +35,9 @@ def document(path: str, target: TargetInfo, *, authenticated: bool) -> dict[str,
         },
         "components": {"schemas": components},
     }
-    if authenticated:
-        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"key": []}]
+    if schemes:
+        found["components"]["securitySchemes"] = dict(schemes)
+        found["security"] = [{name: []} for name in schemes]
     return found
 
 

@@ -7,13 +7,15 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from frontdesk.abc.auth import HttpAuth
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.compact import compactor_findings, decode_compact, draw_compaction, is_compaction
 from frontdesk.channels.responses.config import (
     FORWARDED,
+    Fetching,
     HostTools,
     Instructions,
     ResponsesConfig,
@@ -30,9 +32,11 @@ from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
+from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
 from frontdesk.kit.lasting import LastingRuns
+from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.reminders import Reminders
 
@@ -53,7 +57,10 @@ class ResponsesChannel(Channel):
         *,
         name: str = "responses",
         path: str = "",
-        auth: HttpAuth | None = None,
+        auth: Auth | None = None,
+        allowlist: Allowlist | Inherit | None = "inherit",
+        require_link: bool = False,
+        confidentiality_tier: str | None = None,
         session_mode: SessionMode = "auto",
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
@@ -65,21 +72,20 @@ class ResponsesChannel(Channel):
         fetch_urls: bool = False,
         fetch_from: Sequence[str] = (),
         fetch_http: bool = False,
-        max_fetched_bytes: int = ResponsesConfig.max_fetched_bytes,
+        max_fetched_bytes: int = Fetching.max_bytes,
         finish_abandoned: bool = False,
         max_body_bytes: int = ResponsesConfig.max_body_bytes,
         max_items: int = ResponsesConfig.max_items,
         body_timeout: float = ResponsesConfig.body_timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
+        limits: Limits | None = None,
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        self.name, self.path, self.auth = name, path, auth
-        self.session_mode = session_mode
-        self.run_hook = run_hook
-        self.response_hook = response_hook
-        self.stream_transform_hook = stream_transform_hook
+        self.name, self.path, self.auth, self.session_mode = name, path, as_auth(auth), session_mode
+        self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
+        self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.compactor = compactor
         self._config = ResponsesConfig(
             max_body_bytes=max_body_bytes,
@@ -87,14 +93,12 @@ class ResponsesChannel(Channel):
             body_timeout=body_timeout,
             keep_alive=keep_alive,
             allowed_origins=tuple(allowed_origins),
+            limits=limits,
             host_tools=host_tools,
             instructions=instructions,
             store_policy=store_policy,
             forward=frozenset(forward),
-            fetch_urls=fetch_urls,
-            fetch_from=(fetch_from,) if isinstance(fetch_from, str) else tuple(fetch_from),
-            fetch_http=fetch_http,
-            max_fetched_bytes=max_fetched_bytes,
+            fetching=Fetching(fetch_urls, fetch_from, fetch_http, max_fetched_bytes),
             finish_abandoned=finish_abandoned,
             sockets=sockets,
         )
@@ -119,19 +123,22 @@ class _Room:
         self._config = config
         self._context = context
         self._deadline = Reminders(config.body_timeout)
+        self._limiter = None if config.limits is None else Limiter(config.limits)
         self._lasting = LastingRuns()
         self._renderer = renderer
         self._intake = Intake(channel, config, context, self._renderer)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
-        self._sockets = Sockets(channel, config, context, self._intake, self._renderer, self._lasting, self._verifier)
+        self._sockets = Sockets(
+            channel, config, context, self._intake, self._renderer, self._lasting, self._verifier, self._limiter
+        )
 
     def routes(self) -> list[BaseRoute]:
         found: list[BaseRoute] = []
         for base in ("", "/v1"):
             found += [
-                Route(f"{base}/responses", endpoint=self._endpoint(POST=self.create)),
+                Route(f"{base}/responses", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
                 WebSocketRoute(f"{base}/responses", endpoint=self._sockets.endpoint),
-                Route(f"{base}/responses/compact", endpoint=self._endpoint(POST=self.compact)),
+                Route(f"{base}/responses/compact", endpoint=self._endpoint(runs=["POST"], POST=self.compact)),
                 Route(f"{base}/responses/{{run_id}}", endpoint=self._endpoint(GET=self.get, DELETE=self.delete)),
                 Route(f"{base}/responses/{{run_id}}/cancel", endpoint=self._endpoint(POST=self.cancel)),
                 Route(f"{base}/responses/{{run_id}}/input_items", endpoint=self._endpoint(GET=self.list_input)),
@@ -146,8 +153,8 @@ class _Room:
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
-    def _endpoint(self, **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, **methods)
+    def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
@@ -158,10 +165,10 @@ class _Room:
         lasting = self._config.finish_abandoned and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
-            hosted = await (self._lasting.run(work) if lasting else work)
+            hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
-        async with await (self._lasting.stream(opened) if lasting else opened) as stream:
+        async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.keep_alive)
@@ -230,9 +237,11 @@ class _Room:
         await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
 
     async def models(self, call: HttpCall) -> None:
+        await self._context.allow(call.caller)
         await Answer(call, self._renderer).json({"object": "list", "data": [self._model()]})
 
     async def model(self, call: HttpCall) -> None:
+        await self._context.allow(call.caller)
         if call.scope["path_params"]["model"] != self._context.target.name:
             raise NotFoundError("There is no such model.", param="model")
         await Answer(call, self._renderer).json(self._model())

@@ -1,10 +1,12 @@
 """What an operator can set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from frontdesk.kit.auth import origin_findings
+from frontdesk.kit.limits import Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
+from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
 Instructions = Literal["append", "ignore", "refuse"]
@@ -58,6 +60,32 @@ class SocketLimits:
         return [f"sockets: {name} must be positive" for name in names if getattr(self, name) <= 0]
 
 
+@dataclass(frozen=True)
+class Fetching:
+    """Whether pictures and files are fetched that a request names by their address, and from where."""
+
+    urls: bool = False
+    hosts: str | Sequence[str] = ()
+    http: bool = False
+    max_bytes: int = 20 * 1024 * 1024
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """The internal hosts that may be fetched from."""
+        return (self.hosts,) if isinstance(self.hosts, str) else tuple(self.hosts)
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        wrong = ["max_fetched_bytes must be positive"] if self.max_bytes <= 0 else []
+        if (self.hosts or self.http) and not self.urls:
+            wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
+        try:
+            AllowedHosts(self.trusted)
+        except ValueError as error:
+            wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
+        return wrong
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResponsesConfig:
     """The settings of the channel; they check themselves."""
@@ -67,14 +95,12 @@ class ResponsesConfig:
     body_timeout: float = 60.0
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
+    limits: Limits | None = None
     host_tools: HostTools = "hide"
     instructions: Instructions = "append"
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
-    fetch_urls: bool = False
-    fetch_from: tuple[str, ...] = ()
-    fetch_http: bool = False
-    max_fetched_bytes: int = 20 * 1024 * 1024
+    fetching: Fetching = Fetching()
     finish_abandoned: bool = False
     sockets: SocketLimits = SocketLimits()
 
@@ -86,18 +112,12 @@ class ResponsesConfig:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        if (self.fetch_from or self.fetch_http) and not self.fetch_urls:
-            wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
-        try:
-            AllowedHosts(self.fetch_from)
-        except ValueError as error:
-            wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
-        return wrong + origin_findings(self.allowed_origins) + self.sockets.findings()
+        wrong += self.fetching.findings() + self.sockets.findings()
+        return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
 _POSITIVE = (
     "max_body_bytes",
-    "max_fetched_bytes",
     "max_items",
     "body_timeout",
     "keep_alive",

@@ -128,6 +128,7 @@ class Intake:
 
 
 def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:
-    if not config.fetch_urls:
+    fetching = config.fetching
+    if not fetching.urls:
         return None
-    return MediaFetcher(config.fetch_from, allow_http=config.fetch_http, max_bytes=config.max_fetched_bytes)
+    return MediaFetcher(fetching.trusted, allow_http=fetching.http, max_bytes=fetching.max_bytes)

@@ -77,7 +77,7 @@ class Parser:
             return Items()
         self.check_length(given)
         found = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
-        if found.urls and not self._config.fetch_urls and self._target.kind != "agent":
+        if found.urls and not self._config.fetching.urls and self._target.kind != "agent":
             where = found.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
         return found

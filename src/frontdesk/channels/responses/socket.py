@@ -27,14 +27,15 @@ from frontdesk.errors import (
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.auth import HttpVerifier
 from frontdesk.kit.bodies import decode_as
-from frontdesk.kit.http import whole_seconds
+from frontdesk.kit.http import error_headers
 from frontdesk.kit.lanes import Lanes
-from frontdesk.kit.lasting import LastingRuns
+from frontdesk.kit.lasting import Ended, LastingRuns
+from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
 from frontdesk.kit.sse import data_of
+from frontdesk.kit.verifier import HttpVerifier
 
 _decoder = msgspec.json.Decoder(SocketEvent)
 _ENVELOPE = frozenset(SocketEvent.__struct_fields__)
@@ -54,8 +55,10 @@ class Sockets:
         renderer: Renderer,
         lasting: LastingRuns,
         verifier: HttpVerifier,
+        limiter: Limiter | None,
     ) -> None:
         self.channel = channel
+        self.limiter = limiter
         self.config = config
         self.context = context
         self.intake = intake
@@ -67,6 +70,7 @@ class Sockets:
             error_body,
             lambda socket: _Connection(self, socket).serve(),
             config.sockets,
+            limiter,
         )
 
 
@@ -155,7 +159,8 @@ class _Connection:
             body = decode(raw)
             if body.background:
                 raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
-            await self._answer(lane, body, raw)
+            limiter = self._shared.limiter
+            await self._answer(lane, body, raw, None if limiter is None else limiter.begin(self._socket.caller))
         except RequestError as error:
             # A client that was refused may believe anything about the response that it named: so it is asked to begin
             # again with all that it knows.
@@ -164,13 +169,25 @@ class _Connection:
         finally:
             self._unwanted.discard(lane)
 
-    async def _answer(self, lane: str | None, body: CreateBody, raw: bytes) -> None:
-        request = await self._request(body, raw)
-        hooked = self._shared.channel.run_hook is not None
-        protocol_request = HTTPConnection(self._socket.scope) if hooked else None
-        opened = self._context.stream(request, self._socket.caller, protocol_request=protocol_request)
-        lasting = self._shared.config.finish_abandoned and request.store
-        async with await (self._shared.lasting.stream(opened) if lasting else opened) as stream:
+    async def _answer(self, lane: str | None, body: CreateBody, raw: bytes, ended: Ended | None) -> None:
+        """`ended` is called when the response is no longer being made."""
+        lasting = False
+        try:
+            request = await self._request(body, raw)
+            hooked = self._shared.channel.run_hook is not None
+            protocol_request = HTTPConnection(self._socket.scope) if hooked else None
+            opened = self._context.stream(request, self._socket.caller, protocol_request=protocol_request)
+            lasting = self._shared.config.finish_abandoned and request.store
+            played = self._shared.lasting.stream(opened, ended) if lasting else opened
+            await self._play(lane, body, raw, request, await played)
+        finally:
+            if ended is not None and not lasting:
+                ended()
+
+    async def _play(
+        self, lane: str | None, body: CreateBody, raw: bytes, request: ChannelRequest, opened: HostedStreamResult[Any]
+    ) -> None:
+        async with opened as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 queued = {"response": self._shared.renderer.response(stream.run)}
                 return await self._tell(event("response.queued", queued, 0), lane)
@@ -242,7 +259,7 @@ class _Connection:
     async def _refuse(self, error: RequestError, lane: str | None = None) -> None:
         told: dict[str, Any] = msgspec.to_builtins(error_out(error))
         if error.retry_after is not None:
-            told["headers"] = {"retry-after": whole_seconds(error.retry_after)}
+            told["headers"] = {name.decode(): value.decode() for name, value in error_headers(error)}
         message = SocketError(status=status_of(error), error=told)
         if lane is not None:
             message.stream_id = lane

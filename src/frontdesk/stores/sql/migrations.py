@@ -161,12 +161,22 @@ _BACKGROUND = (
     "CREATE INDEX background_that_waits ON background (number) WHERE holder = ''",
 )
 
+_LINKS = (
+    "ALTER TABLE identities ADD COLUMN version BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE links ADD COLUMN subject TEXT",
+    "ALTER TABLE links ADD COLUMN linked_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "CREATE UNIQUE INDEX links_of_identity ON links (channel, native_id)",
+    "CREATE INDEX links_by_subject ON links (subject, linked_at) WHERE subject IS NOT NULL",
+    "CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, data {blob} NOT NULL)",
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
     _CHECKPOINTS,
     _WHAT_BELONGS_TO_A_SESSION,
     _BACKGROUND,
+    _LINKS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

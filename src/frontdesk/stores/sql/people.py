@@ -2,52 +2,81 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
 from frontdesk.data.codec import encode
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
-from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import Place, Records
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 KEPT = 10_000
+_LINK = "SELECT channel, native_id, data FROM links"
+T = TypeVar("T")
+
+
+class Known(Generic[T]):
+    """What was looked up of identities, bounded, and fresh unless somebody else may have changed it since."""
+
+    def __init__(self, clock: Clock, fresh_for: float | None) -> None:
+        self._clock = clock
+        self._fresh_for = fresh_for
+        self.kept: OrderedDict[tuple[str, str], tuple[float, T]] = OrderedDict()
+        self.changes = 0
+
+    def get(self, identity: ChannelIdentity) -> tuple[float, T] | None:
+        """When it was looked up, and what was found; `None` if it has to be looked up again."""
+        known = self.kept.get(identity.key)
+        if known is not None and (self._fresh_for is None or self._clock.now() - known[0] < self._fresh_for):
+            return known
+        return None
+
+    def put(self, identity: ChannelIdentity, at: float, changes: int, value: T) -> None:
+        """Keeps what was found, unless something has changed while it was looked up."""
+        if changes == self.changes:
+            self.kept[identity.key] = (at, value)
+            if len(self.kept) > KEPT:
+                self.kept.popitem(last=False)
+
+    def forget(self, identity: ChannelIdentity) -> None:
+        """What was known of an identity has changed."""
+        self.changes += 1
+        self.kept.pop(identity.key, None)
 
 
 class SqlIdentities:
-    """Who was issued which isolation key, and where they were last seen."""
+    """Who was issued which isolation key, who was linked with whom, and where they were last seen."""
 
     def __init__(self, engine: Engine, records: Records, clock: Clock, *, fresh_for: float | None) -> None:
         """`fresh_for` is how long an identity that was looked up counts as known; `None` if nobody else changes it."""
         self._engine = engine
         self._records = records
         self._clock = clock
-        self._fresh_for = fresh_for
-        self._known: OrderedDict[tuple[str, str], tuple[float, IdentityRecord]] = OrderedDict()
-        self._changes = 0
+        self._known: Known[IdentityRecord] = Known(clock, fresh_for)
+        self._links: Known[LinkRecord | None] = Known(clock, fresh_for)
 
-    async def find(self, identity: ChannelIdentity) -> IdentityRecord | None:
-        known = self._known.get(identity.key)
-        if known is not None and (self._fresh_for is None or self._clock.now() - known[0] < self._fresh_for):
+    async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
+        known = None if fresh else self._known.get(identity)
+        if known is not None:
             return known[1]
-        changes, now = self._changes, self._clock.now()
+        changes, now = self._known.changes, self._clock.now()
         place = (key(identity.channel), key(identity.native_id))
         rows = await self._engine.read("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place)
         if not rows:
             return None
         where: Place = ("identities", ("channel", "native_id"), place)
         record: IdentityRecord | None = await self._records.read("identities", where, rows[0][0])
-        if record is not None and changes == self._changes:
-            self._known[identity.key] = (now, record)
-            if len(self._known) > KEPT:
-                self._known.popitem(last=False)
+        if record is not None:
+            self._known.put(identity, now, changes, record)
         return record
 
     def forget(self, identity: ChannelIdentity) -> None:
-        """What was known of an identity has changed."""
-        self._changes += 1
-        self._known.pop(identity.key, None)
+        """What was known of an identity, or of its link, has changed."""
+        self._known.forget(identity)
+        self._links.forget(identity)
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         identity = record.identity
@@ -55,9 +84,9 @@ class SqlIdentities:
         found = await self._engine.write(
             [
                 Do(
-                    "INSERT INTO identities (channel, native_id, isolation_key, data) VALUES (?, ?, ?, ?) "
+                    "INSERT INTO identities (channel, native_id, isolation_key, version, data) VALUES (?, ?, ?, ?, ?) "
                     "ON CONFLICT (channel, native_id) DO NOTHING",
-                    (*place, key(record.isolation_key), encode(record)),
+                    (*place, key(record.isolation_key), record.version, encode(record)),
                 ),
                 Do("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place, answers=True),
             ]
@@ -83,12 +112,38 @@ class SqlIdentities:
         return await self._records.read("last_seen", ("last_seen", ("isolation_key",), place), rows[0][0])
 
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
-        rows = await self._engine.read(
-            "SELECT channel, native_id, data FROM links WHERE isolation_key = ?", (key(isolation_key),)
+        return await self._read(f"{_LINK} WHERE isolation_key = ? ORDER BY channel, native_id", (key(isolation_key),))
+
+    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
+        known = self._links.get(identity)
+        if known is not None:
+            return known[1]
+        changes, now = self._links.changes, self._clock.now()
+        place = (key(identity.channel), key(identity.native_id))
+        found = await self._read(f"{_LINK} WHERE channel = ? AND native_id = ?", place)
+        link = found[0] if found else None
+        # That there is none is kept too: it is asked for at every request of those who are not linked.
+        self._links.put(identity, now, changes, link)
+        return link
+
+    async def linked_as(self, subject: str) -> LinkRecord | None:
+        found = await self._read(
+            f"{_LINK} WHERE subject = ? ORDER BY linked_at, channel, native_id LIMIT 1", (key(subject),)
         )
-        columns = ("isolation_key", "channel", "native_id")
+        return found[0] if found else None
+
+    async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
+        if after is None:
+            return await self._read(f"{_LINK} ORDER BY channel, native_id LIMIT ?", (limit,))
+        place = (key(after.channel), key(after.native_id), limit)
+        return await self._read(
+            f"{_LINK} WHERE (channel, native_id) > (?, ?) ORDER BY channel, native_id LIMIT ?", place
+        )
+
+    async def _read(self, sql: str, values: Sequence[Any]) -> list[LinkRecord]:
+        rows: Rows = await self._engine.read(sql, values)
         places: list[tuple[Place, bytes]] = [
-            (("links", columns, (key(isolation_key), channel, native_id)), data) for channel, native_id, data in rows
+            (("links", ("channel", "native_id"), (channel, native_id)), data) for channel, native_id, data in rows
         ]
         return await self._records.read_all("links", places)
 
@@ -98,3 +153,12 @@ class SqlIdentities:
         still = (*place, self._clock.now())
         rows = await self._engine.read("SELECT data FROM grants WHERE grant_id = ? AND expires_at > ?", still)
         return None if not rows else await self._records.read("grants", ("grants", ("grant_id",), place), rows[0][0])
+
+    async def secret(self, name: str, new: bytes) -> bytes:
+        found = await self._engine.write(
+            [
+                Do("INSERT INTO secrets (name, data) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", (key(name), new)),
+                Do("SELECT data FROM secrets WHERE name = ?", (key(name),), answers=True),
+            ]
+        )
+        return bytes(found[0][0][0])

@@ -16,6 +16,7 @@ from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
+from frontdesk.kit.secrets import Secret, revealed
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import shared
 from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
@@ -39,7 +40,7 @@ class PostgresStateStore(SqlStateStore):
 
     def __init__(
         self,
-        conninfo: str,
+        conninfo: str | Secret,
         *,
         expiry: Expiry | None = None,
         clock: Clock | None = None,
@@ -49,7 +50,7 @@ class PostgresStateStore(SqlStateStore):
         connect_timeout: float = 3.0,
     ) -> None:
         """`conninfo` is what libpq takes, such as `postgresql://user@host/name`."""
-        engine = PostgresEngine(conninfo, lease_seconds, pool_size, statement_timeout, connect_timeout)
+        engine = PostgresEngine(revealed(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
         # Another process may change an identity, by linking it; that is seen here a moment later.
         super().__init__(

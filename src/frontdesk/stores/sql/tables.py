@@ -62,8 +62,8 @@ RUNS = Table(
 NAMES = Table("names", ("name", "session_id"), ("text", "text"), ("name",))
 IDENTITIES = Table(
     "identities",
-    ("channel", "native_id", "isolation_key", "data"),
-    ("text", "text", "text", "bytea"),
+    ("channel", "native_id", "isolation_key", "version", "data"),
+    ("text", "text", "text", "bigint", "bytea"),
     ("channel", "native_id"),
 )
 LAST_SEEN = Table(
@@ -71,9 +71,9 @@ LAST_SEEN = Table(
 )
 LINKS = Table(
     "links",
-    ("isolation_key", "channel", "native_id", "data"),
-    ("text", "text", "text", "bytea"),
-    ("isolation_key", "channel", "native_id"),
+    ("channel", "native_id", "isolation_key", "subject", "linked_at", "data"),
+    ("text", "text", "text", "text", "double precision", "bytea"),
+    ("channel", "native_id"),
 )
 GRANTS = Table("grants", ("grant_id", "expires_at", "data"), ("text", "double precision", "bytea"), ("grant_id",))
 CONVERSATIONS = Table(

@@ -84,28 +84,38 @@ class SqlTransaction:
         if messages:
             self._ops.append(Put(tables.HISTORY, (key(session_id), seal([self._form(one) for one in messages]))))
 
-    def remember_identity(self, record: IdentityRecord) -> None:
-        identity = record.identity
-        self._changed.append(identity)
-        row = (key(identity.channel), key(identity.native_id), key(record.isolation_key), encode(record))
-        self._ops.append(Put(tables.IDENTITIES, row))
+    def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
+        self._changed.append(record.identity)
+        place = (key(record.identity.channel), key(record.identity.native_id))
+        row = (key(record.isolation_key), record.version, encode(record))
+        if instead_of is None:
+            self._ops.append(Put(tables.IDENTITIES, (*place, *row)))
+        else:
+            known = (*place, key(instead_of.isolation_key), instead_of.version)
+            self._ops.append(Do(_CHANGED, (*row, *known), StoreError("the identity has changed")))
 
     def see(self, seen: LastSeen) -> None:
         self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
 
     def add_link(self, link: LinkRecord) -> None:
-        identity = link.identity
-        row = (key(link.isolation_key), key(identity.channel), key(identity.native_id), encode(link))
-        self._ops.append(Put(tables.LINKS, row))
+        who = link.identity
+        self._changed.append(who)
+        subject = None if link.subject is None else key(link.subject)
+        place = (key(who.channel), key(who.native_id), key(link.isolation_key))
+        self._ops.append(Put(tables.LINKS, (*place, subject, link.linked_at, encode(link))))
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
+        self._changed.append(identity)
         place = (key(isolation_key), key(identity.channel), key(identity.native_id))
         self._ops.append(Do("DELETE FROM links WHERE isolation_key = ? AND channel = ? AND native_id = ?", place))
 
-    def add_grant(self, grant: Grant) -> None:
+    def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
         longest = inf if self._grants_for is None else self._clock.now() + self._grants_for
         row = (key(grant.grant_id), min(grant.expires_at, longest), encode(grant))
-        self._ops.append(Put(tables.GRANTS, row))
+        if free_at is None:
+            self._ops.append(Put(tables.GRANTS, row))
+        else:
+            self._ops.append(Do(_IF_FREE, (*row, free_at), StoreError("there is such a grant already")))
 
     def use_grant(self, grant_id: str) -> None:
         gone = StoreError("there is no such grant")
@@ -174,6 +184,15 @@ class SqlTransaction:
                 "WHERE owner = ? AND approval_id = ? AND status = 'pending'",
                 (status, at, why, key(owner), key(approval_id)),
                 StoreError("the approval is not pending"),
+            )
+        )
+
+    def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
+        self._ops.append(
+            Do(
+                "UPDATE approvals SET status = 'cancelled', decided_at = ?, reason = ? "
+                "WHERE owner = ? AND status = 'pending'",
+                (at, _bytes(reason), key(owner)),
             )
         )
 
@@ -255,6 +274,14 @@ class SqlTransaction:
         self._ops.append(Do("DELETE FROM checkpoints WHERE session_id = ? AND checkpoint_id = ?", place))
 
 
+_CHANGED = (
+    "UPDATE identities SET isolation_key = ?, version = ?, data = ? "
+    "WHERE channel = ? AND native_id = ? AND isolation_key = ? AND version = ?"
+)
+_IF_FREE = (
+    "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
+    "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
+)
 _ENDED = ("accepted", "dead", "cancelled")
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 

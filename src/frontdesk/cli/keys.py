@@ -1,0 +1,104 @@
+"""`frontdesk keys`: the API keys of a file."""
+
+import json
+import re
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.terminal import visible
+from frontdesk.clock import SystemClock
+from frontdesk.data.identity import ANONYMOUS
+from frontdesk.ids import RandomIds, new_secret
+from frontdesk.kit.auth import ApiKeyAuth
+from frontdesk.kit.key_file import KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+
+PREFIX = "fdk_"
+LONGEST_NAME = 256
+_LENGTH = re.compile(r"([1-9][0-9]{0,5})([mhd])")
+_UNITS = {"m": 60, "h": 3600, "d": 86400}
+_COLUMNS = ("id", "principal", "state", "created", "expires", "revoked")
+
+
+def run(arguments: Namespace) -> int:
+    """Does what is asked with the keys."""
+    path = Path(arguments.file)
+    try:
+        if arguments.action == "create":
+            return _create(path, arguments.principal, arguments.expires)
+        if arguments.action == "revoke":
+            return _revoke(path, arguments.key_id)
+        return _list(path, as_json=arguments.json)
+    except KeyFileError as error:
+        raise CommandError(f"--file: {error}") from None
+    except OSError as error:
+        raise CommandError(f"--file: {path} can't be written: {error.strerror}") from None
+
+
+def _create(path: Path, principal: str, expires: str | None) -> int:
+    if not principal.strip() or principal == ANONYMOUS or len(principal) > LONGEST_NAME or not principal.isprintable():
+        raise CommandError(f"NAME: a principal can't be called {visible(principal)!r}")
+    if path.exists():
+        # What can't be read is not made longer.
+        read_keys(path)
+    now = SystemClock().now()
+    key = PREFIX + new_secret()
+    stored = StoredKey(
+        id=RandomIds().new("key"),
+        principal=principal,
+        hash=ApiKeyAuth.hash(key),
+        created=time_of(now),
+        expires=None if expires is None else _end(expires, now),
+    )
+    append(path, stored)
+    # Alone in the output, for a pipe; the words go beside it.
+    until = f"until {stored.expires}" if stored.expires else "until it is revoked"
+    print(f"The key of {principal}, shown this once. In {path} it is {stored.id}, good {until}.", file=sys.stderr)
+    print(key)
+    return 0
+
+
+def _end(text: str, now: float) -> str:
+    length = _LENGTH.fullmatch(text)
+    try:
+        at = now + int(length[1]) * _UNITS[length[2]] if length else seconds_of(text)
+    except ValueError as error:
+        raise CommandError(f"--expires: {error}, or like 90d, 12h or 30m") from None
+    if at <= now:
+        raise CommandError(f"--expires: {text} is over")
+    return time_of(at)
+
+
+def _list(path: Path, *, as_json: bool) -> int:
+    now = SystemClock().now()
+    rows = [_row(key, now) for key in read_keys(path)]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    shown = [[visible(row[name] or "") for name in _COLUMNS] for row in rows]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *shown, strict=True)]
+    for line in (_COLUMNS, *shown):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    return 0
+
+
+def _row(key: StoredKey, now: float) -> dict[str, Any]:
+    found: dict[str, Any] = {**dict.fromkeys(_COLUMNS), **msgspec.to_builtins(key), "state": key.state(now)}
+    return {name: found[name] for name in _COLUMNS}
+
+
+def _revoke(path: Path, key_id: str) -> int:
+    now = SystemClock().now()
+    known = next((key for key in read_keys(path) if key.id == key_id), None)
+    if known is None:
+        raise CommandError(f"ID: {path} has no key {visible(key_id)}")
+    if known.state(now) == "revoked":
+        print(f"{key_id} of {visible(known.principal)} is revoked already, since {known.revoked}.")
+        return 0
+    append(path, StoredKey(id=key_id, revoked=time_of(now)))
+    print(f"{key_id} of {visible(known.principal)} is revoked. A host that runs refuses it within a second.")
+    return 0

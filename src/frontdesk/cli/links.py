@@ -1,0 +1,129 @@
+"""`frontdesk links`: who was linked with whom, and the end of a link."""
+
+import asyncio
+import json
+import logging
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.links import Links
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.places import place_of, store_at
+from frontdesk.cli.terminal import visible
+from frontdesk.clock import SystemClock
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.link import LinkRecord
+from frontdesk.ids import RandomIds
+from frontdesk.loggers import audit
+from frontdesk.stores.sql.store import SqlStateStore
+
+_PAGE = 500
+_COLUMNS = ("channel", "id", "name", "linked_at", "linker", "person")
+_NOBODY_TOLD = "Nobody was told: only a host can do that."
+_SEEN = "A host that runs sees it within a second."
+
+
+def run(arguments: Namespace) -> int:
+    """Does what is asked with the links."""
+    place = place_of("--state", arguments.state, arguments.state_env)
+    with store_at(place) as store:
+        return asyncio.run(_run(arguments, store, live=isinstance(place, str)))
+
+
+async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int:
+    try:
+        await store.open()
+        if arguments.action == "list":
+            return await _list(store, as_json=arguments.json)
+        who = ChannelIdentity(channel=arguments.channel, native_id=arguments.native_id)
+        link = await store.identities.link(who)
+        if link is None:
+            raise CommandError(f"{visible(who.native_id)} on {visible(who.channel)} is not linked")
+        if arguments.action == "show":
+            return await _show(store, link, as_json=arguments.json)
+        return await _revoke(store, link, live=live)
+    finally:
+        await store.close()
+
+
+async def _list(store: SqlStateStore, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps([_row(link) async for link in _all(store)], indent=2))
+        return 0
+    rows = [[visible(_row(link)[name] or "") for name in _COLUMNS] async for link in _all(store)]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
+    for line in (_COLUMNS, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    return 0
+
+
+async def _all(store: SqlStateStore) -> AsyncIterator[LinkRecord]:
+    after: ChannelIdentity | None = None
+    while page := await store.identities.all_links(after=after, limit=_PAGE):
+        for link in page:
+            yield link
+        after = page[-1].identity
+
+
+async def _show(store: SqlStateStore, link: LinkRecord, *, as_json: bool) -> int:
+    family = await store.identities.links(link.isolation_key)
+    found = _row(link) | {
+        "link_id": link.link_id,
+        "subject": link.subject,
+        # Whether somebody is in a group is theirs to tell; that it was proved is not.
+        "claims": sorted(link.claims),
+        "owns_the_key": link.previous_key is None,
+        "linked_with": [_row(one) for one in family if one.identity.key != link.identity.key],
+    }
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for name, value in found.items():
+        print(f"{name + ':':14}{_told(value)}")
+    return 0
+
+
+async def _revoke(store: SqlStateStore, link: LinkRecord, *, live: bool) -> int:
+    audit.addHandler(logging.StreamHandler(sys.stderr))
+    audit.setLevel(logging.INFO)
+    ids, clock = RandomIds(), SystemClock()
+    before = {one.identity.key: one for one in await store.identities.links(link.isolation_key)}
+    await Links(store, IdentityKeys(store, ids, clock), ids, clock).part(link.identity)
+    after = {one.identity.key for one in await store.identities.links(link.isolation_key)}
+    print(f"{_name(link)} is no longer linked. {_SEEN if live else _NOBODY_TOLD}")
+    for key, one in before.items():
+        if key not in after and key != link.identity.key:
+            print(f"{_name(one)} was linked through it, and is not any more.")
+    if live:
+        print(_NOBODY_TOLD)
+    return 0
+
+
+def _row(link: LinkRecord) -> dict[str, Any]:
+    name = link.identity.attributes.get("name")
+    at = datetime.fromtimestamp(link.linked_at, UTC)
+    return {
+        "channel": link.identity.channel,
+        "id": link.identity.native_id,
+        "name": name if isinstance(name, str) else None,
+        "linked_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "linker": link.linker,
+        "person": link.isolation_key,
+    }
+
+
+def _name(link: LinkRecord) -> str:
+    return f"{visible(link.identity.native_id)} on {visible(link.identity.channel)}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        rows = cast("list[Any]", value)
+        return ", ".join(visible(one if isinstance(one, str) else f"{one['id']} on {one['channel']}") for one in rows)
+    return visible(value or "-")

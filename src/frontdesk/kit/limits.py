@@ -1,0 +1,172 @@
+"""How much callers may ask of a channel: so many requests in a time, and so many at once."""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from frontdesk.data.identity import Caller
+from frontdesk.errors import TooManyRequestsError
+
+Who = tuple[str, str]
+
+_BUSY_RETRY = 1.0
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """So many requests in so many seconds; `burst` of them may come at once, which is all of them if not given."""
+
+    requests: int
+    per_seconds: float = 60.0
+    burst: int | None = None
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        wrong: list[str] = []
+        if self.requests < 1:
+            wrong.append("requests must be at least 1")
+        if self.per_seconds <= 0:
+            wrong.append("per_seconds must be positive")
+        if self.burst is not None and self.burst < 1:
+            wrong.append("burst must be at least 1")
+        return wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What callers may ask of one channel. What is not set is not limited."""
+
+    per_caller: RateLimit | None = None
+    """How often one caller may ask. Callers without credentials count as one."""
+    per_channel: RateLimit | None = None
+    """How often all of them together may."""
+    max_running_per_caller: int | None = None
+    """How many answers may be made at once for one caller."""
+    max_running: int | None = None
+    """How many for all of them together."""
+    max_callers: int = 10_000
+    """How many callers are counted by themselves. When there are more at once, the others share one count."""
+
+    def findings(self) -> list[str]:
+        """What is wrong, a line each."""
+        rates = {"per_caller": self.per_caller, "per_channel": self.per_channel}
+        wrong = [f"limits: {name}: {one}" for name, rate in rates.items() if rate for one in rate.findings()]
+        for name in ("max_running_per_caller", "max_running", "max_callers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                wrong.append(f"limits: {name} must be at least 1")
+        return wrong
+
+
+class Bucket:
+    """Fills at the rate, up to the burst; each request takes one out."""
+
+    __slots__ = ("_at", "_left", "_most", "_speed")
+
+    def __init__(self, rate: RateLimit, now: float) -> None:
+        self._most = float(rate.burst or rate.requests)
+        self._speed = rate.requests / rate.per_seconds
+        self._left = self._most
+        self._at = now
+
+    def take(self, now: float) -> float:
+        """Takes one; returns how long to wait instead if there is none."""
+        if not self.is_full(now) and self._left < 1:
+            return (1 - self._left) / self._speed
+        self._left -= 1
+        return 0.0
+
+    def give_back(self) -> None:
+        """What was taken was not used."""
+        self._left += 1
+
+    def is_full(self, now: float) -> bool:
+        """Whether it is as if it had never been used."""
+        self._left = min(self._most, self._left + (now - self._at) * self._speed)
+        self._at = now
+        return self._left >= self._most
+
+
+class Limiter:
+    """Counts what the callers of one channel ask for."""
+
+    def __init__(self, limits: Limits, time: Callable[[], float] | None = None) -> None:
+        """`time` is that of the running loop if not given."""
+        self._limits = limits
+        self._time = time or _loop_time
+        self._all: Bucket | None = None
+        self._rest: Bucket | None = None
+        self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
+        self._running: Counter[Who] = Counter()
+        self._total = 0
+
+    def take(self, caller: Caller) -> None:
+        """Counts a request, or refuses it."""
+        limits, now = self._limits, self._time()
+        own = None
+        if limits.per_caller is not None:
+            own = self._bucket(caller.identity.key, limits.per_caller, now)
+            _need("You send", limits.per_caller, own.take(now))
+        if limits.per_channel is not None:
+            self._all = self._all or Bucket(limits.per_channel, now)
+            wait = self._all.take(now)
+            if wait and own is not None:
+                own.give_back()
+            _need("This service gets", limits.per_channel, wait)
+
+    def _bucket(self, who: Who, rate: RateLimit, now: float) -> Bucket:
+        buckets = self._buckets
+        found = buckets.get(who)
+        if found is not None:
+            buckets.move_to_end(who)
+            return found
+        if len(buckets) >= self._limits.max_callers:
+            oldest, its = next(iter(buckets.items()))
+            if not its.is_full(now):
+                # To forget it would let its caller begin anew. So whoever comes with many names gets one count for
+                # all that find no room.
+                self._rest = self._rest or Bucket(rate, now)
+                return self._rest
+            del buckets[oldest]
+        found = buckets[who] = Bucket(rate, now)
+        return found
+
+    def begin(self, caller: Caller) -> Callable[[], None]:
+        """Counts an answer that is being made, until what is returned is called; or refuses to make it."""
+        limits, who = self._limits, caller.identity.key
+        if limits.max_running is not None and self._total >= limits.max_running:
+            raise TooManyRequestsError("Too many answers are being made here.", retry_after=_BUSY_RETRY)
+        if limits.max_running_per_caller is not None and self._running[who] >= limits.max_running_per_caller:
+            raise TooManyRequestsError("Too many answers are being made for you.", retry_after=_BUSY_RETRY)
+        self._running[who] += 1
+        self._total += 1
+        return partial(self._end, who)
+
+    def _end(self, who: Who) -> None:
+        self._total -= 1
+        self._running[who] -= 1
+        if not self._running[who]:
+            del self._running[who]
+
+
+def limit_findings(given: object) -> list[str]:
+    """What is wrong with the limits that a channel was given, a line each."""
+    if given is None:
+        return []
+    return given.findings() if isinstance(given, Limits) else [f"limits: {given!r} is not Limits(...)"]
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _need(whose: str, rate: RateLimit, wait: float) -> None:
+    if wait:
+        raise TooManyRequestsError(
+            f"{whose} more than {rate.requests} requests in {rate.per_seconds:g} seconds.",
+            code="rate_limit_exceeded",
+            retry_after=wait,
+            limit=rate.requests,
+        )

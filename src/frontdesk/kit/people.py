@@ -1,0 +1,22 @@
+"""How a person is named to another."""
+
+from frontdesk.data.identity import ChannelIdentity
+
+_LONGEST = 40
+
+
+def told_as(identity: ChannelIdentity) -> str:
+    """An identity in words, such as `"Ann" (id 42) on telegram`.
+
+    People choose their names themselves. So a name is short and stands between marks that it can't hold, and the id,
+    which they can't choose, stands beside it.
+    """
+    name, native_id = _plain(identity.attributes.get("name")), _plain(identity.native_id)
+    return f"“{name}” (id {native_id}) on {identity.channel}" if name else f"{native_id} on {identity.channel}"
+
+
+def _plain(text: object) -> str:
+    if not isinstance(text, str):
+        return ""
+    words = " ".join("".join(one if one.isprintable() and one not in "“”" else " " for one in text).split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

@@ -1,0 +1,25 @@
+"""Keeps the HTTP client's own logs quiet about calls whose headers are secrets."""
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_quiet: ContextVar[bool] = ContextVar("frontdesk_quiet", default=False)
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Within, the client writes no headers; everybody else's calls are logged as ever."""
+    for name in ("httpcore.http11", "httpcore.proxy"):
+        # A filter that is there already is not added again.
+        logging.getLogger(name).addFilter(_of_others)
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def _of_others(_: logging.LogRecord) -> bool:
+    return not _quiet.get()

@@ -1,0 +1,1 @@
+"""Ways in which a person proves that two identities are theirs."""

@@ -1,0 +1,28 @@
+"""Codes that people read on one screen and type on another. Pure.
+
+The letters are Crockford's: none looks like another, and those that were left out are read as what they look like.
+Each has five bits.
+"""
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+BITS = 5
+_LOOKS_LIKE = str.maketrans("OIL", "011", " -–_.")
+_MOST_TYPED = 100
+
+
+def spelled(number: int, length: int) -> str:
+    """A code of so many letters, from as many bits as these have."""
+    return "".join(ALPHABET[(number >> (BITS * place)) % len(ALPHABET)] for place in reversed(range(length)))
+
+
+def shown(code: str) -> str:
+    """A code as people read it, in groups of four."""
+    return "-".join(code[start : start + 4] for start in range(0, len(code), 4))
+
+
+def read(typed: str, length: int) -> str | None:
+    """The code that was typed, whatever its case and its dashes; `None` if it can't be one."""
+    if len(typed) > _MOST_TYPED:
+        return None
+    code = typed.upper().translate(_LOOKS_LIKE)
+    return code if len(code) == length and not set(code) - set(ALPHABET) else None

@@ -1,0 +1,238 @@
+"""`OAuthIdentityLinker`: a person signs in somewhere, and is then known by that account on every channel."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from frontdesk.abc.linker import LinkDesk
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.link import LinkChallenge, LinkRecord
+from frontdesk.errors import LinkRefusedError, RequestError
+from frontdesk.kit.http import whole_seconds
+from frontdesk.kit.oidc import need
+from frontdesk.kit.provider import ProviderHttp, provider_url
+from frontdesk.kit.secrets import Secret
+from frontdesk.linkers.oauth.ceremony import Ceremony, StoppedError, cookie_name
+from frontdesk.linkers.oauth.client import CodeClient
+from frontdesk.linkers.oauth.pages import HEADERS, Page, confirm_page, done_page, leaving_page, message_page, start_page
+from frontdesk.linkers.oauth.provider import Provider, subject_of
+from frontdesk.loggers import access as log
+
+LONGEST_QUERY: Final = 8192
+_MOST_PARAMETERS = 20
+
+Handler = Callable[[Request], Awaitable[Page]]
+
+
+class OAuthIdentityLinker:
+    """Links by signing in at a provider: `Entra`, `Google`, `GitHub` or any `Oidc` issuer.
+
+    `public_url` is where browsers reach this host; at the provider, `public_url` and `path` and `/callback` must be
+    registered as the place to come back to. Without `client_secret` the host is a public client.
+    """
+
+    gives_claims = True
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        client_id: str,
+        client_secret: Secret | str | None = None,
+        public_url: str,
+        path: str = "/link",
+        expires_in: float = 600.0,
+        max_attempts_per_identity: int = 10,
+        name: str = "oauth",
+        http: ProviderHttp | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        need("OAuthIdentityLinker")
+        self.name = name
+        self.path = _checked_path(path)
+        if not client_id or not 30 <= expires_in <= 3600 or max_attempts_per_identity < 1:
+            raise ValueError(
+                "OAuthIdentityLinker: client_id must not be empty, expires_in must be from 30 to 3600 seconds, and "
+                "max_attempts_per_identity at least 1"
+            )
+        self._base = _checked_url(public_url) + path
+        self._secure = self._base.startswith("https:")
+        self._expires_in, self._most = expires_in, max_attempts_per_identity
+        self._provider = provider
+        http = http or ProviderHttp()
+        provider.use(client_id=client_id, http=http, clock=clock or SystemClock())
+        secret = None if client_secret is None else Secret(client_secret)
+        self._client = CodeClient(provider, client_id, secret, f"{self._base}/callback", http)
+
+    def use(self, desk: LinkDesk) -> None:
+        self._desk = desk
+        self._ceremony = Ceremony(desk, self._provider, self._client, self.name)
+
+    async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
+        grant, text = await self._ceremony.begin(identity, self._expires_in, self._most)
+        minutes = max(1, round(self._expires_in / 60))
+        return LinkChallenge(
+            challenge_id=grant.grant_id,
+            identity=identity,
+            instructions=f"Open this link and sign in with {self._provider.title}. "
+            f"It works once, for {minutes} minutes. Don't pass it on: it is for you alone.",
+            url=f"{self._base}/start/{text}",
+            expires_at=grant.expires_at,
+        )
+
+    async def complete(self, identity: ChannelIdentity, proof: str) -> LinkRecord | LinkChallenge | None:
+        raise LinkRefusedError("There is no code to enter here: ask for a link, and open it in your browser.")
+
+    async def resolve(self, identity: ChannelIdentity) -> LinkRecord | None:
+        return await self._desk.link_of(identity)
+
+    async def unlink(self, identity: ChannelIdentity) -> None:
+        await self._desk.part(identity, here=identity)
+
+    def subject_of(self, claims: Mapping[str, Any]) -> str | None:
+        return subject_of(self._provider, claims)
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [
+            _route("/start/{text}", GET=self._show_start, POST=self._start),
+            _route("/callback", GET=self._callback),
+            _route("/confirm/{text}", GET=self._show_confirm, POST=self._confirm),
+            _route("/cancel/{text}", POST=self._cancel),
+        ]
+
+    async def _show_start(self, request: Request) -> Page:
+        text = request.path_params["text"]
+        grant = await self._ceremony.begun(text)
+        return start_page(grant.identity, self._provider.title, f"{self._base}/start/{text}")
+
+    async def _start(self, request: Request) -> Page:
+        self._from_our_page(request)
+        leaving = await self._ceremony.ask(request.path_params["text"])
+        cookie = self._cookie(cookie_name(leaving.state), leaving.mark, leaving.expires_at - self._desk.now())
+        page = leaving_page(self._provider.title, leaving.url)
+        return Page(page.body, headers={"Set-Cookie": cookie})
+
+    async def _callback(self, request: Request) -> Page:
+        text, _ = await self._ceremony.prove(_parameters(request), _cookies(request))
+        # To a page whose address holds neither the code nor the state.
+        return Page("", 303, {"Location": f"{self._base}/confirm/{text}"})
+
+    async def _show_confirm(self, request: Request) -> Page:
+        text = request.path_params["text"]
+        proved = await self._ceremony.proved(text, _cookies(request))
+        return confirm_page(
+            proved.grant.identity,
+            self._provider.title,
+            proved.label,
+            link=f"{self._base}/confirm/{text}",
+            cancel=f"{self._base}/cancel/{text}",
+        )
+
+    async def _confirm(self, request: Request) -> Page:
+        self._from_our_page(request)
+        proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
+        await self._ceremony.link(proved)
+        page = done_page(proved.grant.identity, self._provider.title)
+        return Page(page.body, headers={"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)})
+
+    async def _cancel(self, request: Request) -> Page:
+        self._from_our_page(request)
+        proved = await self._ceremony.proved(request.path_params["text"], _cookies(request))
+        await self._ceremony.give_up(proved)
+        page = message_page("Nothing was linked", "The accounts stay apart. You can close this page.")
+        return Page(page.body, headers={"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)})
+
+    def _from_our_page(self, request: Request) -> None:
+        # Our pages send no referrer, and so browsers call their origin "null"; but they say whose page it was.
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        origin = request.headers.get("origin", "null")
+        parts = urlsplit(self._base)
+        if site != "same-origin" or origin not in ("null", f"{parts.scheme}://{parts.netloc}"):
+            raise StoppedError(403, "Not from our page", "Press the button on the page that you were shown.")
+
+    def _cookie(self, name: str, value: str, seconds: float) -> str:
+        secure = "; Secure" if self._secure else ""
+        path = urlsplit(self._base).path
+        return f"{name}={value}; Path={path}; Max-Age={max(0, round(seconds))}; HttpOnly; SameSite=Lax{secure}"
+
+
+def _route(path: str, **methods: Handler) -> Route:
+    """Makes an answer of what a step gives or refuses."""
+
+    async def endpoint(request: Request) -> Response:
+        handler = methods.get(request.method)
+        if handler is None:
+            # What only looks at a link, by HEAD, must not use it up.
+            return Response(status_code=405, headers={**HEADERS, "Allow": ", ".join(methods)})
+        try:
+            page = await handler(request)
+        except StoppedError as error:
+            page = message_page(error.title, error.text, error.status)
+        except RequestError as error:
+            page = _refusal(error)
+        finally:
+            _forget(request)
+        return HTMLResponse(page.body, page.status, headers={**HEADERS, **page.headers})
+
+    return Route(path, endpoint, methods=list(methods))
+
+
+def _refusal(error: RequestError) -> Page:
+    """A page for what the host or the provider has refused; what the provider's token lacks is for the log."""
+    log.info("a link was refused: %s (%s)", error.code, error.message)
+    if error.status == 401:
+        return message_page("The sign-in did not work", "It could not be proved who you are. Ask for a new link.", 403)
+    page = message_page("This did not work", error.message, error.status)
+    if error.retry_after is None:
+        return page
+    return Page(page.body, page.status, {"Retry-After": whole_seconds(error.retry_after)})
+
+
+def _forget(request: Request) -> None:
+    """Takes codes and states out of what the server writes into its access log when the answer leaves."""
+    scope = request.scope
+    if scope.get("path_params", {}).get("text"):
+        scope["path"] = scope["path"].rpartition("/")[0] + "/..."
+    scope["query_string"] = b""
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    query = request.scope["query_string"]
+    try:
+        if len(query) > LONGEST_QUERY:
+            raise ValueError
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        pairs = []
+    found = dict(pairs)
+    if not found or len(found) != len(pairs):
+        raise StoppedError(400, "Not a link of ours", "This link is not complete, or it was not made here.")
+    return found
+
+
+def _cookies(request: Request) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    for name, value in request.scope["headers"]:
+        if name == b"cookie":
+            for pair in value.split(b";"):
+                key, _, text = pair.strip().partition(b"=")
+                found.setdefault(key, text)
+    return found
+
+
+def _checked_path(path: str) -> str:
+    if not path.startswith("/") or path.endswith("/") or "{" in path:
+        raise ValueError(f"OAuthIdentityLinker: path {path!r} must begin with a slash and not end with one")
+    return path
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(provider_url(url, "OAuthIdentityLinker: public_url"))
+    if parts.query:
+        raise ValueError("OAuthIdentityLinker: public_url must not have a query")
+    return url.rstrip("/")

@@ -1,0 +1,236 @@
+"""The providers: Microsoft Entra, Google, GitHub, and every OpenID Connect issuer."""
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit
+
+from frontdesk.clock import Clock
+from frontdesk.kit.oidc import Issuer
+from frontdesk.kit.provider import ProviderHttp, provider_url, unavailable
+from frontdesk.kit.tokens import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
+from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, kept, label
+
+_TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PERSONAL: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
+"""The tenant of everybody's private Microsoft accounts."""
+_CHOOSE: Final = {"prompt": "select_account"}
+"""The person says which account is meant, even if only one is signed in."""
+_LONGEST_SUBJECT: Final = 255
+_SCOPES: Final = ("openid", "profile", "email")
+_OK = 200
+
+
+class Oidc:
+    """Any OpenID Connect issuer, such as `Oidc("https://login.example.com")`.
+
+    `claims` are those that a link keeps. With `userinfo=True` they are looked for at that endpoint too, because some
+    issuers keep their ID tokens small.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        title: str | None = None,
+        scopes: Sequence[str] = _SCOPES,
+        claims: Sequence[str] = ("email", "email_verified", "name", "preferred_username", "groups"),
+        userinfo: bool = False,
+        algorithms: Sequence[str] = USUAL_ALGORITHMS,
+        auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None,
+        parameters: Mapping[str, str] | None = None,
+        discovery_url: str | None = None,
+    ) -> None:
+        if "openid" not in scopes:
+            raise ValueError(f"{type(self).__name__}: scopes must have 'openid'")
+        self._issuer = provider_url(issuer, f"{type(self).__name__}: the issuer")
+        self._discovery_url = discovery_url
+        self.title = title or urlsplit(issuer).hostname or issuer
+        self.scopes: Sequence[str] = tuple(scopes)
+        self.parameters: Mapping[str, str] = dict(parameters or {})
+        self._claims = tuple(claims)
+        self._userinfo = userinfo
+        self._auth_method = auth_method
+        self._algorithms = checked_algorithms(algorithms)
+
+    def use(self, *, client_id: str, http: ProviderHttp, clock: Clock) -> None:
+        self._client_id, self._http, self._clock = client_id, http, clock
+        self._rules = Rules.for_identity(client_id, self._algorithms)
+        self._asked = Issuer(self._issuer, http=http, clock=clock, url=self._discovery_url)
+
+    def _issuers(self) -> tuple[str, ...]:
+        """What the issuer may be called in a token."""
+        return (self._issuer,)
+
+    async def endpoints(self) -> Endpoints:
+        known = await self._asked.known()
+        authorize, token = known.endpoint("authorization_endpoint"), known.endpoint("token_endpoint")
+        if authorize is None or token is None:
+            raise unavailable()
+        return Endpoints(
+            authorize=authorize,
+            token=token,
+            auth_methods=known.auth_methods if self._auth_method is None else [self._auth_method],
+            issuers=self._issuers(),
+            names_itself=known.names_itself,
+        )
+
+    async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
+        claims = await self._proved(tokens, nonce)
+        subject = self.subject(claims)
+        if subject is None:
+            raise foreign("This account is not one that can be linked here.")
+        if self._userinfo:
+            claims = {**await self._more(tokens, claims), **claims}
+        shown = label(claims, ("preferred_username", "email", "name"))
+        return Account(subject=subject, label=shown, claims=kept(claims, self._claims))
+
+    async def _proved(self, tokens: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+        token = tokens.get("id_token")
+        if not isinstance(token, str):
+            raise refused("there is none")
+        claims = await prove(read(token.encode()), self._asked, self._issuers(), self._rules, self._clock.now())
+        if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+            raise refused("it was made for another sign-in")
+        # Where a token is for several, one of them asked for it, and that must have been us.
+        several = claims["aud"] not in (self._client_id, [self._client_id])
+        if claims.get("azp", None if several else self._client_id) != self._client_id:
+            raise refused("it was made for another client")
+        return claims
+
+    async def _more(self, tokens: Mapping[str, Any], claims: Mapping[str, Any]) -> Mapping[str, Any]:
+        url = (await self._asked.known()).endpoint("userinfo_endpoint")
+        if url is None:
+            raise unavailable()
+        answer = await self._http.get(url, {"Authorization": f"Bearer {tokens.get('access_token', '')}"})
+        if answer.status != _OK or answer.body.get("sub") != claims["sub"]:
+            raise refused("what is said about its user is about somebody else")
+        return answer.body
+
+    def subject(self, claims: Mapping[str, Any]) -> str | None:
+        name = claims.get("sub")
+        if claims.get("iss") not in self._issuers() or not is_name(name):
+            return None
+        # No issuer has a bar in its name.
+        return f"{self._issuer}|{name}"
+
+
+class Google(Oidc):
+    """Google accounts; with `domains`, only those of these Workspace domains."""
+
+    def __init__(
+        self,
+        *,
+        domains: Sequence[str] = (),
+        claims: Sequence[str] = ("email", "email_verified", "name", "hd"),
+        issuer: str = "https://accounts.google.com",
+    ) -> None:
+        super().__init__(issuer, title="Google", claims=claims, parameters=_CHOOSE)
+        self._domains = (domains,) if isinstance(domains, str) else tuple(domains)
+
+    def _issuers(self) -> tuple[str, ...]:
+        # Google has signed under both names.
+        return (self._issuer, self._issuer.partition("://")[2])
+
+    def subject(self, claims: Mapping[str, Any]) -> str | None:
+        if self._domains and claims.get("hd") not in self._domains:
+            return None
+        return super().subject(claims)
+
+
+class Entra(Oidc):
+    """Microsoft Entra accounts of the tenants that are listed, by their ids, and of no other.
+
+    An account is known by its tenant and its object id. Addresses are not looked at: in Entra, a tenant's administrator
+    can set them to anything.
+    """
+
+    def __init__(
+        self,
+        *,
+        tenants: Sequence[str],
+        claims: Sequence[str] = ("oid", "tid", "preferred_username", "name", "groups", "roles"),
+        authority: str = "https://login.microsoftonline.com",
+    ) -> None:
+        self.tenants = tuple(one.lower() for one in ((tenants,) if isinstance(tenants, str) else tenants))
+        if not self.tenants or not all(_TENANT.fullmatch(one) for one in self.tenants):
+            raise ValueError("Entra: tenants must be the ids of the tenants whose accounts may be linked")
+        self._authority = provider_url(authority, "Entra: authority").rstrip("/")
+        named, name = self.tenants[0], self.tenants[0]
+        if len(self.tenants) > 1:
+            named, name = "common" if _PERSONAL in self.tenants else "organizations", "{tenantid}"
+        found_at = f"{self._authority}/{named}/v2.0/.well-known/openid-configuration"
+        super().__init__(self._of(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=found_at)
+
+    def _of(self, tenant: str) -> str:
+        return f"{self._authority}/{tenant}/v2.0"
+
+    def _issuers(self) -> tuple[str, ...]:
+        return tuple(self._of(tenant) for tenant in self.tenants)
+
+    def subject(self, claims: Mapping[str, Any]) -> str | None:
+        tenant, account = claims.get("tid"), claims.get("oid")
+        # Other services of Microsoft verify the same two claims without being the issuer of a token.
+        if tenant not in self.tenants or claims.get("iss", self._of(tenant)) != self._of(tenant):
+            return None
+        return f"entra|{tenant}|{account}" if is_name(account) else None
+
+
+class GitHub:
+    """GitHub accounts, by their number: names can be given up and taken by somebody else.
+
+    GitHub speaks OAuth only: it is asked over TLS who the token is for, and there is no token to check.
+    """
+
+    title = "GitHub"
+
+    def __init__(
+        self,
+        *,
+        scopes: Sequence[str] = (),
+        claims: Sequence[str] = ("login", "name"),
+        url: str = "https://github.com",
+        api_url: str = "https://api.github.com",
+    ) -> None:
+        self._url = provider_url(url, "GitHub: url").rstrip("/")
+        self._api_url = provider_url(api_url, "GitHub: api_url").rstrip("/")
+        self.scopes: Sequence[str] = tuple(scopes)
+        self.parameters: Mapping[str, str] = _CHOOSE
+        self._claims = tuple(claims)
+
+    def use(self, *, client_id: str, http: ProviderHttp, clock: Clock) -> None:
+        self._http = http
+
+    async def endpoints(self) -> Endpoints:
+        return Endpoints(
+            authorize=f"{self._url}/login/oauth/authorize",
+            token=f"{self._url}/login/oauth/access_token",
+            auth_methods=("client_secret_post",),
+        )
+
+    async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
+        token = tokens.get("access_token")
+        if not isinstance(token, str):
+            raise refused("there is none")
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+        answer = await self._http.get(f"{self._api_url}/user", headers)
+        if answer.status != _OK:
+            raise refused("GitHub does not take it")
+        # An address is shown there only after GitHub has verified it.
+        claims: dict[str, Any] = {"email_verified": True, **answer.body, "iss": self._url}
+        subject = self.subject(claims)
+        if subject is None:
+            raise foreign("This account is not one that can be linked here.")
+        return Account(subject=subject, label=label(claims, ("login", "name")), claims=kept(claims, self._claims))
+
+    def subject(self, claims: Mapping[str, Any]) -> str | None:
+        number = claims.get("id")
+        if claims.get("iss") != self._url or type(number) is not int or number <= 0:
+            return None
+        return f"{self._url}|{number}"
+
+
+def is_name(value: object) -> bool:
+    """Whether a subject is a text that can be kept and shown in a log."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_SUBJECT and value.isprintable() and bool(value.strip())

@@ -1,0 +1,135 @@
+"""People in the store that forgets: their keys, their links, and the proofs that were begun."""
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.errors import StoreError
+from frontdesk.stores.memory_drawers import Shelf
+
+Key = tuple[str, str]
+
+
+class MemoryIdentities:
+    """Who was issued which isolation key, and who was linked with whom."""
+
+    def __init__(self, limit: int) -> None:
+        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._forget)
+        self.seen: Shelf[str, LastSeen] = Shelf(limit)
+        self.owned: dict[str, dict[Key, ChannelIdentity]] = {}
+        self.linked: Shelf[Key, LinkRecord] = Shelf(limit, self._forget_link)
+        self.in_order: list[Key] = []
+        """Whose links there are, for the operator's pages."""
+        self.of_key: dict[str, dict[Key, None]] = {}
+        self.of_subject: dict[str, dict[Key, None]] = {}
+        self.grants: Shelf[str, Grant] = Shelf(limit)
+        self.secrets: dict[str, bytes] = {}
+
+    def _forget(self, key: Key, record: IdentityRecord) -> None:
+        owned = self.owned.get(record.isolation_key, {})
+        owned.pop(key, None)
+        if not owned:
+            self.owned.pop(record.isolation_key, None)
+
+    async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
+        record = self.records.get(identity.key)
+        if record is not None:
+            self.records.touch(identity.key)
+        return record
+
+    async def remember(self, record: IdentityRecord) -> IdentityRecord:
+        known = self.records.get(record.identity.key)
+        if known is None:
+            self.save(record)
+            return record
+        return known
+
+    async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
+        return list(self.owned.get(isolation_key, {}).values())
+
+    async def last_seen(self, isolation_key: str) -> LastSeen | None:
+        return self.seen.get(isolation_key)
+
+    async def links(self, isolation_key: str) -> Sequence[LinkRecord]:
+        return self._links(self.of_key.get(isolation_key, ()))
+
+    async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
+        return self.linked.get(identity.key)
+
+    async def linked_as(self, subject: str) -> LinkRecord | None:
+        found = self._links(self.of_subject.get(subject, ()))
+        return min(found, key=lambda one: (one.linked_at, one.identity.key), default=None)
+
+    async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
+        start = 0 if after is None else bisect_right(self.in_order, after.key)
+        return self._links(self.in_order[start : start + limit])
+
+    def _links(self, keys: Sequence[Key] | dict[Key, None]) -> list[LinkRecord]:
+        found = (self.linked.get(key) for key in keys)
+        return [one for one in found if one is not None]
+
+    async def grant(self, grant_id: str) -> Grant | None:
+        return self.grants.get(grant_id)
+
+    async def secret(self, name: str, new: bytes) -> bytes:
+        return self.secrets.setdefault(name, new)
+
+    def check_grant(self, grant_id: str) -> None:
+        if self.grants.get(grant_id) is None:
+            raise StoreError("there is no such grant")
+
+    def check_free(self, grant_id: str, at: float) -> None:
+        known = self.grants.get(grant_id)
+        if known is not None and known.expires_at > at:
+            raise StoreError("there is such a grant already")
+
+    def drop_grant(self, grant_id: str) -> None:
+        self.grants.pop(grant_id)
+
+    def check_record(self, record: IdentityRecord) -> None:
+        known = self.records.get(record.identity.key)
+        if known is None or (known.isolation_key, known.version) != (record.isolation_key, record.version):
+            raise StoreError("the identity has changed")
+
+    def save(self, record: IdentityRecord) -> None:
+        known = self.records.get(record.identity.key)
+        if known is not None:
+            self._forget(record.identity.key, known)
+        self.owned.setdefault(record.isolation_key, {})[record.identity.key] = record.identity
+        self.records.put(record.identity.key, record)
+
+    def see(self, seen: LastSeen) -> None:
+        self.seen.put(seen.isolation_key, seen)
+
+    def add_link(self, link: LinkRecord) -> None:
+        key = link.identity.key
+        known = self.linked.get(key)
+        if known is not None:
+            self._forget_link(key, known)
+        insort(self.in_order, key)
+        self.of_key.setdefault(link.isolation_key, {})[key] = None
+        if link.subject is not None:
+            self.of_subject.setdefault(link.subject, {})[key] = None
+        self.linked.put(key, link)
+
+    def unlink(self, isolation_key: str, identity: ChannelIdentity) -> None:
+        link = self.linked.get(identity.key)
+        if link is not None and link.isolation_key == isolation_key:
+            self.linked.pop(identity.key)
+            self._forget_link(identity.key, link)
+
+    def _forget_link(self, key: Key, link: LinkRecord) -> None:
+        place = bisect_right(self.in_order, key) - 1
+        if place >= 0 and self.in_order[place] == key:
+            del self.in_order[place]
+        _drop(self.of_key, link.isolation_key, key)
+        if link.subject is not None:
+            _drop(self.of_subject, link.subject, key)
+
+
+def _drop(index: dict[str, dict[Key, None]], name: str, key: Key) -> None:
+    found = index.get(name, {})
+    found.pop(key, None)
+    if not found:
+        index.pop(name, None)

@@ -1,0 +1,175 @@
+"""A host with every channel, and its doors as it tells them."""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+from starlette.routing import Route, WebSocketRoute
+
+from frontdesk import (
+    AgentFrameworkHost,
+    ApiKeyAuth,
+    AuthPolicy,
+    BearerAuth,
+    Channel,
+    HmacAuth,
+    OAuthIdentityLinker,
+    Oidc,
+)
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext, ChannelContribution
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.channels.conversations import ConversationsChannel
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.testing import EchoAgent, serving
+from frontdesk.testing.messages import MessageChannel
+from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
+from tests.access_matrix.issuer import AUDIENCE, Issuers
+from tests.access_matrix.purposes import SAYING, SOCKET, Door
+
+
+class Chat(MessageChannel):
+    """A chat whose platform is away, with a command of the operator's own; what it could call is shown."""
+
+    context: ChannelContext
+
+    def __init__(self) -> None:
+        async def open_the_safe(call: ChannelCommandContext) -> None:
+            await call.reply("The safe is open.")
+
+        command = ChannelCommand(name="safe", description="Open the safe", handler=open_the_safe)
+        secret = "the-secret-of-the-platform"
+        super().__init__(platform_url="http://127.0.0.1:1", token="a-token", secret=secret, commands=[command])
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        self.context = context
+        return super().contribute(context)
+
+
+class House:
+    """A served host, and the things of its owner."""
+
+    def __init__(self, host: AgentFrameworkHost, http: httpx.AsyncClient, url: str, agent: EchoAgent, place: Path):
+        self.host = host
+        self.http = http
+        self.url = url
+        self.agent = agent
+        self._place = place
+        self.ids: dict[str, str] = {}
+        self.keys: Keys
+        self.chat: ChannelContext
+
+    async def doors(self) -> list[Door]:
+        """Every door, as the route table and the doors themselves tell."""
+        found: list[Door] = []
+        for route in self.host.app.routes:
+            if isinstance(route, WebSocketRoute):
+                found.append(Door(SOCKET, route.path))
+                continue
+            assert isinstance(route, Route), f"{route!r} is of a kind that nobody has thought of"
+            found += [Door(method, route.path) for method in await self._methods(route)]
+        return found
+
+    async def _methods(self, route: Route) -> Sequence[str]:
+        if route.methods is not None:
+            return sorted(route.methods - {"HEAD"})
+        answer = await self.http.request("TRACE", self.filled(route.path))
+        return answer.headers["allow"].split(", ") if answer.status_code == 405 else ["GET"]
+
+    def filled(self, path: str) -> str:
+        """The path with the owner's ids in it."""
+        run = "invocation" if path.startswith("/invocations") else "response"
+        names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
+        names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
+        names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
+        return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
+
+    async def furnish(self) -> None:
+        """Makes something of every kind, which belongs to the owner."""
+        for name, path, body in (
+            ("response", "/v1/responses", {"input": "mine"}),
+            ("conversation", "/v1/conversations", SAYING),
+            ("invocation", "/invocations", {"message": "mine"}),
+        ):
+            made = await self.http.post(path, json=body, headers=owner(self.keys))
+            self.ids[name] = made.raise_for_status().json()["id"]
+        (item,) = (await self.seen("conversation"))["data"]
+        self.ids["item"] = item["id"]
+
+    async def seen(self, name: str) -> Any:
+        """What the owner sees of a thing."""
+        paths = {
+            "response": "/responses/{}",
+            "conversation": "/conversations/{}/items",
+            "invocation": "/invocations/{}",
+        }
+        shown = await self.http.get(paths[name].format(self.ids[name]), headers=owner(self.keys))
+        return shown.raise_for_status().json()
+
+    async def belongings(self) -> list[Any]:
+        """All that the owner sees."""
+        return [await self.seen(name) for name in ("response", "conversation", "invocation") if name in self.ids]
+
+    def rows(self) -> dict[str, int]:
+        """How many rows each table has; the host's own secrets are made when they are first needed, and once."""
+        with closing(sqlite3.connect(f"file:{self._place}/frontdesk.db?mode=ro", uri=True)) as database:
+            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            names.remove("secrets")
+            return {name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}  # noqa: S608
+
+
+@asynccontextmanager
+async def open_house(
+    rules: str,
+    issuers: Issuers,
+    place: Path,
+    *,
+    linker: IdentityLinker | None = None,
+    backwards: bool = False,
+    more: Sequence[Channel] = (),
+) -> AsyncIterator[House]:
+    """A served host with every channel; `rules` are `open`, `listed` or `linked`.
+
+    `backwards` is the order in which the kinds of credentials are offered.
+    """
+    hmac = HmacAuth({"machine": "the-secret-of-the-machine"})
+    tokens = BearerAuth(issuer=[issuers.url("north"), issuers.url("south")], audience=AUDIENCE)
+    auth: list[Any] = [tokens, ApiKeyAuth({"owner": OWNER_KEY, "other": OTHER_KEY}), hmac]
+    if backwards:
+        auth.reverse()
+    agent, chat = EchoAgent(), Chat()
+    host = AgentFrameworkHost(
+        agent,
+        channels=[
+            ResponsesChannel(auth=auth, compactor=lambda messages: "short"),
+            ConversationsChannel(auth=auth),
+            InvocationsChannel(auth=auth),
+            chat,
+            *more,
+        ],
+        state_dir=place,
+        linker=linker or _by_browser(issuers),
+        default_allowlist=RULES[rules],
+    )
+    async with serving(host) as client:
+        house = House(host, client.http, client.base_url, agent, place)
+        house.keys = Keys(issuers, hmac)
+        house.chat = chat.context
+        yield house
+
+
+def _by_browser(issuers: Issuers) -> IdentityLinker:
+    """The linker that has pages."""
+    provider = Oidc(issuers.url("north"))
+    return OAuthIdentityLinker(provider, client_id="frontdesk", public_url="https://concierge.example")
+
+
+RULES = {
+    "open": AuthPolicy.open(),
+    "listed": AuthPolicy.native_allowlist(["somebody-else"]),
+    "linked": AuthPolicy.require_link(),
+}

@@ -1,0 +1,95 @@
+"""What each door is for, and what it takes."""
+
+from typing import Any, NamedTuple
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+SOCKET = "WEBSOCKET"
+SAYING = {"items": [{"type": "message", "role": "user", "content": "planted"}]}
+
+
+class Door(NamedTuple):
+    """A method on a path."""
+
+    method: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Purpose(NamedTuple):
+    """What a door is for, and a body that it takes."""
+
+    kind: str
+    body: Any = None
+    more: tuple[Any, ...] = ()
+    """Other bodies, for those who may send none of them."""
+
+
+# What a door is for. One that is not here fails the test: whoever adds a route says who may use it.
+PURPOSES: dict[str, Purpose] = {
+    "GET /healthz": Purpose("open"),
+    "GET /readyz": Purpose("open"),
+    "POST /responses": Purpose(
+        "make",
+        {"input": "hello"},
+        (
+            *({"input": "hello", **more} for more in ({"stream": True}, {"background": True}, {"store": False})),
+            {"input": [{"type": "mcp_approval_response", "approval_request_id": "af-1", "approve": True}]},
+            {"input": "hello", "conversation": "conv_1"},
+        ),
+    ),
+    f"{SOCKET} /responses": Purpose("socket"),
+    "POST /responses/compact": Purpose("make", {"model": "m", "input": "hello"}),
+    "GET /responses/{run_id}": Purpose("thing"),
+    "DELETE /responses/{run_id}": Purpose("thing"),
+    "POST /responses/{run_id}/cancel": Purpose("thing"),
+    "GET /responses/{run_id}/input_items": Purpose("thing"),
+    "GET /models": Purpose("info"),
+    "GET /models/{model:path}": Purpose("info"),
+    "POST /conversations": Purpose("make", {}),
+    "GET /conversations/{conversation_id}": Purpose("thing"),
+    "POST /conversations/{conversation_id}": Purpose("thing", {"metadata": {"mine": "now"}}),
+    "DELETE /conversations/{conversation_id}": Purpose("thing"),
+    "GET /conversations/{conversation_id}/items": Purpose("thing"),
+    "POST /conversations/{conversation_id}/items": Purpose("thing", SAYING),
+    "GET /conversations/{conversation_id}/items/{item_id}": Purpose("thing"),
+    "DELETE /conversations/{conversation_id}/items/{item_id}": Purpose("thing"),
+    "POST /invocations": Purpose(
+        "make",
+        {"message": "hello"},
+        (
+            *({"message": "hello", **more} for more in ({"stream": True}, {"background": True}, {"session_id": "s"})),
+            {"approval": {"id": "af-1", "approved": True}},
+            {"session_id": "s", "responses": {"r": 1}},
+        ),
+    ),
+    "GET /invocations/docs/openapi.json": Purpose("info"),
+    "GET /invocations/{run_id}": Purpose("thing"),
+    "POST /invocations/{run_id}/cancel": Purpose("thing"),
+    "POST /messages/events": Purpose("webhook", {}),
+    "GET /link/start/{text}": Purpose("page"),
+    "POST /link/start/{text}": Purpose("page"),
+    "GET /link/callback": Purpose("page"),
+    "GET /link/confirm/{text}": Purpose("page"),
+    "POST /link/confirm/{text}": Purpose("page"),
+    "POST /link/cancel/{text}": Purpose("page"),
+    **{f"{method} {base}/{{path:path}}": Purpose("unknown") for method in METHODS for base in ("/responses", "")},
+    **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
+}
+
+
+def purpose(door: Door) -> Purpose:
+    """What a door is for; every one of the OpenAI doors is there twice."""
+    return PURPOSES[named(door)]
+
+
+def named(door: Door) -> str:
+    """A door as it is called in the table."""
+    return f"{door.method} {door.path.removeprefix('/v1')}"
+
+
+def shape(door: Door) -> set[str]:
+    """What an error of this door has."""
+    plain = door.path.startswith(("/invocations", "/messages"))
+    return {"code", "message"} if plain else {"type", "code", "message", "param"}

@@ -1,0 +1,62 @@
+"""A real browser, as a person would use it."""
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, async_playwright
+
+OPTIONS = (
+    *("--no-sandbox", "--headless", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run"),
+)
+PHONE: Any = {"width": 360, "height": 740}
+
+
+def need_chromium(what: str) -> str:
+    """The program; without it, one line says what was not tested."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip(
+            f"NOT TESTED: {what} in a browser: there is no chromium (make test installs Debian's, when run as root)",
+            allow_module_level=True,
+        )
+    return found
+
+
+class Tab:
+    """A page on a phone, and what the browser had to complain about."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    async def text(self) -> str:
+        """What a person reads."""
+        return await self.page.inner_text("body")
+
+    async def fits(self) -> bool:
+        """Whether nothing is cut off at the side."""
+        return await self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@contextlib.asynccontextmanager
+async def chromium(program: str) -> AsyncIterator[Any]:
+    """Opens tabs, each in a browser profile of its own."""
+    async with async_playwright() as playwright:
+        # A proxy of the machine's has no business on its own loopback address.
+        options = [*OPTIONS, "--no-proxy-server"]
+        browser = await playwright.chromium.launch(executable_path=program, args=options)
+
+        async def tab() -> Tab:
+            context = await browser.new_context(viewport=PHONE)
+            return Tab(await context.new_page())
+
+        try:
+            yield tab
+        finally:
+            await browser.close()

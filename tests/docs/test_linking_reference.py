@@ -1,0 +1,39 @@
+"""The reference of linking says what the code says."""
+
+import re
+
+from frontdesk import OneTimeCodeIdentityLinker
+from frontdesk.abc import linker
+from frontdesk.access.links import MOST_LINKED
+from frontdesk.errors import LinkRefusedError
+from frontdesk.host.link_names import WORDS
+from tests.docs.pages import ROOT, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+LINKING = ROOT / "docs/reference/linking.md"
+
+
+def test_every_parameter_is_documented_with_its_default() -> None:
+    found = {name: shown(one) for name, one in signature(OneTimeCodeIdentityLinker).items()}
+    assert parameters(LINKING, OneTimeCodeIdentityLinker) == found
+
+
+def test_every_command_is_documented() -> None:
+    assert [spans(name)[0] for name, _ in tables(LINKING)["Commands"]] == list(WORDS)
+
+
+def test_every_ability_is_documented() -> None:
+    abilities = {name for name in vars(linker) if name.startswith(("Supports", "Reads"))}
+    assert {spans(name)[0] for name, _ in tables(LINKING)["A linker of your own"]} == abilities
+
+
+def test_every_refusal_is_documented() -> None:
+    rows = {spans(code)[0]: why for code, why in tables(LINKING)["Refusals"]}
+    source = "".join(
+        path.read_text("utf-8")
+        for place in ("access/links.py", "linkers/one_time_code.py")
+        for path in [ROOT / "src/frontdesk" / place]
+    )
+    raised = set(re.findall(r"LinkRefusedError\([^)]*code=\"(\w+)\"", source))
+    assert set(rows) == raised | {LinkRefusedError.code}
+    assert str(MOST_LINKED) in rows["too_many_links"]

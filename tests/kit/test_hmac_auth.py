@@ -1,0 +1,253 @@
+"""Signed requests: what counts, and how often."""
+
+import hashlib
+import hmac
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontdesk import HmacAuth, HmacHeaders, Principal, Secret
+from frontdesk.errors import TooManyRequestsError, UnauthenticatedError
+from frontdesk.testing.clock import FakeClock
+
+SECRET = "the secret of alice and us"
+OLD = "the secret that alice had"
+NOW = 1_800_000_000.5
+
+
+def make(secrets: Any = None, **options: Any) -> tuple[HmacAuth, FakeClock]:
+    clock = FakeClock(NOW)
+    return HmacAuth(secrets or {"alice": SECRET, "bob": "bob's secret, long enough"}, clock=clock, **options), clock
+
+
+def scope_of(method: str = "POST", target: str = "/invocations?a=b%20c", kind: str = "http") -> dict[str, Any]:
+    path, _, query = target.partition("?")
+    scope: dict[str, Any] = {"type": kind, "raw_path": path.encode(), "path": path, "query_string": query.encode()}
+    return {**scope, "method": method} if kind == "http" else scope
+
+
+def raw(headers: dict[str, str], **changes: str | None) -> dict[bytes, bytes]:
+    named = {name.replace("_", "-"): value for name, value in changes.items()}
+    merged = {**headers, **named}
+    return {name.encode(): value.encode("latin-1") for name, value in merged.items() if value is not None}
+
+
+async def ask(auth: HmacAuth, headers: dict[bytes, bytes], **where: str) -> Principal | None:
+    return await auth.authenticate_request(scope_of(**where), headers)
+
+
+async def refusal(auth: HmacAuth, headers: dict[bytes, bytes], **where: str) -> str:
+    with pytest.raises(UnauthenticatedError) as caught:
+        await ask(auth, headers, **where)
+    assert SECRET not in caught.value.message
+    return caught.value.code
+
+
+def signed(auth: HmacAuth, principal: str = "alice", **given: Any) -> dict[str, str]:
+    return auth.sign(principal, "POST", "/invocations?a=b%20c", b'{"message":"hi"}', **given)
+
+
+class TestGoodSignatures:
+    async def test_a_signature_that_any_tool_can_make_is_good(self) -> None:
+        auth, _ = make()
+        body_hash = hashlib.sha256(b"{}").hexdigest()
+        lines = ["v1", "alice", "POST", "/invocations?a=b%20c", "1800000000", "nonce-42", body_hash]
+        signature = hmac.new(SECRET.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+        headers = {
+            b"x-signature-principal": b"alice",
+            b"x-signature-timestamp": b"1800000000",
+            b"x-signature-nonce": b"nonce-42",
+            b"x-content-sha256": body_hash.encode(),
+            b"x-signature": f"v1={signature}".encode(),
+        }
+        assert await ask(auth, headers) == Principal(id="alice")
+
+    async def test_what_sign_makes_is_good_once_for_each_nonce(self) -> None:
+        auth, _ = make()
+        for _ in range(3):
+            assert await ask(auth, raw(signed(auth))) == Principal(id="alice")
+
+    async def test_secrets_can_be_changed_without_a_break(self) -> None:
+        theirs, _ = make({"alice": OLD})
+        ours, _ = make({"alice": [Secret(SECRET), OLD]})
+        assert await ask(ours, raw(signed(theirs))) == Principal(id="alice")
+        assert await ask(ours, raw(signed(ours))) == Principal(id="alice")
+        later, _ = make({"alice": SECRET})
+        assert await refusal(later, raw(signed(theirs))) == "unauthenticated"
+
+    async def test_the_headers_can_have_other_names(self) -> None:
+        auth, _ = make(headers=HmacHeaders(principal="x-who", signature="x-mac"))
+        headers = signed(auth)
+        assert {"x-who", "x-mac", "x-signature-timestamp"} <= headers.keys()
+        assert await ask(auth, raw(headers)) == Principal(id="alice")
+        assert auth.body_header == b"x-content-sha256"
+
+    async def test_a_handshake_is_signed_with_an_empty_body(self) -> None:
+        auth, clock = make()
+        headers = raw(auth.sign("alice", "GET", "/responses"))
+        assert await ask(auth, headers, kind="websocket", target="/responses") == Principal(id="alice")
+        clock.advance(10_000)
+        # It has counted, and the connection is still that of the same one.
+        scope = scope_of(kind="websocket", target="/responses")
+        assert await auth.recheck(scope, headers) == Principal(id="alice")
+        other = raw(auth.sign("alice", "GET", "/responses", b"x"))
+        assert await refusal(auth, other, kind="websocket", target="/responses") == "unauthenticated"
+
+    async def test_a_server_that_knows_no_raw_path_is_no_hindrance(self) -> None:
+        auth, _ = make()
+        scope = {"type": "http", "method": "GET", "path": "/a b\n", "query_string": b""}
+        assert await auth.authenticate_request(scope, raw(auth.sign("alice", "GET", "/a%20b%0A")))
+
+
+class TestWrongSignatures:
+    async def test_none_at_all_is_somebody_elses_affair(self) -> None:
+        auth, _ = make()
+        for headers in ({}, {b"x-api-key": b"key"}, {b"x-signature-timestamp": b"1"}):
+            assert await ask(auth, headers) is None
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"x_signature": None},
+            {"x_signature": ""},
+            {"x_signature": "v1="},
+            {"x_signature": "v1=" + "0" * 64},
+            {"x_signature": "0" * 64},
+            {"x_signature": "v1=\xff"},
+            {"x_signature_principal": None},
+            {"x_signature_principal": "bob"},
+            {"x_signature_principal": "nobody"},
+            {"x_signature_principal": "Alice"},
+            {"x_signature_timestamp": None},
+            {"x_signature_timestamp": "now"},
+            {"x_signature_timestamp": "-1"},
+            {"x_signature_timestamp": "1800000001"},
+            {"x_signature_timestamp": "1" * 13},
+            {"x_signature_nonce": None},
+            {"x_signature_nonce": "short"},
+            {"x_signature_nonce": "another-nonce"},
+            {"x_signature_nonce": "a b c d e f"},
+            {"x_signature_nonce": "n" * 129},
+            {"x_content_sha256": None},
+            {"x_content_sha256": "0" * 64},
+            {"x_content_sha256": hashlib.sha256(b"").hexdigest().upper()},
+        ],
+        ids=repr,
+    )
+    async def test_a_part_that_is_missing_or_another_is_refused(self, changes: dict[str, str | None]) -> None:
+        auth, _ = make()
+        assert await refusal(auth, raw(signed(auth), **changes)) == "unauthenticated"
+
+    @pytest.mark.parametrize(
+        "where",
+        [
+            {"method": "DELETE"},
+            {"target": "/invocations"},
+            {"target": "/invocations?a=b"},
+            {"target": "/other?a=b%20c"},
+            {"target": "/invocations?a=b+c"},
+        ],
+        ids=repr,
+    )
+    async def test_it_is_good_for_nothing_else(self, where: dict[str, str]) -> None:
+        auth, _ = make()
+        assert await refusal(auth, raw(signed(auth)), **where) == "unauthenticated"
+
+    @pytest.mark.parametrize("late", [-301, 301, 100_000])
+    async def test_it_is_good_for_a_while(self, late: float) -> None:
+        auth, clock = make()
+        headers = raw(signed(auth))
+        clock.advance(late)
+        assert await refusal(auth, headers) == "signature_expired"
+
+    async def test_what_was_signed_before_this_process_began_is_refused(self) -> None:
+        # Whether it counted in the process before this one, nobody knows here.
+        auth, _ = make()
+        assert await refusal(auth, raw(signed(auth, timestamp=int(NOW) - 1))) == "signature_expired"
+        assert await ask(auth, raw(signed(auth, timestamp=int(NOW))))
+
+
+class TestReplays:
+    async def test_a_signature_counts_once(self) -> None:
+        auth, clock = make()
+        headers = raw(signed(auth))
+        assert await ask(auth, headers)
+        for _ in range(3):
+            assert await refusal(auth, headers) == "signature_replayed"
+            clock.advance(99)
+        clock.advance(99)
+        assert await refusal(auth, headers) == "signature_expired"
+
+    async def test_a_signature_of_the_future_is_remembered_until_its_time_is_over(self) -> None:
+        auth, clock = make()
+        headers = raw(signed(auth, timestamp=int(NOW) + 299))
+        assert await ask(auth, headers)
+        for _ in range(5):
+            clock.advance(119)
+            assert await refusal(auth, headers) == "signature_replayed"
+
+    async def test_when_there_is_no_room_it_is_refused_and_nobody_else_is(self) -> None:
+        auth, clock = make(max_remembered=3)
+        first = [raw(signed(auth)) for _ in range(3)]
+        for headers in first:
+            assert await ask(auth, headers)
+        with pytest.raises(TooManyRequestsError) as caught:
+            await ask(auth, raw(signed(auth)))
+        assert caught.value.retry_after == 600
+        # What counted is not forgotten for the sake of what comes.
+        assert await refusal(auth, first[0]) == "signature_replayed"
+        assert await ask(auth, raw(signed(auth, "bob"))) == Principal(id="bob")
+        clock.advance(600)
+        assert await ask(auth, raw(signed(auth))) == Principal(id="alice")
+
+    async def test_a_stranger_takes_up_no_room(self) -> None:
+        auth, _ = make(max_remembered=1)
+        for number in range(50):
+            await refusal(auth, raw(signed(auth), x_signature=f"v1={number:064x}"))
+        assert await ask(auth, raw(signed(auth)))
+
+
+@pytest.mark.parametrize(
+    ("secrets", "options", "reason"),
+    [
+        ({"alice": ""}, {}, "shorter than"),
+        ({"alice": "short"}, {}, "shorter than"),
+        ({"alice": [SECRET, ""]}, {}, "shorter than"),
+        ({"alice": Secret("short")}, {}, "shorter than"),
+        ({"alice": []}, {}, "no secret"),
+        ({"": SECRET}, {}, "can't be called"),
+        ({"anonymous": SECRET}, {}, "can't be called"),
+        ({"al\nice": SECRET}, {}, "can't be called"),
+        ({"alice": SECRET, "bob": SECRET}, {}, "the same secret"),
+        ({"alice": SECRET}, {"window_seconds": 0}, "positive"),
+        ({"alice": SECRET}, {"max_remembered": 0}, "positive"),
+        ({"alice": SECRET}, {"headers": HmacHeaders(nonce="x-signature")}, "different"),
+        ({"alice": SECRET}, {"headers": HmacHeaders(nonce="X-Nonce")}, "lower case"),
+    ],
+)
+def test_what_is_wrong_is_found_at_once(secrets: Any, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as caught:
+        HmacAuth(secrets, **options)
+    assert SECRET not in str(caught.value)
+
+
+def test_nobody_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        HmacAuth({})
+
+
+def test_no_secret_is_shown() -> None:
+    auth, _ = make()
+    assert SECRET not in repr(auth) + repr(vars(auth))
+
+
+@given(st.binary(max_size=80), st.sampled_from(list(HmacHeaders())))
+async def test_no_bytes_in_a_header_are_more_than_a_refusal(value: bytes, name: str) -> None:
+    auth, _ = make()
+    headers = raw(signed(auth))
+    if headers[name.encode()] == value:
+        return
+    with pytest.raises(UnauthenticatedError):
+        await ask(auth, {**headers, name.encode(): value})

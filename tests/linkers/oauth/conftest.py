@@ -1,0 +1,19 @@
+"""A house with its door open, and somebody at it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.linkers.oauth.house import Browser, House, browser, open_house
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with open_house() as one:
+        yield one
+
+
+@pytest.fixture
+async def person(house: House) -> AsyncIterator[Browser]:
+    async with browser(house) as one:
+        yield one

@@ -1,0 +1,88 @@
+"""A host on the fake platform, which runs in a process of its own, for one test."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.testing import serving
+from frontdesk.testing.messages import MessageChannel, MessagePlatform
+from frontdesk.testing.messages.platform.nouns import Said
+from frontdesk.testing.messages.verify import signature
+from tests.scenarios.stores import new_store
+from tests.testing.messages.starting import new_platform
+
+SECRET = "the secret of the webhook"
+HOST = ("store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "on_shutdown")
+
+
+@dataclass
+class Chat:
+    """A started host and the platform that it is on."""
+
+    platform: MessagePlatform
+    host: AgentFrameworkHost
+    channel: MessageChannel
+    base_url: str
+
+    async def known(self) -> None:
+        """Waits until the host has made itself known; before that it can't say which mentions are its own."""
+
+        async def published() -> bool:
+            return bool((await self.platform.state()).commands)
+
+        await self.platform.until(published)
+
+    async def heard(self, chat_id: str, count: int = 1) -> list[str]:
+        """What the bot says in a chat, once it has said so many things."""
+        return [one.text for one in await self.platform.wait_for_answers(chat_id, count)]
+
+    async def last(self, chat_id: str, count: int) -> Said:
+        """The last of so many messages."""
+        return (await self.platform.wait_for_answers(chat_id, count))[-1]
+
+
+@asynccontextmanager
+async def open_chat(
+    target: Any, *, platform: MessagePlatform | None = None, intake: Any = "webhook", **settings: Any
+) -> AsyncIterator[Chat]:
+    """A host on a platform; settings are those of the channel, and some of the host's."""
+    of_host = {name: settings.pop(name) for name in HOST if name in settings}
+    more = settings.pop("channels", ())
+    if not of_host.keys() & {"store", "state_dir"}:
+        of_host["store"] = new_store()
+    async with AsyncExitStack() as stack:
+        if platform is None:
+            platform = await stack.enter_async_context(new_platform())
+        channel = MessageChannel(
+            platform_url=platform.url, token=platform.token, secret=SECRET, intake=intake, **settings
+        )
+        host = AgentFrameworkHost(target, channels=[channel, *more], **of_host)
+        client = await stack.enter_async_context(serving(host))
+        chat = Chat(platform, host, channel, client.base_url)
+        await chat.known()
+        if intake == "webhook":
+            await connect(chat)
+        yield chat
+
+
+async def connect(chat: Chat) -> None:
+    """Tells the platform where the host is, which is known only when it is served."""
+    await chat.channel.client.use_webhook(f"{chat.base_url}{chat.channel.path}/events", SECRET)
+    await chat.platform.wait_for_webhook()
+
+
+async def post(
+    chat: Chat, event: Any, *, secret: str = SECRET, at: float | None = None, **headers: Any
+) -> httpx.Response:
+    """Sends an event to the webhook as the platform does, or as somebody else would."""
+    body = event if isinstance(event, bytes) else msgspec.json.encode(event)
+    timestamp = str(int(time.time() if at is None else at))
+    signed = {"x-message-timestamp": timestamp, "x-message-signature": signature(secret, timestamp, body), **headers}
+    kept = {"content-type": "application/json", **{name: value for name, value in signed.items() if value}}
+    return await chat.platform.http.post(f"{chat.base_url}{chat.channel.path}/events", content=body, headers=kept)

@@ -1,0 +1,163 @@
+"""Approvals by button: what was shown is what runs, once, for the person who was asked."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from agent_framework import tool
+
+from tests.scenarios.cast import call, scripted
+from tests.scenarios.messages.chat import Chat, open_chat
+from tests.testing.messages.starting import new_platform
+
+
+class Bank:
+    """A tool that wants to be asked about first."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    def agent(self, *turns: Any) -> Any:
+        @tool(approval_mode="always_require")
+        def pay(amount: int, note: str = "") -> str:
+            """Pays."""
+            self.paid.append(amount)
+            return f"paid {amount}"
+
+        return scripted(list(turns), tools=[pay])
+
+
+async def _toast(chat: Chat, event: Any) -> str:
+    """What somebody who has pressed a button is told."""
+    callback = event.click.callback_id
+
+    async def answered() -> bool:
+        return (await chat.platform.state()).clicks[callback] != ""
+
+    await chat.platform.until(answered)
+    return (await chat.platform.state()).clicks[callback]
+
+
+@pytest.mark.parametrize(("word", "paid", "text"), [("Approve", [5], "pay: approved by Ada"), ("Reject", [], "")])
+async def test_a_button_answers_the_question(word: str, paid: list[int], text: str) -> None:
+    bank = Bank()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+        question = await chat.last(ada.chat_id, 1)
+        assert "pay" in question.text
+        assert '"amount": 5' in question.text or '"amount":5' in question.text
+        assert [one.text for one in question.buttons] == ["Approve", "Reject"]
+        event = await chat.platform.click(ada, question, word)
+        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+        assert await _toast(chat, event) == text or not text
+        shown = (await chat.platform.answers(ada.chat_id))[0]
+        # Nobody can press what was decided.
+        assert (shown.buttons, shown.edits) == ((), 1)
+    assert bank.paid == paid
+
+
+async def test_a_click_by_somebody_else_runs_nothing() -> None:
+    bank = Bank()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+        ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Ada")
+        group = await chat.platform.group("Friends", ada, bob)
+        await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
+        question = await chat.last(group.chat_id, 1)
+        stranger = await chat.platform.click(bob, question, "Approve", chat_id=group.chat_id)
+        assert "not yours" in await _toast(chat, stranger)
+        assert bank.paid == []
+        await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
+        assert (await chat.heard(group.chat_id, 2))[1] == "done"
+    assert bank.paid == [5]
+
+
+async def test_a_click_by_somebody_else_in_a_shared_conversation_runs_nothing() -> None:
+    bank = Bank()
+    agent = bank.agent([call("pay", amount=5)], ["done"])
+    async with open_chat(agent, conversation_scope="per_conversation") as chat:
+        ada, bob = await chat.platform.user("Ada"), await chat.platform.user("Bob")
+        group = await chat.platform.group("Friends", ada, bob)
+        await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
+        question = await chat.last(group.chat_id, 1)
+        stranger = await chat.platform.click(bob, question, "Approve", chat_id=group.chat_id)
+        assert "not yours" in await _toast(chat, stranger)
+        await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
+        assert (await chat.heard(group.chat_id, 2))[1] == "done"
+    assert bank.paid == [5]
+
+
+async def test_pressing_twice_pays_once() -> None:
+    bank = Bank()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+        question = await chat.last(ada.chat_id, 1)
+        _, second = await asyncio.gather(
+            chat.platform.click(ada, question, "Approve"), chat.platform.click(ada, question, "Approve")
+        )
+        await chat.heard(ada.chat_id, 2)
+        assert await _toast(chat, second)
+        await chat.platform.wait_for_acknowledged(*[one.event for one in await chat.platform.events()])
+        late = await chat.platform.click(ada, question, question.buttons[1].data)
+        assert "answered before" in await _toast(chat, late)
+    assert bank.paid == [5]
+
+
+async def test_a_made_up_button_runs_nothing() -> None:
+    bank = Bank()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"])) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+        question = await chat.last(ada.chat_id, 1)
+        for data in ("approve:", "approve:" + "0" * 32, "nonsense", "approve", "::", "APPROVE:x"):
+            event = await chat.platform.click(ada, question, data)
+            assert "not yours" in await _toast(chat, event), data
+    assert bank.paid == []
+
+
+async def test_two_questions_are_answered_apart() -> None:
+    bank = Bank()
+    turns = [call("pay", call_id="one", amount=5), call("pay", call_id="two", amount=7)]
+    async with open_chat(bank.agent(turns, ["one is done"], ["both are done"])) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay both")
+        first, second = await chat.platform.wait_for_answers(ada.chat_id, 2)
+        await chat.platform.click(ada, second, "Reject")
+        await chat.heard(ada.chat_id, 3)
+        await chat.platform.click(ada, first, "Approve")
+        await chat.heard(ada.chat_id, 4)
+    assert bank.paid == [5]
+
+
+async def test_the_whole_call_is_shown_however_long() -> None:
+    bank = Bank()
+    note = "word " * 100
+    async with open_chat(bank.agent([call("pay", amount=5, note=note)], ["done"]), text_limit=120) as chat:
+        await chat.platform.set(text_limit=120)
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+
+        async def asked() -> bool:
+            return any(one.buttons for one in await chat.platform.answers(ada.chat_id))
+
+        await chat.platform.until(asked)
+        parts = await chat.platform.answers(ada.chat_id)
+        assert note in "".join(one.text for one in parts)
+        assert [bool(one.buttons) for one in parts] == [False] * (len(parts) - 1) + [True]
+        await chat.platform.click(ada, parts[-1], "Approve")
+        await chat.heard(ada.chat_id, len(parts) + 1)
+    assert bank.paid == [5]
+
+
+async def test_a_question_survives_a_restart(tmp_path: Any) -> None:
+    bank = Bank()
+    async with new_platform() as platform:
+        async with open_chat(bank.agent([call("pay", amount=5)]), platform=platform, state_dir=tmp_path) as chat:
+            ada = await platform.user("Ada")
+            await platform.say(ada, "pay 5")
+            question = await chat.last(ada.chat_id, 1)
+        async with open_chat(bank.agent(["done"]), platform=platform, state_dir=tmp_path) as chat:
+            await platform.click(ada, question, "Approve")
+            assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+    assert bank.paid == [5]
