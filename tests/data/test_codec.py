@@ -24,12 +24,14 @@ from hypothesis import strategies as st
 from frontdesk.data import codec, json_tree
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import CheckpointRef, ClientCall, SessionRecord
+from frontdesk.data.task import TaskRecord
 from frontdesk.errors import CodecError, UnknownVersionError
 from frontdesk.testing import strategies
 from tests.data.codec_kit import (
@@ -344,6 +346,27 @@ class TestRecords:
         (
             ConversationItem(item_id="i", conversation_id="c", created_at=1.5, body={"type": "message"}),
             '{"$":"ConversationItem","item_id":"i","conversation_id":"c","created_at":1.5,"body":{"type":"message"}}',
+        ),
+        (
+            TaskRecord(task_id="t", name="mail", payload={"to": "ann"}, due_at=1.5, attempts=2, error="OSError"),
+            '{"$":"TaskRecord","task_id":"t","name":"mail","payload":{"to":"ann"},"due_at":1.5,"attempts":2,'
+            '"error":"OSError"}',
+        ),
+        (
+            InboxItem(
+                channel="c",
+                event_id="e",
+                conversation_id="v",
+                caller=Caller(identity=ChannelIdentity(channel="c", native_id="n")),
+                request=ChannelRequest(channel="c", input="hi"),
+                received_at=1.5,
+                number=3,
+                fence=2,
+                attempts=1,
+            ),
+            '{"$":"InboxItem","channel":"c","event_id":"e","conversation_id":"v","caller":{"$":"Caller","identity":'
+            '{"$":"ChannelIdentity","channel":"c","native_id":"n"}},"request":{"$":"ChannelRequest","channel":"c",'
+            '"input":"hi"},"received_at":1.5,"number":3,"fence":2,"attempts":1}',
         ),
         (
             Content.from_function_call("1", "add", arguments={"a": 1}, hosted=False),
