@@ -26,7 +26,7 @@ CALLS = {
     "ConversationsChannel": ("/v1/conversations", {}),
 }
 READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
-MISSING = {"serve": ["module:host"], "check": ["module:host"], "move-state": ["--from", "a", "--to", "b"]}
+MISSING = {"serve": ["module:host"], "worker": ["module:host"], "check": ["module:host"], "move-state": ["--from", "a", "--to", "b"], "deliveries": ["list", "--state", "a"]}
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)
