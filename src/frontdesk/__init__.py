@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from frontdesk.abc.conversations import ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
-    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle, TaskStatus
+    from frontdesk.abc.push import PushesParts, PushPart, PushTerms, SupportsPushLookup
+    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
     from frontdesk.access.allowlists import AllowAll
     from frontdesk.data.approval import ApprovalAnswer, PendingApproval
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
-    from frontdesk.data.delivery import Delivery, InboxItem
+    from frontdesk.data.delivery import Attempt, Delivery, InboxItem
     from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import IsolationKeys
@@ -43,10 +44,15 @@ if TYPE_CHECKING:
     from frontdesk.data.response_target import ResponseTarget
     from frontdesk.data.result import HostedRunResult, HostedStreamResult
     from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+    from frontdesk.data.task import TaskStatus
     from frontdesk.errors import (
         ChannelConfigurationError,
         CodecError,
         FrontdeskError,
+        PushError,
+        PushLimitedError,
+        PushRefusedError,
+        PushUnknownError,
         RequestError,
         StateDirectoryInUseError,
         StoreError,
@@ -54,6 +60,8 @@ if TYPE_CHECKING:
     from frontdesk.host.host import AgentFrameworkHost
     from frontdesk.host.state import HostStatePaths
     from frontdesk.kit.auth import ApiKeyAuth
+    from frontdesk.runners.in_process import InProcessTaskRunner
+    from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
     from frontdesk.stores.memory import InMemoryStateStore
     from frontdesk.stores.sql.postgres import PostgresStateStore
     from frontdesk.stores.sql.sqlite import SqliteStateStore
@@ -66,6 +74,7 @@ _HOME = {
     "ApiKeyAuth": "frontdesk.kit.auth",
     "ApprovalAnswer": "frontdesk.data.approval",
     "ApprovalStorage": "frontdesk.abc.approvals",
+    "Attempt": "frontdesk.data.delivery",
     "AuthorizationContext": "frontdesk.abc.allowlist",
     "BindsRequestContext": "frontdesk.abc.target",
     "Caller": "frontdesk.data.identity",
@@ -101,6 +110,7 @@ _HOME = {
     "IdentityLinker": "frontdesk.abc.linker",
     "IdentityResolver": "frontdesk.abc.allowlist",
     "InMemoryStateStore": "frontdesk.stores.memory",
+    "InProcessTaskRunner": "frontdesk.runners.in_process",
     "InboxItem": "frontdesk.data.delivery",
     "IsolationKeys": "frontdesk.data.isolation",
     "LinkChallenge": "frontdesk.data.link",
@@ -108,6 +118,14 @@ _HOME = {
     "PendingApproval": "frontdesk.data.approval",
     "PostgresStateStore": "frontdesk.stores.sql.postgres",
     "Principal": "frontdesk.abc.auth",
+    "ProcrastinateTaskRunner": "frontdesk.runners.procrastinate",
+    "PushError": "frontdesk.errors",
+    "PushLimitedError": "frontdesk.errors",
+    "PushPart": "frontdesk.abc.push",
+    "PushRefusedError": "frontdesk.errors",
+    "PushTerms": "frontdesk.abc.push",
+    "PushUnknownError": "frontdesk.errors",
+    "PushesParts": "frontdesk.abc.push",
     "RequestError": "frontdesk.errors",
     "ResponseHook": "frontdesk.abc.hooks",
     "ResponseTarget": "frontdesk.data.response_target",
@@ -123,9 +141,10 @@ _HOME = {
     "StoreError": "frontdesk.errors",
     "StreamTransformHook": "frontdesk.abc.hooks",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
+    "SupportsPushLookup": "frontdesk.abc.push",
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
-    "TaskStatus": "frontdesk.abc.runner",
+    "TaskStatus": "frontdesk.data.task",
     "register": "frontdesk.data.codec",
     "register_dataclass": "frontdesk.data.codec",
     "register_model": "frontdesk.data.codec",
@@ -139,6 +158,7 @@ __all__ = [
     "ApiKeyAuth",
     "ApprovalAnswer",
     "ApprovalStorage",
+    "Attempt",
     "AuthorizationContext",
     "BindsRequestContext",
     "Caller",
@@ -174,6 +194,7 @@ __all__ = [
     "IdentityLinker",
     "IdentityResolver",
     "InMemoryStateStore",
+    "InProcessTaskRunner",
     "InboxItem",
     "IsolationKeys",
     "LinkChallenge",
@@ -181,6 +202,14 @@ __all__ = [
     "PendingApproval",
     "PostgresStateStore",
     "Principal",
+    "ProcrastinateTaskRunner",
+    "PushError",
+    "PushLimitedError",
+    "PushPart",
+    "PushRefusedError",
+    "PushTerms",
+    "PushUnknownError",
+    "PushesParts",
     "RequestError",
     "ResponseHook",
     "ResponseTarget",
@@ -196,6 +225,7 @@ __all__ = [
     "StoreError",
     "StreamTransformHook",
     "SupportsLinkStorePath",
+    "SupportsPushLookup",
     "TargetInfo",
     "TaskHandle",
     "TaskStatus",

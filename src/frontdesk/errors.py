@@ -8,11 +8,21 @@
     │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
-    │   └── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    │   ├── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    │   ├── LostEventError             an event was fenced off: another process answers it, or has
+    │   ├── LostDeliveryError          a delivery was changed by another meanwhile
+    │   └── DeliveryExistsError        a delivery with this idempotency key was made before
+    ├── TaskError                      a task can't be registered or scheduled so
+    ├── PushError                      a platform did not take what was sent, and may if it is sent again
+    │   ├── PushRefusedError           it never will
+    │   ├── PushLimitedError           it will after `retry_after`
+    │   └── PushUnknownError           sent, and no answer was seen: it may have been taken
     └── RequestError                   shown to the caller, in the channel's own shape
         ├── InvalidRequestError    400
         ├── UnauthenticatedError   401
         ├── ForbiddenError         403
+        │   ├── LinkRequiredError
+        │   └── LinkRefusedError
         ├── NotFoundError          404
         ├── MethodNotAllowedError  405
         ├── BodyTimeoutError       408
@@ -96,6 +106,73 @@ class LostRunError(StoreError):
     """The background run is no longer this process's, so nothing of it was written."""
 
 
+class LostEventError(StoreError):
+    """The event is no longer this process's, so nothing of its answer was written."""
+
+
+class LostDeliveryError(StoreError):
+    """The delivery was changed by another meanwhile, so nothing of this was written."""
+
+
+class DeliveryExistsError(StoreError):
+    """There is a delivery with this idempotency key, so nothing was written again."""
+
+
+class TaskError(FrontdeskError):
+    """A task can't be registered or scheduled like this."""
+
+
+class PushError(FrontdeskError):
+    """The platform did not take what was sent; what is to be done next follows from the error alone."""
+
+    code = "push_failed"
+    permanent = False
+    """Whether it would be refused again."""
+    unknown = False
+    """Whether it may have been taken all the same: it was sent, and no answer was seen."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        retry_after: float | None = None,
+        permanent: bool | None = None,
+        unknown: bool | None = None,
+        everywhere: bool = False,
+        code: str | None = None,
+    ) -> None:
+        """`everywhere` says that a wait is for the whole channel and not for one destination."""
+        super().__init__(message or type(self).__doc__ or "")
+        self.retry_after = retry_after
+        self.everywhere = everywhere
+        if permanent is not None:
+            self.permanent = permanent
+        if unknown is not None:
+            self.unknown = unknown
+        if code is not None:
+            self.code = code
+
+
+class PushRefusedError(PushError):
+    """The platform refuses this for good."""
+
+    code = "push_refused"
+    permanent = True
+
+
+class PushLimitedError(PushError):
+    """The platform wants us to wait."""
+
+    code = "push_limited"
+
+
+class PushUnknownError(PushError):
+    """It was sent, and no answer was seen."""
+
+    code = "push_unknown"
+    unknown = True
+
+
 class RequestError(FrontdeskError):
     """A request that can't be served; the text is meant for the caller."""
 
@@ -143,6 +220,34 @@ class ForbiddenError(RequestError):
 
     status = 403
     code = "forbidden"
+    group_message = "You can't do that here."
+    """What to say where others read it; the message itself is for the person alone."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        group_message: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param, retry_after=retry_after)
+        if group_message is not None:
+            self.group_message = group_message
+
+
+class LinkRequiredError(ForbiddenError):
+    """Link your account first."""
+
+    code = "link_required"
+    group_message = "Link your account first, in our direct chat."
+
+
+class LinkRefusedError(ForbiddenError):
+    """These accounts can't be linked."""
+
+    code = "link_refused"
 
 
 class NotFoundError(RequestError):

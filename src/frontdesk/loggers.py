@@ -5,5 +5,8 @@ import logging
 host = logging.getLogger("frontdesk.host")
 access = logging.getLogger("frontdesk.access")
 runs = logging.getLogger("frontdesk.runs")
+tasks = logging.getLogger("frontdesk.tasks")
 store = logging.getLogger("frontdesk.store")
 http = logging.getLogger("frontdesk.http")
+deliveries = logging.getLogger("frontdesk.deliveries")
+audit = logging.getLogger("frontdesk.audit")

@@ -63,3 +63,7 @@ class Denied(Noun, frozen=True, kw_only=True):
 
 
 Decision = Allowed | LinkRequired | Denied
+
+
+Inherit = Literal["inherit"]
+Allowlist = IdentityAllowlist

@@ -1,5 +1,7 @@
 """Looks up whose request it is. Looking leaves nothing behind; a key is issued only to those who are let in."""
 
+from collections.abc import Sequence
+
 from frontdesk.abc.allowlist import IdentityResolver
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
@@ -28,6 +30,13 @@ class IdentityKeys:
             return await settle(self._resolver(identity)) or None
         record = await self._store.identities.find(identity)
         return None if record is None else record.isolation_key
+
+    async def identities_of(self, isolation_key: str) -> Sequence[ChannelIdentity]:
+        """The identities that share a key, as far as they were seen; the operator's resolver has the last word."""
+        found = await self._store.identities.of_owner(isolation_key)
+        if self._resolver is None:
+            return found
+        return [one for one in found if await self.look_up(one) == isolation_key]
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that was let in; `None` when the operator's resolver refuses it."""

@@ -39,6 +39,9 @@ class HostContext(ConversationCalls):
     def new_id(self, prefix: str) -> str:
         return self._parts.ids.new(prefix)
 
+    def now(self) -> float:
+        return self._parts.clock.now()
+
     async def allow(self, caller: Caller) -> None:
         await self._allowed(caller)
 
@@ -65,9 +68,7 @@ class HostContext(ConversationCalls):
         return await compact(self._parts, request, caller, by, protocol_request)
 
     async def accept(self, item: InboxItem) -> bool:
-        async with self._store.transaction() as transaction:
-            transaction.accept(item)
-        self._parts.inbox.wake((item.channel, item.conversation_id))
+        await self._parts.inbox.accept(item)
         return True
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:

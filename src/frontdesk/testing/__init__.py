@@ -1,6 +1,6 @@
 """What tests of hosts, channels and stores need; loaded when it is first asked for.
 
-`frontdesk.testing.strategies` needs Hypothesis; `StoreContract` and `ChannelContract` need pytest and pytest-asyncio.
+`frontdesk.testing.strategies` needs Hypothesis; the contracts need pytest and pytest-asyncio.
 """
 
 from importlib import import_module
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.crash import crashing as crashing
     from frontdesk.testing.ids import FakeIds as FakeIds
     from frontdesk.testing.proxy import TcpProxy as TcpProxy
+    from frontdesk.testing.runner_contract import RunnerContract as RunnerContract
     from frontdesk.testing.server import HostClient as HostClient
     from frontdesk.testing.server import serving as serving
     from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
@@ -34,6 +35,7 @@ _HOME = {
     "FakeIds": "ids",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "RunnerContract": "runner_contract",
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
     "StoreContract": "store_contract",
@@ -53,6 +55,7 @@ __all__ = [
     "FakeIds",
     "GatedAgent",
     "HostClient",
+    "RunnerContract",
     "ScriptedChatClient",
     "ServerSentEvent",
     "StoreContract",

@@ -1,0 +1,110 @@
+"""Where state is kept, as it is named on the command line."""
+
+import re
+import sqlite3
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.clock import SystemClock
+from frontdesk.data.expiry import Expiry
+from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, StoreError, StoreUnavailableError
+from frontdesk.host.config import variable
+from frontdesk.host.owner import owned
+from frontdesk.host.state import DATABASE
+from frontdesk.stores.sql.migrations import VERSION, NewerStoreError
+from frontdesk.stores.sql.store import SqlStateStore
+
+_ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
+_VERSION = "SELECT MAX(version) FROM frontdesk_schema"
+_NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
+# What is to be kept for how long, the host knows; a command drops nothing.
+_FOR_GOOD = Expiry(
+    continuations=None, runs=None, grants=None, last_seen=None, approvals=None, inbox=None, deliveries=None
+)
+
+
+def place_of(option: str, given: str | None, name: str | None) -> Path | str:
+    """The file of a SQLite database, or the address of a Postgres one."""
+    text = variable(name) if name else given
+    if not text:
+        raise CommandError(f"{option}-env: {name} is not set" if name else f"{option}: a place is needed")
+    if _ADDRESS.match(text):
+        return text
+    if "://" in text:
+        # It is not shown: there may be a password in it.
+        raise CommandError(f"{option}: an address of a Postgres database begins with postgresql://")
+    path = Path(text)
+    return path if path.is_file() or path.suffix == ".db" else path / DATABASE
+
+
+@contextmanager
+def store_at(place: Path | str) -> Generator[SqlStateStore]:
+    """The store at a place, to be opened; one that no host of this version has brought up to date is left alone."""
+    try:
+        with ExitStack() as held:
+            if isinstance(place, str):
+                yield _postgres(place)
+            else:
+                if not place.is_file():
+                    raise CommandError(f"--state: there is no file {place}")
+                held.enter_context(owned(place.resolve().parent, SystemClock()))
+                yield _sqlite(place)
+    except StateDirectoryInUseError as error:
+        raise CommandError(
+            f"{error} While a host runs on SQLite, nobody else can use its state; on Postgres this works at any time."
+        ) from None
+    except (StateDirectoryError, StoreError, StoreUnavailableError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _sqlite(path: Path) -> SqlStateStore:
+    from frontdesk.stores.sql.sqlite import SqliteStateStore
+
+    _need_version(_sqlite_version(path))
+    return SqliteStateStore(path, expiry=_FOR_GOOD)
+
+
+def _sqlite_version(path: Path) -> int | None:
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute(_VERSION).fetchone()[0]
+    except sqlite3.OperationalError:
+        return None
+    except sqlite3.Error as error:
+        raise StoreError(f"the database {path} can't be opened: {error}") from error
+
+
+def _postgres(address: str) -> SqlStateStore:
+    try:
+        import psycopg
+
+        from frontdesk.stores.sql.connecting import told
+        from frontdesk.stores.sql.postgres import PostgresStateStore
+    except ImportError:
+        raise CommandError(_NEEDS_PSYCOPG) from None
+    try:
+        with psycopg.connect(address, connect_timeout=10, autocommit=True) as connection:
+            row = connection.execute(_VERSION).fetchone()
+    except psycopg.errors.UndefinedTable:
+        row = None
+    except psycopg.ProgrammingError:
+        # What it says may quote a part of the password.
+        raise StoreError("the address of the database is not one that libpq understands") from None
+    except psycopg.Error as error:
+        raise StoreError(f"the database can't be reached: {told(error)}") from None
+    _need_version(None if row is None else row[0])
+    return PostgresStateStore(address, expiry=_FOR_GOOD, pool_size=2)
+
+
+def _need_version(found: int | None) -> None:
+    if found is None:
+        raise StoreError("there is no state of Frontdesk's at this place")
+    if found > VERSION:
+        raise NewerStoreError(found)
+    if found < VERSION:
+        raise StoreError(
+            f"the state has schema version {found}, and this version of Frontdesk works with {VERSION}; "
+            "start a host of this version on it once"
+        )

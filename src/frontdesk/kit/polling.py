@@ -1,0 +1,57 @@
+"""Fetches a platform's events again and again; whatever goes wrong with one of them, the others come."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from frontdesk.errors import CodecError, FrontdeskError, InvalidRequestError, PushError, RequestError
+from frontdesk.loggers import runs as log
+
+T = TypeVar("T")
+Fetch = Callable[[int], Awaitable[Sequence[tuple[int, bytes]]]]
+Take = Callable[[bytes], Awaitable[None]]
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 30.0
+
+
+async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
+    """Calls until it works, with longer and longer pauses between; the log says when it does not."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await call()
+        except FrontdeskError as error:
+            asked = error.retry_after if isinstance(error, (PushError, RequestError)) else None
+            wait = pause if asked is None else asked
+            log.warning("%s did not work, and is tried again in %.2f s: %s", what, wait, error)
+        await asyncio.sleep(wait)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+class Poller:
+    """Asks for events from an offset on, and keeps them before it asks for more.
+
+    `fetch` gets the number of the first event that is wanted, and returns events with their numbers. `take` keeps one;
+    one that nobody can make sense of is logged and passed over, because it would be in the way for ever.
+    """
+
+    def __init__(self, channel: str, fetch: Fetch, take: Take, *, offset: int = 0) -> None:
+        self._channel = channel
+        self._fetch = fetch
+        self._take = take
+        self.offset = offset
+
+    async def run(self) -> None:
+        """Goes on until it is cancelled."""
+        while True:
+            await persist(f"polling for {self._channel}", self.poll)
+
+    async def poll(self) -> None:
+        """Asks once; the offset never passes what was not kept."""
+        for number, event in await self._fetch(self.offset):
+            try:
+                await self._take(event)
+            except (InvalidRequestError, CodecError) as error:
+                log.error("event %s of %s is passed over: %s", number, self._channel, error)
+            self.offset = max(self.offset, number + 1)

@@ -1,0 +1,145 @@
+"""Cuts a text into parts that a platform takes. Pure.
+
+The parts joined are the text again. A part ends at the best place that it has room for: behind a paragraph, a line, a
+sentence, a word, and at worst between two characters as people see them. A block of code between fences stays in one
+part if it fits into one, and is else cut behind one of its lines.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from typing import Literal
+
+Units = Literal["characters", "utf16"]
+"""How a platform counts: by code points, or as JavaScript does."""
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_BREAKS = tuple(
+    re.compile(pattern)
+    for pattern in (r"\n[ \t]*\n+", r"\n", r"[.!?…。！？]+[\"'”’)\]]*\s+", r"[ \t]+")  # noqa: RUF001
+)
+_JOINER = "\u200d"
+
+
+def split_text(text: str, limit: int, *, units: Units = "characters") -> list[str]:
+    """The parts of a text, each as long as `limit` allows; an empty text has none."""
+    if limit < 1:
+        raise ValueError("a part must have room for something")
+    if text_length(text, units) <= limit:
+        return [text] if text else []
+    blocks = _Blocks(text)
+    parts: list[str] = []
+    start = 0
+    while start < len(text):
+        end = _reach(text, start, limit, units)
+        if end < len(text):
+            end = _best_end(text, start, end, blocks)
+        parts.append(text[start:end])
+        start = end
+    return parts
+
+
+def text_length(text: str, units: Units = "characters") -> int:
+    """How long a text is for a platform."""
+    return len(text) if units == "characters" else len(text) + sum(character > "\uffff" for character in text)
+
+
+def _reach(text: str, start: int, limit: int, units: Units) -> int:
+    """How far a part can go; one character goes in any case, because there is nothing smaller."""
+    end = min(len(text), start + limit)
+    if units == "characters":
+        return end
+    room = limit
+    for place in range(start, end):
+        room -= 2 if text[place] > "\uffff" else 1
+        if room < 0:
+            return max(place, start + 1)
+    return end
+
+
+class _Blocks:
+    """Where blocks of code begin and end; one that is never closed goes to the end."""
+
+    def __init__(self, text: str) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        opened: re.Match[str] | None = None
+        for found in _FENCE.finditer(text):
+            if opened is None:
+                # Three backticks around words in a line are no fence.
+                opened = None if "`" in found[2] else found
+            elif found[1].startswith(opened[1]) and not found[2].strip():
+                self._add(opened.start(), min(found.end() + 1, len(text)))
+                opened = None
+        if opened is not None:
+            self._add(opened.start(), len(text))
+
+    def _add(self, start: int, end: int) -> None:
+        self._starts.append(start)
+        self._ends.append(end)
+
+    def around(self, place: int) -> int | None:
+        """The beginning of the block in which a place lies, if it lies in one."""
+        last = bisect_left(self._starts, place) - 1
+        return self._starts[last] if last >= 0 and place < self._ends[last] else None
+
+
+def _best_end(text: str, start: int, end: int, blocks: _Blocks) -> int:
+    opened = blocks.around(end)
+    if opened is not None:
+        if opened > start:
+            return opened
+        # It began with this part, or before, and is too long for one; the line of the fence alone would say nothing.
+        line = text.rfind("\n", start, end) + 1
+        return line if line > text.find("\n", max(opened, start)) + 1 else _between_characters(text, start, end)
+    # A good place near the beginning is worse than a fair one that fills the part.
+    for least in (start + (end - start) // 2, start):
+        for kind in _BREAKS:
+            places = [match.end() for match in kind.finditer(text, start, end) if match.end() > least]
+            good = [one for one in places if blocks.around(one) is None and not _joined(text, start, one)]
+            if good and text[start : good[-1]].strip():
+                return good[-1]
+    return _between_characters(text, start, end)
+
+
+def _between_characters(text: str, start: int, end: int) -> int:
+    """The last place at or before `end` where nothing that people see as one character is torn."""
+    place = end
+    while place > start and _joined(text, start, place):
+        place -= 1
+    return place if place > start else end
+
+
+def _joined(text: str, start: int, place: int) -> bool:
+    """Whether what stands before and behind a place is seen as one; a part that begins at `start` tears nothing."""
+    if not start < place < len(text):
+        return False
+    before, behind = text[place - 1], text[place]
+    if before in "\r\n":
+        return before + behind == "\r\n"
+    if before == _JOINER or behind == _JOINER or _extends(behind):
+        return True
+    if _is_flag(before) and _is_flag(behind):
+        # Flags are pairs: an odd number before the place means that it is inside one.
+        first = place
+        while first > start and _is_flag(text[first - 1]):
+            first -= 1
+        return (place - first) % 2 == 1
+    return _is_jamo(before) and _is_jamo(behind)
+
+
+def _extends(character: str) -> bool:
+    # Marks, variation selectors (which are marks), skin tones, and the tags that spell some flags.
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U000e0020" <= character <= "\U000e007f"
+    )
+
+
+def _is_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _is_jamo(character: str) -> bool:
+    return "\u1100" <= character <= "\u11ff"

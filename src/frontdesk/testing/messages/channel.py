@@ -1,0 +1,215 @@
+"""The channel itself: its route, and the way of an event into the inbox."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from starlette.routing import Route
+
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
+from frontdesk.abc.hooks import ResponseHook, RunHook
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.request import AcceptInGroup, ChannelRequest, ConversationScope
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
+from frontdesk.kit.endpoint import HttpCall, HttpEndpoint
+from frontdesk.kit.http import error_headers, send_json
+from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.secrets import Secret
+from frontdesk.testing.messages.client import Part, PlatformClient
+from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
+from frontdesk.testing.messages.intake import Intake
+from frontdesk.testing.messages.parse import challenge_in, decode, to_item
+from frontdesk.testing.messages.render import parts_of
+from frontdesk.testing.messages.replies import Replies, usual_commands
+from frontdesk.testing.messages.verify import PlatformVerifier, verify
+from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
+
+
+class MessageChannel(Channel):
+    """Answers people on the platform: in direct chats and groups, to messages, commands and buttons."""
+
+    session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
+    # Nothing gets in that the platform has not signed.
+    takes_http: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        platform_url: str,
+        token: str | Secret,
+        secret: str | Secret = "",
+        name: str = "messages",
+        path: str = "/messages",
+        allowlist: Allowlist | Inherit | None = "inherit",
+        require_link: bool = False,
+        confidentiality_tier: str | None = None,
+        link_commands: Mapping[str, str | None] | None = None,
+        intake: HowEventsCome = "webhook",
+        public_url: str | None = None,
+        conversation_scope: ConversationScope = "per_user_per_conversation",
+        accept_in_group: AcceptInGroup = "mention_only",
+        on_edit: OnEdit = "ignore",
+        commands: Sequence[ChannelCommand] = (),
+        run_hook: RunHook | None = None,
+        response_hook: ResponseHook | None = None,
+        idempotent: bool = True,
+        **settings: Any,
+    ) -> None:
+        """`public_url` is where the platform reaches us, `idempotent` whether it knows a key that it has seen.
+
+        Other settings are those of `MessageConfig`.
+        """
+        self.name = name
+        self.path = path
+        self.allowlist, self.require_link = allowlist, require_link
+        self.confidentiality_tier = confidentiality_tier
+        self.link_commands = link_commands or {}
+        self.conversation_scope = conversation_scope
+        self.accept_in_group = accept_in_group
+        self.run_hook = run_hook
+        self.response_hook = response_hook
+        self.push_is_idempotent = idempotent
+        self.commands = tuple(commands)
+        self._config = MessageConfig(
+            platform_url=platform_url,
+            token=_kept(token),
+            secret=_kept(secret),
+            intake=intake,
+            public_url=public_url,
+            on_edit=on_edit,
+            **settings,
+        )
+        self.client = PlatformClient(self._config)
+        self._replies: Replies | None = None
+
+    def findings(self) -> list[str]:
+        return self._config.findings()
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        self._replies = Replies(self.client, context, self._config.text_limit)
+        room = _Room(self, self._config, context)
+        return ChannelContribution(
+            routes=room.routes(),
+            commands=(*usual_commands(context), *self.commands),
+            on_startup=(room.start,),
+            on_shutdown=(room.stop,),
+        )
+
+    def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
+        """The messages of an answer, in a form that JSON knows; the first is a reply where a group was asked."""
+        parts = parts_of(result, self._config.text_limit)
+        if parts and result.run.channel == self.name and "reply_to" in result.run.details:
+            parts[0] = msgspec.structs.replace(parts[0], **result.run.details)
+        return [msgspec.to_builtins(one) for one in parts]
+
+    async def push_part(self, part: Part) -> str | None:
+        """Sends one message; returns its id."""
+        send = msgspec.convert(part.content, Send)
+        # What it replies to is only where it was said.
+        reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
+        send = msgspec.structs.replace(send, chat_id="", reply_to=reply_to, idempotency_key=part.idempotency_key)
+        return await self._send(send, part.identity, part.conversation_id)
+
+    async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
+        """Sends a result to somebody's direct chat; returns the id of the last message."""
+        receipt: str | None = None
+        for one in parts_of(result, self._config.text_limit):
+            receipt = await self._send(one, identity, None)
+        return receipt
+
+    async def _send(self, send: Send, identity: ChannelIdentity, conversation_id: str | None) -> str:
+        if conversation_id is None:
+            placed = msgspec.structs.replace(send, user_id=identity.native_id)
+        else:
+            placed = msgspec.structs.replace(send, chat_id=conversation_id)
+        return (await self.client.send(placed)).message_id
+
+    async def prepare(self, item: InboxItem) -> ChannelRequest | None:
+        """What an event asks of the target."""
+        return await self._voice().prepare(item)
+
+    async def answer(self, item: InboxItem, result: HostedRunResult[Any]) -> None:
+        """Sends what a turn came to."""
+        await self._voice().answer(item, result)
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> None:
+        """Says why there is no answer."""
+        await self._voice().refuse(item, error)
+
+    def _voice(self) -> Replies:
+        if self._replies is None:
+            raise UnsupportedError("The channel is not part of a host.")
+        return self._replies
+
+
+class LookupMessageChannel(MessageChannel):
+    """The same, for a platform that can be asked what became of a message."""
+
+    async def find_push(self, part: Part) -> str | None:
+        """The id of a message that arrived; `None` if the platform never got it."""
+        sent = await self.client.sent_as(part.idempotency_key)
+        return None if sent is None else sent.message_id
+
+
+class _Room:
+    def __init__(self, channel: MessageChannel, config: MessageConfig, context: ChannelContext) -> None:
+        self._channel = channel
+        self._config = config
+        self._context = context
+        self._intake = Intake(channel.name, channel.client, config, self.take)
+        self._deadline = Reminders(config.body_timeout)
+
+    def routes(self) -> list[Route]:
+        if self._config.intake != "webhook":
+            return []
+        verifier = PlatformVerifier(self._channel.name)
+        return [Route("/events", endpoint=HttpEndpoint(verifier, _refused, POST=self.receive))]
+
+    async def start(self) -> None:
+        shown = [one for one in self._context.commands() if one.expose_in_ui]
+        public = self._config.public_url
+        webhook = None if public is None else f"{public.rstrip('/')}{self._channel.path}/events"
+        self._intake.start(tuple(Command(name=one.name, description=one.description) for one in shown), webhook)
+
+    async def stop(self) -> None:
+        await self._intake.stop()
+        self._channel.client.close()
+
+    async def receive(self, call: HttpCall) -> None:
+        """Verifies, keeps, and only then acknowledges."""
+        config = self._config
+        body = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
+        now = self._context.now()
+        verify(call.headers, body, secret=config.secret, now=now, window=config.signature_seconds)
+        challenge = challenge_in(body)
+        if challenge is not None:
+            return await send_json(call.send, 200, msgspec.json.encode(challenge))
+        await self.take(body)
+        await send_json(call.send, 200, b"{}")
+
+    async def take(self, event: bytes) -> None:
+        """Keeps an event that is meant for us."""
+        if self._intake.me is None:
+            raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
+        item = to_item(
+            decode(event),
+            channel=self._channel.name,
+            me=self._intake.me,
+            accept_in_group=self._channel.accept_in_group,
+            on_edit=self._config.on_edit,
+            now=self._context.now(),
+        )
+        if item is not None:
+            await self._context.accept(item)
+
+
+def _kept(given: str | Secret) -> Secret | None:
+    return Secret(given) if given else None
+
+
+async def _refused(call: HttpCall, error: RequestError) -> None:
+    body = Refusal(error=Problem(code=error.code, message=error.message))
+    await send_json(call.send, error.status, msgspec.json.encode(body), error_headers(error))

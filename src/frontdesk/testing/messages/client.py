@@ -1,0 +1,133 @@
+"""Calls the platform, and says of every failure what it means for the next try."""
+
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.testing.messages.config import MessageConfig
+from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
+from frontdesk.testing.messages.wire import (
+    AnswerClick,
+    Command,
+    Commands,
+    Edit,
+    Events,
+    Me,
+    Numbered,
+    Problem,
+    Refusal,
+    Send,
+    Sent,
+    Webhook,
+)
+
+T = TypeVar("T")
+
+
+class Part(Protocol):
+    """One part of an answer on its way to its destination."""
+
+    @property
+    def identity(self) -> ChannelIdentity: ...
+    @property
+    def conversation_id(self) -> str | None: ...
+    @property
+    def content(self) -> Any: ...
+    @property
+    def idempotency_key(self) -> str: ...
+
+
+class PlatformClient:
+    """The bot's side of the platform."""
+
+    def __init__(self, config: MessageConfig) -> None:
+        self._config = config
+        token = "" if config.token is None else config.token.reveal()
+        self._connections = Connections(config.platform_url, {"authorization": f"Bearer {token}"})
+        self._encoder = msgspec.json.Encoder()
+
+    async def me(self) -> Me:
+        """Who we are."""
+        return await self._get("me", Me)
+
+    async def send(self, send: Send) -> Sent:
+        """A new message."""
+        return await self._post("send", send, Sent)
+
+    async def edit(self, edit: Edit) -> Sent:
+        """Other words for a message of ours."""
+        return await self._post("edit", edit, Sent)
+
+    async def answer(self, callback_id: str, text: str = "") -> None:
+        """A word for whoever pressed a button."""
+        await self._post("answer", AnswerClick(callback_id=callback_id, text=text), Any)
+
+    async def publish(self, commands: tuple[Command, ...]) -> None:
+        """The menu."""
+        await self._post("commands", Commands(commands=commands), Any)
+
+    async def use_webhook(self, url: str, secret: str) -> None:
+        """Where events are to be sent."""
+        await self._post("webhook", Webhook(url=url, secret=secret), Any)
+
+    async def events(self, offset: int, seconds: float) -> list[tuple[int, bytes]]:
+        """Waits for events, and returns them with their numbers; all below the offset are confirmed by asking."""
+        query = {"offset": offset, "timeout": seconds}
+        found = await self._get("events", Events, query, self._config.call_timeout + seconds)
+        return [(msgspec.json.decode(one, type=Numbered).number, bytes(one)) for one in found.events]
+
+    async def sent_as(self, key: str) -> Sent | None:
+        """What the platform has accepted under a key."""
+        try:
+            return await self._get("sent", Sent, {"idempotency_key": key})
+        except PushRefusedError as error:
+            if error.code == "message_not_found":
+                return None
+            raise
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._connections.close()
+
+    async def _post(self, method: str, body: Any, kind: type[T] | Any) -> T:
+        return await self._call("POST", method, kind, self._encoder.encode(body))
+
+    async def _get(self, method: str, kind: type[T], query: Any = None, seconds: float | None = None) -> T:
+        asked = method if query is None else f"{method}?{urlencode(query)}"
+        return await self._call("GET", asked, kind, seconds=seconds)
+
+    async def _call(self, verb: str, method: str, kind: Any, body: bytes = b"", seconds: float | None = None) -> Any:
+        patience = self._config.call_timeout if seconds is None else seconds
+        try:
+            status, answer = await self._connections.request(verb, f"/bot/{method}", body, seconds=patience)
+        except UnreachableError as error:
+            raise PushError(f"The platform can't be reached: {error}.", code="unreachable") from None
+        except NoAnswerError as error:
+            raise PushUnknownError(f"The platform gave no answer: {error}.") from None
+        if status != 200:
+            raise failure(status, answer)
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except msgspec.DecodeError:
+            # It was accepted, and nobody can say under which name.
+            raise PushUnknownError("The platform's answer can't be read.") from None
+
+
+def failure(status: int, body: bytes) -> PushError:
+    """What an answer that is none means."""
+    try:
+        problem = msgspec.json.decode(body, type=Refusal).error
+    except msgspec.DecodeError:
+        problem = Problem(code=f"status_{status}", message="")
+    said = f"The platform answered {status}, {problem.code}."
+    everywhere = problem.scope == "bot"
+    if status == 429:
+        return PushLimitedError(said, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
+    if status in (408, 504):
+        return PushUnknownError(said, code=problem.code)
+    if 400 <= status < 500:
+        return PushRefusedError(said, code=problem.code)
+    return PushError(said, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)

@@ -1,0 +1,49 @@
+"""Makes the bot known to the platform, and fetches its events where they are not sent."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from frontdesk.kit.polling import Poller, persist
+from frontdesk.testing.messages.client import PlatformClient
+from frontdesk.testing.messages.config import MessageConfig
+from frontdesk.testing.messages.wire import Command, Me
+
+
+class Intake:
+    """One task, which a platform that is away does not end."""
+
+    def __init__(
+        self, channel: str, client: PlatformClient, config: MessageConfig, take: Callable[[bytes], Awaitable[None]]
+    ) -> None:
+        self._channel = channel
+        self._client = client
+        self._config = config
+        # The platform remembers what was confirmed, so a new process begins with all that was not.
+        self._poller = Poller(channel, self._fetch, take)
+        self._task: asyncio.Task[None] | None = None
+        self.me: Me | None = None
+        """Who we are, once the platform has said so."""
+
+    def start(self, commands: tuple[Command, ...], webhook: str | None) -> None:
+        """Begins; a host starts whether or not its platforms are there."""
+        self._task = asyncio.get_running_loop().create_task(self._work(commands, webhook))
+
+    async def stop(self) -> None:
+        """Ends it; what was fetched and not kept will be fetched again."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _work(self, commands: tuple[Command, ...], webhook: str | None) -> None:
+        name, secret = self._channel, self._config.secret
+        self.me = await persist(f"asking who {name} is", self._client.me)
+        await persist(f"the menu of {name}", lambda: self._client.publish(commands))
+        if webhook is not None and secret is not None:
+            await persist(f"the webhook of {name}", lambda: self._client.use_webhook(webhook, secret.reveal()))
+        if self._config.intake == "polling":
+            await self._poller.run()
+
+    async def _fetch(self, offset: int) -> list[tuple[int, bytes]]:
+        return await self._client.events(offset, self._config.poll_seconds)

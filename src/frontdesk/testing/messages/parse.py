@@ -1,0 +1,116 @@
+"""From an event to an `InboxItem`. Pure."""
+
+import re
+from typing import Any
+
+import msgspec
+from agent_framework import Content, Message
+
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.request import AcceptInGroup, ChannelRequest
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.addressing import accepts
+from frontdesk.testing.messages.config import OnEdit
+from frontdesk.testing.messages.wire import Challenge, Event, Me, MessageIn
+
+_COMMAND = re.compile(r"/(\w{1,32})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_event = msgspec.json.Decoder(Event)
+_challenge = msgspec.json.Decoder(Challenge)
+
+
+def challenge_in(body: bytes) -> Challenge | None:
+    """The platform's question whether this is its webhook, if a body is that."""
+    try:
+        return _challenge.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def decode(body: bytes) -> Event:
+    """What has happened, or an error."""
+    try:
+        return _event.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+
+
+def to_item(
+    event: Event, *, channel: str, me: Me, accept_in_group: AcceptInGroup, on_edit: OnEdit, now: float
+) -> InboxItem | None:
+    """The event as the inbox keeps it; `None` if it is none of ours."""
+    request = _request(event, channel, me, accept_in_group, on_edit)
+    if request is None or event.sender.bot:
+        return None
+    identity = ChannelIdentity(channel=channel, native_id=event.sender.user_id, attributes={"name": event.sender.name})
+    return InboxItem(
+        channel=channel,
+        event_id=event.event_id,
+        conversation_id=event.chat.chat_id,
+        caller=Caller(identity=identity),
+        request=request.replace(identity=identity),
+        received_at=now,
+    )
+
+
+def _request(
+    event: Event, channel: str, me: Me, accept_in_group: AcceptInGroup, on_edit: OnEdit
+) -> ChannelRequest | None:
+    group = event.chat.kind == "group"
+    request = ChannelRequest(channel=channel, conversation_id=event.chat.chat_id, group=group)
+    if event.type == "click" and event.click is not None:
+        click = event.click
+        clicked = {"callback_id": click.callback_id, "message_id": click.message_id, "data": click.data}
+        return request.replace(operation="approval", attributes=clicked)
+    if event.message is None or event.type not in ("message", "edit") or (event.type == "edit" and on_edit == "ignore"):
+        return None
+    message = event.message
+    text, mentioned = _addressed(message, me)
+    command = _COMMAND.fullmatch(text)
+    named = command is not None and command[2] is not None
+    if named and command is not None and command[2].lower() != me.handle.lower():
+        # Meant for another bot.
+        return None
+    if not accepts(accept_in_group, group=group, mentioned=mentioned or named, command=command is not None):
+        return None
+    attributes: dict[str, Any] = {"message_id": message.message_id}
+    if command is not None:
+        attributes |= {"command": command[1].lower(), "named": named or mentioned or not group, "event": _kept(event)}
+        return request.replace(operation="command", input=(command[3] or "").strip(), attributes=attributes)
+    said = _said(message, text, event.sender.name if group else None)
+    # Kept with the run, so that its answer can be a reply, whenever it is sent.
+    details = {"chat_id": event.chat.chat_id, "reply_to": message.message_id} if group else {}
+    return request.replace(input=said, attributes=attributes, details=details)
+
+
+def _addressed(message: MessageIn, me: Me) -> tuple[str, bool]:
+    """The text without our own name, and whether it was said to us."""
+    text = message.text
+    ours = [one for one in message.mentions if one.user_id == me.user_id]
+    for one in sorted(ours, key=lambda one: one.offset, reverse=True):
+        text = text[: max(one.offset, 0)] + text[max(one.offset + one.length, 0) :]
+    replied = message.reply_to is not None and message.reply_to.user_id == me.user_id
+    if message.text.startswith("/"):
+        # What is behind the command's name says whose it is, and is read with it.
+        return message.text.strip(), bool(ours) or replied
+    return text.strip(), bool(ours) or replied
+
+
+def _said(message: MessageIn, text: str, author: str | None) -> str | Message:
+    if not message.media and author is None:
+        return text
+    contents: list[Content] = [Content.from_text(text)] if text else []
+    contents += [
+        Content.from_uri(f"data:{one.media_type};base64,{one.data}", media_type=one.media_type)
+        for one in message.media
+        if _MEDIA_TYPE.fullmatch(one.media_type) and _BASE64.fullmatch(one.data)
+    ]
+    return Message("user", contents or [Content.from_text("")], author_name=author)
+
+
+def _kept(event: Event) -> Any:
+    """The event as a command may look at it, without what is large."""
+    slim = None if event.message is None else msgspec.structs.replace(event.message, media=())
+    return msgspec.to_builtins(msgspec.structs.replace(event, message=slim))

@@ -1,0 +1,1 @@
+"""The fake platform: a chat service of its own process, which can fail in every way."""

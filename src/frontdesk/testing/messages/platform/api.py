@@ -1,0 +1,170 @@
+"""The platform over HTTP: what a bot calls under `/bot`, and what a test does under `/control`."""
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from frontdesk.testing.messages.platform.control import ACTIONS, QUESTIONS, Platform
+from frontdesk.testing.messages.platform.faults import STATUS, Fault
+from frontdesk.testing.messages.platform.http import Call, Reply
+from frontdesk.testing.messages.platform.nouns import RefusedError
+from frontdesk.testing.messages.wire import (
+    AnswerClick,
+    Commands,
+    Edit,
+    Me,
+    Problem,
+    Refusal,
+    Send,
+    Webhook,
+)
+
+_LONGEST_WAIT = 30.0
+_encoder = msgspec.json.Encoder()
+_send = msgspec.json.Decoder(Send)
+_MESSAGES: dict[str, str] = {
+    "blocked": "The user has blocked this bot.",
+    "not_found": "There is no such chat.",
+    "bad_request": "The message can't be understood.",
+    "flood": "Too many messages.",
+    "error": "Something went wrong.",
+    "unavailable": "Try again later.",
+}
+
+
+class Api:
+    """Answers every call."""
+
+    def __init__(self, platform: Platform, token: str) -> None:
+        self._platform = platform
+        self._world = platform.world
+        self._accepts = platform.bot
+        self._authorization = f"Bearer {token}".encode()
+        self._passing: dict[str, asyncio.Event] = {}
+        self._bot: dict[str, Callable[[Call], Awaitable[Any]]] = {
+            "send": self._send,
+            "edit": self._edit,
+            "answer": self._answer,
+            "commands": self._commands,
+            "webhook": self._webhook,
+            "events": self._events,
+            "sent": self._sent,
+            "me": self._me,
+        }
+
+    async def __call__(self, call: Call) -> Reply | None:
+        try:
+            if call.path == "/bot/send":
+                return await self._called("send", call)
+            if call.path.startswith("/bot/"):
+                return await self._called(call.path.removeprefix("/bot/"), call)
+            return 200, _encoder.encode(await self._control(call))
+        except RefusedError as error:
+            return error.status, _encoder.encode(Refusal(error=error.problem))
+        except (msgspec.MsgspecError, KeyError, ValueError) as error:
+            return 400, _encoder.encode(Refusal(error=Problem(code="bad_request", message=str(error))))
+
+    async def _called(self, method: str, call: Call) -> Reply | None:
+        if not hmac.compare_digest(call.headers.get(b"authorization", b""), self._authorization):
+            raise RefusedError(401, "unauthorized", "The token is wrong.")
+        known = self._bot.get(method)
+        if known is None:
+            raise RefusedError(404, "method_not_found", "There is no such method.")
+        fault = self._platform.faults.strike(method, self._chat(method, call))
+        if fault is None:
+            return 200, _encoder.encode(await known(call))
+        self._world.change()
+        return await self._fail(fault, known, call, self._chat(method, call))
+
+    def _chat(self, method: str, call: Call) -> str:
+        """The chat that a call is about; looked at only if a fault could depend on it."""
+        if not self._platform.faults.counts() or method not in ("send", "edit"):
+            return ""
+        asked = _send.decode(call.body)
+        return self._world.direct(asked.user_id) if asked.user_id else asked.chat_id
+
+    async def _fail(
+        self, fault: Fault, known: Callable[[Call], Awaitable[Any]], call: Call, chat_id: str
+    ) -> Reply | None:
+        kind = fault.kind
+        if kind in STATUS:
+            wait = fault.retry_after if fault.retry_after is not None else 1.0 if kind == "flood" else None
+            problem = Problem(code=kind, message=_MESSAGES[kind], retry_after=wait, scope=fault.scope)
+            return STATUS[kind], _encoder.encode(Refusal(error=problem))
+        if kind in ("timeout_before", "cut_before"):
+            return await self._held(call, fault.seconds if kind == "timeout_before" else 0)
+        if kind in ("timeout_after", "cut_after"):
+            await known(call)
+            return await self._held(call, fault.seconds if kind == "timeout_after" else 0)
+        if kind == "slow":
+            await asyncio.sleep(fault.seconds)
+        elif call.path == "/bot/events":
+            return 200, _encoder.encode({"events": (await known(call))["events"][::-1]})
+        else:
+            await self._overtaken(chat_id, fault.seconds)
+        return 200, _encoder.encode(await known(call))
+
+    async def _held(self, call: Call, seconds: float) -> None:
+        """Lets a call hang until its client has had enough, and hangs up."""
+        if seconds:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(call.gone.wait(), seconds)
+
+    async def _overtaken(self, chat_id: str, seconds: float) -> None:
+        """Waits until another message has come into the chat."""
+        passed = self._passing.setdefault(chat_id, asyncio.Event())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(passed.wait(), seconds)
+
+    async def _send(self, call: Call) -> Any:
+        sent = await self._accepts.send(_send.decode(call.body))
+        if self._passing and (passed := self._passing.pop(sent.chat_id, None)) is not None:
+            passed.set()
+        return sent
+
+    async def _edit(self, call: Call) -> Any:
+        return await self._accepts.edit(msgspec.json.decode(call.body, type=Edit))
+
+    async def _answer(self, call: Call) -> Any:
+        await self._accepts.answer(msgspec.json.decode(call.body, type=AnswerClick))
+        return {}
+
+    async def _commands(self, call: Call) -> Any:
+        await self._accepts.publish(msgspec.json.decode(call.body, type=Commands))
+        return {}
+
+    async def _webhook(self, call: Call) -> Any:
+        self._platform.webhooks.use(msgspec.json.decode(call.body, type=Webhook))
+        return {}
+
+    async def _me(self, call: Call) -> Any:
+        settings = self._world.settings
+        return Me(user_id=self._world.me.user_id, handle=settings.handle, text_limit=settings.text_limit)
+
+    async def _sent(self, call: Call) -> Any:
+        return self._accepts.sent_as(call.query.get("idempotency_key", ""))
+
+    async def _events(self, call: Call) -> Any:
+        world, offset = self._world, int(call.query.get("offset", "0"))
+        limit, wait = int(call.query.get("limit", "100")), float(call.query.get("timeout", "0"))
+        world.confirm(offset)
+        until = world.now() + min(wait, _LONGEST_WAIT)
+        while True:
+            seen = world.changes
+            found = [] if world.settings.hold else world.unconfirmed(offset, limit)
+            left = until - world.now()
+            if found or left <= 0 or call.gone.is_set():
+                return {"events": found}
+            await world.changed(seen, left)
+
+    async def _control(self, call: Call) -> Any:
+        name = call.path.removeprefix("/control/")
+        if call.method == "GET" and name in QUESTIONS:
+            return await QUESTIONS[name](self._platform, call.query)
+        if call.method == "POST" and name in ACTIONS:
+            return await ACTIONS[name](self._platform, msgspec.json.decode(call.body or b"{}"))
+        raise RefusedError(404, "not_found", "There is nothing here.")

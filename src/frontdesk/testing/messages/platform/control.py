@@ -1,0 +1,137 @@
+"""What a test does on the platform, and what it can ask."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from frontdesk.testing.messages.platform.bot import Bot
+from frontdesk.testing.messages.platform.faults import Fault, Faults
+from frontdesk.testing.messages.platform.journal import Journal
+from frontdesk.testing.messages.platform.nouns import RefusedError, Settings
+from frontdesk.testing.messages.platform.webhooks import Webhooks
+from frontdesk.testing.messages.platform.world import World
+
+
+class Platform:
+    """The parts of the platform."""
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self.world = World(settings)
+        self.bot = Bot(self.world, journal)
+        self.faults = Faults()
+        self.webhooks = Webhooks(self.world)
+
+
+Action = Callable[[Platform, dict[str, Any]], Awaitable[Any]]
+Question = Callable[[Platform, Mapping[str, str]], Awaitable[Any]]
+
+
+async def _user(platform: Platform, body: dict[str, Any]) -> Any:
+    user = platform.world.add_user(body.get("user_id", ""), body["name"])
+    return {"user_id": user.user_id, "name": user.name, "chat_id": platform.world.direct(user.user_id)}
+
+
+async def _group(platform: Platform, body: dict[str, Any]) -> Any:
+    return platform.world.add_group(body["title"], body["members"], body.get("chat_id", ""))
+
+
+async def _say(platform: Platform, body: dict[str, Any]) -> Any:
+    event = platform.world.say(body.pop("user_id"), body.pop("chat_id", ""), body)
+    platform.webhooks.deliver(event)
+    return event
+
+
+async def _edit(platform: Platform, body: dict[str, Any]) -> Any:
+    event = platform.world.edit_own(body["user_id"], body["chat_id"], body["message_id"], body["text"])
+    platform.webhooks.deliver(event)
+    return event
+
+
+async def _click(platform: Platform, body: dict[str, Any]) -> Any:
+    event = platform.world.click(body["user_id"], body["chat_id"], body["message_id"], body["data"])
+    platform.webhooks.deliver(event)
+    return event
+
+
+async def _fault(platform: Platform, body: dict[str, Any]) -> Any:
+    fault = msgspec.convert(body, Fault)
+    if fault.user_id:
+        fault = msgspec.structs.replace(fault, chat_id=platform.world.direct(fault.user_id))
+    platform.faults.add(fault)
+    return {}
+
+
+async def _clear_faults(platform: Platform, body: dict[str, Any]) -> Any:
+    platform.faults.clear()
+    return {}
+
+
+async def _settings(platform: Platform, body: dict[str, Any]) -> Any:
+    for name, value in body.items():
+        if name not in Settings.__struct_fields__:
+            raise RefusedError(400, "bad_request", f"There is no setting {name!r}.")
+        setattr(platform.world.settings, name, value)
+    return platform.world.settings
+
+
+async def _redeliver(platform: Platform, body: dict[str, Any]) -> Any:
+    state = platform.world.events[body["event_id"]]
+    await platform.webhooks.attempt(state)
+    return state
+
+
+async def _release(platform: Platform, body: dict[str, Any]) -> Any:
+    await platform.webhooks.release(body["event_ids"])
+    return {}
+
+
+async def _log(platform: Platform, query: Mapping[str, str]) -> Any:
+    return platform.bot.journal.entries[int(query.get("after", "0")) :]
+
+
+async def _chat(platform: Platform, query: Mapping[str, str]) -> Any:
+    return list(platform.world.place(query["chat_id"]).messages.values())
+
+
+async def _events(platform: Platform, query: Mapping[str, str]) -> Any:
+    world = platform.world
+    return list((world.open if "open" in query else world.events).values())
+
+
+async def _state(platform: Platform, query: Mapping[str, str]) -> Any:
+    return {
+        "changes": platform.world.changes,
+        "accepted": len(platform.bot.journal.entries),
+        "duplicates": platform.bot.duplicates,
+        "struck": platform.faults.counts(),
+        "webhook_verified": platform.webhooks.verified,
+        "commands": platform.bot.commands.commands,
+        "clicks": platform.world.clicks,
+    }
+
+
+async def _changed(platform: Platform, query: Mapping[str, str]) -> Any:
+    return await platform.world.changed(int(query["after"]), min(float(query.get("seconds", "10")), 30.0))
+
+
+ACTIONS: dict[str, Action] = {
+    "users": _user,
+    "groups": _group,
+    "say": _say,
+    "edit": _edit,
+    "click": _click,
+    "faults": _fault,
+    "faults/clear": _clear_faults,
+    "settings": _settings,
+    "redeliver": _redeliver,
+    "release": _release,
+}
+
+QUESTIONS: dict[str, Question] = {
+    "log": _log,
+    "chat": _chat,
+    "events": _events,
+    "state": _state,
+    "changed": _changed,
+}

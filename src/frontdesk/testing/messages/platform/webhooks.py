@@ -1,0 +1,126 @@
+"""Sends events to the webhook: signed, again until they are acknowledged, and in the order of their chat."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
+from frontdesk.testing.messages.platform.nouns import EventState
+from frontdesk.testing.messages.platform.world import World
+from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, signature
+from frontdesk.testing.messages.wire import Challenge, Event, Webhook
+
+_ATTEMPTS = 50
+_PAUSE = 0.1
+_PATIENCE = 30.0
+
+
+class Webhooks:
+    """Delivers to one webhook."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._connections = Connections("", {})
+        self._webhook = Webhook(url="")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._queues: dict[str, list[Event]] = {}
+        self.verified = False
+
+    def use(self, webhook: Webhook) -> None:
+        """Takes a webhook, and asks it whether it is one."""
+        self._webhook = webhook
+        self._connections.close()
+        self._connections = Connections(webhook.url, {})
+        self.verified = False
+        if webhook.url:
+            self._spawn(self._challenge(webhook))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _challenge(self, webhook: Webhook) -> None:
+        for _ in range(_ATTEMPTS):
+            word = self._world.new_id("word")
+            status, said = await self._post(webhook, {"challenge": word})
+            if self._webhook is not webhook:
+                return
+            if status == 200 and _word(said) == word:
+                self.verified = True
+                self._world.change()
+                for state in list(self._world.open.values()):
+                    self.deliver(state.event)
+                return
+            await asyncio.sleep(_PAUSE)
+
+    async def _post(self, webhook: Webhook, body: object) -> tuple[int, bytes]:
+        content = msgspec.json.encode(body)
+        timestamp = str(int(self._world.now()))
+        headers = {
+            TIMESTAMP.decode(): timestamp,
+            SIGNATURE.decode(): signature(webhook.secret, timestamp, content),
+        }
+        try:
+            return await self._connections.request("POST", "", content, headers=headers, seconds=_PATIENCE)
+        except (UnreachableError, NoAnswerError):
+            return 0, b""
+
+    def deliver(self, event: Event) -> None:
+        """Sends an event behind the others of its chat."""
+        if not self.verified or self._world.settings.hold:
+            return
+        queue = self._queues.get(event.chat.chat_id)
+        if queue is not None:
+            queue.append(event)
+            return
+        self._queues[event.chat.chat_id] = [event]
+        self._spawn(self._drain(event.chat.chat_id))
+
+    async def _drain(self, chat_id: str) -> None:
+        queue = self._queues[chat_id]
+        while queue:
+            event = queue.pop(0)
+            if not await self.attempt(self._world.events[event.event_id]):
+                self._spawn(self._again(event))
+        del self._queues[chat_id]
+
+    async def _again(self, event: Event) -> None:
+        await asyncio.sleep(self._world.settings.retry_seconds)
+        if self._world.events[event.event_id].state == "pending":
+            self.deliver(event)
+
+    async def attempt(self, state: EventState) -> bool:
+        """Sends an event once, whether or not it was acknowledged; tells whether it was this time."""
+        state.attempts += 1
+        status, _ = await self._post(self._webhook, state.event)
+        state.answers = [*state.answers, status]
+        good = 200 <= status < 300
+        if good:
+            self._world.acknowledge(state)
+        self._world.change()
+        return good
+
+    async def release(self, event_ids: Sequence[str]) -> None:
+        """Sends what was held, in the order that is asked for."""
+        self._world.settings.hold = False
+        for event_id in event_ids:
+            state = self._world.events[event_id]
+            if not await self.attempt(state):
+                self._spawn(self._again(state.event))
+
+    async def close(self) -> None:
+        """Ends all of it."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._connections.close()
+
+
+def _word(said: bytes) -> str:
+    try:
+        return msgspec.json.decode(said, type=Challenge).challenge
+    except msgspec.DecodeError:
+        return ""

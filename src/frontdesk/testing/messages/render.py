@@ -1,0 +1,130 @@
+"""From a result to messages. Pure."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, cast
+
+from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
+
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import ForbiddenError, RequestError
+from frontdesk.kit.contents import asked_for, file_name
+from frontdesk.kit.framework import is_messages, is_response, whole_outputs
+from frontdesk.kit.requests import approvals_in, calls_in, requests_of, type_name
+from frontdesk.kit.text import split_text
+from frontdesk.testing.messages.wire import Button, Media, Send
+
+APPROVE, REJECT = "approve", "reject"
+_DIGITS = 32
+
+
+def parts_of(result: Any, limit: int) -> list[Send]:
+    """What is sent for a result, one message after the other."""
+    told: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
+    if isinstance(told, str):
+        return _texts(told, limit)
+    if is_response(told):
+        return [*_messages(told.messages, limit), *_questions(_asked(told), limit)]
+    if isinstance(told, WorkflowRunResult):
+        return _workflow(told, limit)
+    return []
+
+
+def _asked(response: AgentResponse[Any]) -> list[Content]:
+    return [one for one in response.user_input_requests if one.type == "function_approval_request"]
+
+
+def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
+    parts: list[Send] = []
+    for output in whole_outputs(result):
+        if isinstance(output, str):
+            parts += _texts(output, limit)
+        elif is_response(output):
+            parts += _messages(output.messages, limit)
+        elif isinstance(output, Message):
+            parts += _messages([output], limit)
+        elif is_messages(output):
+            parts += _messages(output, limit)
+        else:
+            parts += _texts(str(output), limit)
+    waiting = requests_of(result)
+    for one in calls_in(waiting):
+        parts += _texts(f"{one.data}\n\nPlease answer with a {type_name(one)}.", limit)
+    return parts + _questions(approvals_in(waiting), limit)
+
+
+def _messages(messages: Sequence[Message], limit: int) -> list[Send]:
+    parts: list[Send] = []
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        parts += _texts("".join(one.text or "" for one in message.contents if one.type == "text"), limit)
+        for content in message.contents:
+            parts += _media(content)
+    return parts
+
+
+def _texts(text: str, limit: int) -> list[Send]:
+    # A platform takes no message in which nothing can be seen.
+    return [Send(text=one) for one in split_text(text, limit) if one.strip()]
+
+
+def _media(content: Content) -> list[Send]:
+    uri = content.uri or ""
+    if content.type == "uri" and uri:
+        return [Send(text=uri)]
+    head, _, data = uri.partition(";base64,")
+    if content.type != "data" or not data:
+        return []
+    media_type = content.media_type or head.removeprefix("data:") or "application/octet-stream"
+    return [Send(media=(Media(media_type=media_type, data=data, name=file_name(content)),))]
+
+
+def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
+    """A question for each call that waits; all of its arguments are shown, and the buttons are under the last part."""
+    parts: list[Send] = []
+    for request in requests:
+        tool, arguments = asked_for(request)
+        *before, last = split_text(f"May I use {tool}?\n{arguments}", limit)
+        parts += [Send(text=one) for one in before]
+        parts.append(Send(text=last, buttons=_buttons(str(request.id))))
+    return parts
+
+
+def _buttons(approval_id: str) -> tuple[Button, ...]:
+    name = _name(approval_id)
+    return (
+        Button(text="Approve", data=f"{APPROVE}:{name}"),
+        Button(text="Reject", data=f"{REJECT}:{name}"),
+    )
+
+
+def _name(approval_id: str) -> str:
+    # A button has room for little, and an approval's id has any length.
+    return hashlib.sha256(approval_id.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+
+
+def pressed(data: str, waiting: Sequence[PendingApproval]) -> tuple[PendingApproval, bool] | None:
+    """The question that a button answers, if it is among those that wait, and whether it says yes."""
+    word, _, name = data.partition(":")
+    found = next((one for one in waiting if _name(one.approval_id) == name), None)
+    return None if found is None or word not in (APPROVE, REJECT) else (found, word == APPROVE)
+
+
+def decided(question: PendingApproval, approved: bool, who: str) -> str:
+    """What is left of a question once it was answered."""
+    return f"{question.tool}: {'approved' if approved else 'rejected'} by {who}"
+
+
+def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:
+    """What to say where an event came from, and what besides in the direct chat."""
+    if group and isinstance(error, ForbiddenError):
+        return error.group_message, error.message
+    return error.message, ""
+
+
+def challenge_text(challenge: LinkChallenge) -> str:
+    """What somebody has to do to link their account."""
+    return "\n".join(filter(None, (challenge.instructions, challenge.url)))

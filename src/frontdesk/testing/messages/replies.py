@@ -1,0 +1,150 @@
+"""What is done about an event when it is its turn: commands, buttons, and words back to where it came from."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
+from frontdesk.testing.messages.client import PlatformClient
+from frontdesk.testing.messages.render import challenge_text, decided, parts_of, pressed, refusal
+from frontdesk.testing.messages.wire import Edit, Send
+
+_NOT_YOURS = "This question is not yours, or it was answered before."
+_UNKNOWN = "I don't know /{}. /help tells what I understand."
+
+
+class CommandCall:
+    """One call of a command, as its handler sees it; `args` is what was written behind the name."""
+
+    def __init__(self, item: InboxItem, context: ChannelContext, reply: Callable[[str], Awaitable[None]]) -> None:
+        self.request: ChannelRequest = item.request
+        self.caller = item.caller
+        self.session: ChannelSession | None = item.request.session
+        self.raw_event: Any = item.request.attributes["event"]
+        self.name: str = item.request.attributes["command"]
+        self.args: str = item.request.input
+        self._context = context
+        self._reply = reply
+
+    async def reply(self, text: str) -> None:
+        await self._reply(text)
+
+    async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
+        return await self._context.run(request, self.caller)
+
+
+def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
+    """`/new` and `/help`."""
+
+    async def start_anew(call: ChannelCommandContext) -> None:
+        request = call.request
+        # Who was never here starts anew in any case.
+        with suppress(NotFoundError):
+            await context.reset_session(call.caller, conversation_id=request.conversation_id if request.group else None)
+        await call.reply("We start anew.")
+
+    async def explain(call: ChannelCommandContext) -> None:
+        shown = [one for one in context.commands() if one.expose_in_ui]
+        await call.reply("\n".join(f"/{one.name} - {one.description}" for one in shown))
+
+    return [
+        ChannelCommand(name="new", description="Start a new conversation", handler=start_anew),
+        ChannelCommand(name="help", description="Show what I understand", handler=explain),
+    ]
+
+
+class Replies:
+    """Deals with events one by one."""
+
+    def __init__(self, client: PlatformClient, context: ChannelContext, text_limit: int) -> None:
+        self._client = client
+        self._context = context
+        self._text_limit = text_limit
+
+    async def prepare(self, item: InboxItem) -> ChannelRequest | None:
+        """What an event asks of the target."""
+        request = item.request
+        if request.operation == "message":
+            return request
+        if request.operation == "approval":
+            return await self._pressed(item)
+        # A command may answer more than once, and each word is another message.
+        said: list[Send] = []
+
+        async def reply(text: str) -> None:
+            parts = parts_of(text, self._text_limit)
+            await self.say(item, parts, first=len(said))
+            said.extend(parts)
+
+        call = CommandCall(item, self._context, reply)
+        if not await self._context.run_command(call.name, call) and request.attributes["named"]:
+            await reply(_UNKNOWN.format(call.name))
+        return None
+
+    async def _pressed(self, item: InboxItem) -> ChannelRequest | None:
+        """The request that a button makes; one that waits for nobody, or for somebody else, makes none."""
+        caller, clicked = item.caller, item.request.attributes
+        found = pressed(clicked["data"], await self._context.pending_approvals(caller))
+        if found is None:
+            raise NotFoundError(_NOT_YOURS)
+        question, approved = found
+        answer = ApprovalAnswer(approval_id=question.approval_id, approved=approved)
+        request = await self._context.approval_request(caller, [answer])
+        text = decided(question, approved, caller.identity.attributes["name"])
+        # What was decided counts, whether or not the platform shows it.
+        with suppress(PushError):
+            await self._client.answer(clicked["callback_id"], text)
+            edit = Edit(chat_id=item.conversation_id, message_id=clicked["message_id"], text=text)
+            await self._client.edit(edit)
+        return request.replace(conversation_id=item.conversation_id, group=item.request.group)
+
+    async def answer(self, item: InboxItem, result: HostedRunResult[Any]) -> None:
+        """Sends what a turn came to."""
+        await self.say(item, parts_of(result, self._text_limit))
+
+    async def say(self, item: InboxItem, parts: Sequence[Send], first: int = 0) -> None:
+        """Answers where an event came from; in a group, to the message that asked. `first` is the first part's number.
+
+        A part has the same key when the event is answered again, because it was not known that it had been.
+        """
+        request = item.request
+        asked = request.attributes["message_id"] if request.group and request.operation != "approval" else ""
+        for number, one in enumerate(parts, first):
+            placed = msgspec.structs.replace(
+                one,
+                chat_id=item.conversation_id,
+                reply_to=asked if number == 0 else "",
+                idempotency_key=f"{item.event_id}:{number}",
+            )
+            await self._client.send(placed)
+
+    async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
+        try:
+            return challenge_text(await self._context.begin_link(item.caller))
+        except RequestError as failure:
+            # Such as one who was given too many: no answer at all would be worse than this one.
+            return f"{error.message} {failure.message}"
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> None:
+        """Says why there is no answer: little where others read it, more in the direct chat."""
+        request, caller = item.request, item.caller
+        if request.operation == "approval":
+            # Only who has pressed the button sees this, in a group too.
+            text = _NOT_YOURS if isinstance(error, NotFoundError) else error.message
+            return await self._client.answer(request.attributes["callback_id"], text)
+        here, direct = refusal(error, group=request.group)
+        if isinstance(error, LinkRequiredError):
+            challenge = await self._challenge(item, error)
+            here, direct = (here, challenge) if request.group else (challenge, "")
+        await self.say(item, parts_of(here, self._text_limit))
+        for number, one in enumerate(parts_of(direct, self._text_limit)):
+            key = f"{item.event_id}:direct:{number}"
+            user_id = caller.identity.native_id
+            await self._client.send(msgspec.structs.replace(one, user_id=user_id, idempotency_key=key))

@@ -1,0 +1,53 @@
+"""Whether an event is the platform's own.
+
+The platform signs the time and the body with the secret that it shares with us: `x-message-signature` is `v1=` and the
+HMAC-SHA256 of `v1:TIME:BODY` in hexadecimal digits, `x-message-timestamp` is the time in whole seconds. What is older
+or newer than the window is refused. Within it a copy of an event changes nothing, because its id is known.
+"""
+
+import hashlib
+import hmac
+
+from starlette.types import Scope
+
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.errors import UnauthenticatedError
+from frontdesk.kit.http import Headers
+from frontdesk.kit.secrets import Secret
+from frontdesk.kit.verifier import HttpVerifier
+
+SIGNATURE = b"x-message-signature"
+TIMESTAMP = b"x-message-timestamp"
+_LONGEST_TIME = 12
+
+
+def signature(secret: str, timestamp: str, body: bytes) -> str:
+    """What the platform writes under a body."""
+    signed = f"v1:{timestamp}:".encode() + body
+    return f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
+
+
+def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, window: float) -> None:
+    """Refuses a body that the platform did not sign, or signed at another time."""
+    timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
+    # Without a secret anybody could sign.
+    if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _LONGEST_TIME:
+        raise UnauthenticatedError("The event is not signed.")
+    expected = signature(secret.reveal(), timestamp.decode("ascii"), body).encode()
+    if not hmac.compare_digest(expected, given):
+        raise UnauthenticatedError("The signature of the event is wrong.")
+    if abs(now - int(timestamp)) > window:
+        raise UnauthenticatedError("The event was signed at another time.")
+
+
+class PlatformVerifier(HttpVerifier):
+    """Turns away what is not signed at all; whether the signature is right is known when the body has been read."""
+
+    def __init__(self, channel: str) -> None:
+        super().__init__(channel, None)
+        self._platform = Caller(identity=ChannelIdentity(channel=channel, native_id="the platform"))
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        if not headers.get(SIGNATURE) or not headers.get(TIMESTAMP):
+            raise UnauthenticatedError("The event is not signed.")
+        return self._platform

@@ -1,0 +1,182 @@
+"""What the platform says and understands: events, calls and errors."""
+
+from typing import Literal
+
+import msgspec
+
+ChatKind = Literal["direct", "group"]
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody on the platform; two may have the same name."""
+
+    user_id: str
+    name: str
+    bot: bool = False
+
+
+class Chat(msgspec.Struct, frozen=True, kw_only=True):
+    """Where people talk: with the bot alone, or in a group."""
+
+    chat_id: str
+    kind: ChatKind
+    title: str = ""
+
+
+class Mention(msgspec.Struct, frozen=True, kw_only=True):
+    """Which characters of a text name which user."""
+
+    user_id: str
+    offset: int
+    length: int
+
+
+class Media(msgspec.Struct, frozen=True, kw_only=True):
+    """A picture or a file; `data` is base64."""
+
+    media_type: str
+    data: str
+    name: str = ""
+
+
+class Button(msgspec.Struct, frozen=True, kw_only=True):
+    """What people can press; the platform sends `data` back."""
+
+    text: str
+    data: str
+
+
+class ReplyTo(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that another one answers, and who wrote it."""
+
+    message_id: str
+    user_id: str
+
+
+class MessageIn(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wrote."""
+
+    message_id: str
+    text: str = ""
+    media: tuple[Media, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    reply_to: ReplyTo | None = None
+
+
+class Click(msgspec.Struct, frozen=True, kw_only=True):
+    """A button that somebody pressed."""
+
+    callback_id: str
+    message_id: str
+    data: str
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened; the id stays the same however often it is sent."""
+
+    event_id: str
+    number: int
+    type: str
+    """`message`, `edit` or `click`; a platform may add others at any time."""
+    at: float
+    chat: Chat
+    sender: User
+    message: MessageIn | None = None
+    click: Click | None = None
+
+
+class Challenge(msgspec.Struct, frozen=True, kw_only=True):
+    """The platform asks whether a webhook is ours: it wants the same word back."""
+
+    challenge: str
+
+
+class Numbered(msgspec.Struct, frozen=True, kw_only=True):
+    """The least that must be known of an event to ask for the next."""
+
+    number: int
+
+
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """What a poll brings, each event for itself; asking with an offset confirms all that is below it."""
+
+    events: tuple[msgspec.Raw, ...] = ()
+
+
+class Send(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A new message, to a chat or to a user's direct chat."""
+
+    chat_id: str = ""
+    user_id: str = ""
+    text: str = ""
+    media: tuple[Media, ...] = ()
+    buttons: tuple[Button, ...] = ()
+    reply_to: str = ""
+    idempotency_key: str = ""
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was accepted; `duplicate` if it had been before, under the same key."""
+
+    message_id: str
+    chat_id: str
+    duplicate: bool = False
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """Another text, and other buttons, for a message of ours."""
+
+    chat_id: str
+    message_id: str
+    text: str
+    buttons: tuple[Button, ...] = ()
+
+
+class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):
+    """A short word that only the person who pressed the button sees."""
+
+    callback_id: str
+    text: str = ""
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the menu."""
+
+    name: str
+    description: str
+
+
+class Commands(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole menu."""
+
+    commands: tuple[Command, ...]
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """Where events are sent to, and what they are signed with; no address turns it off."""
+
+    url: str
+    secret: str = ""
+
+
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we are on the platform."""
+
+    user_id: str
+    handle: str
+    text_limit: int
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a call was not accepted."""
+
+    code: str
+    message: str
+    retry_after: float | None = None
+    scope: Literal["chat", "bot"] = "chat"
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """The shape of every error."""
+
+    error: Problem
