@@ -135,13 +135,15 @@ $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
 
 .PHONY: marathon
-marathon: $(DEV) ## Kill hosts 220 times and count what they lost (ARGS: options of `python -m tests.marathon`)
+marathon: $(DEV) ## Kill hosts 220 times, and 300 times while they deliver, and count what they lost
 	@.venv/bin/python -m tests.marathon $(ARGS)
+	@.venv/bin/python -m tests.delivery_marathon
 
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
 	@.venv/bin/python -m bench.long_runs
+	@.venv/bin/python -m bench.deliveries
 
 .PHONY: format
 format: $(DEV) ## Format the code and fix what lint can fix

@@ -18,9 +18,10 @@ MORE = {"responses": {"assemble", "compact", "intake", "memory", "socket"}}
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
-# every HTTP request and every message on a socket is answered, nobody waits for the task of a background run or of a
-# lane, and a store's writer tells everybody whose transaction was in the lot.
+# every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
+# event, of a runner or of a lane, and a store's writer tells everybody whose transaction was in the lot.
 ENDS = {
+    "host/inbox.py",
     "host/lifespan.py",
     "host/tell.py",
     "host/work.py",
@@ -29,16 +30,20 @@ ENDS = {
     "kit/lanes.py",
     "kit/sockets.py",
     "pipeline.py",
+    "runners/stored.py",
     "stores/sql/postgres.py",
     "stores/sql/threads.py",
 }
 # Where it raises an error of ours instead: around functions that are not ours.
 TRANSLATES = {
     "cli/load.py",
+    "cli/worker.py",
     "data/codec.py",
+    "delivery/push.py",
     "host/compact.py",
     "kit/hooks.py",
     "kit/sockets.py",
+    "runners/base.py",
     "targets/detect.py",
 }
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
-    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle, TaskStatus
+    from frontdesk.abc.push import PushesParts, PushPart, PushTerms, SupportsPushLookup
+    from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
     from frontdesk.access.allowlists import (
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from frontdesk.data.approval import ApprovalAnswer, PendingApproval
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
-    from frontdesk.data.delivery import Delivery, InboxItem
+    from frontdesk.data.delivery import Attempt, Delivery, InboxItem
     from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
@@ -54,10 +55,15 @@ if TYPE_CHECKING:
     from frontdesk.data.response_target import ResponseTarget
     from frontdesk.data.result import HostedRunResult, HostedStreamResult
     from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
+    from frontdesk.data.task import TaskStatus
     from frontdesk.errors import (
         ChannelConfigurationError,
         CodecError,
         FrontdeskError,
+        PushError,
+        PushLimitedError,
+        PushRefusedError,
+        PushUnknownError,
         RequestError,
         StateDirectoryInUseError,
         StoreError,
@@ -80,6 +86,8 @@ if TYPE_CHECKING:
     from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
     from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
     from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
+    from frontdesk.runners.in_process import InProcessTaskRunner
+    from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
     from frontdesk.stores.memory import InMemoryStateStore
     from frontdesk.stores.sql.postgres import PostgresStateStore
     from frontdesk.stores.sql.sqlite import SqliteStateStore
@@ -97,6 +105,7 @@ _HOME = {
     "ApiKeyAuth": "frontdesk.kit.auth",
     "ApprovalAnswer": "frontdesk.data.approval",
     "ApprovalStorage": "frontdesk.abc.approvals",
+    "Attempt": "frontdesk.data.delivery",
     "AuthPolicy": "frontdesk.access.policy",
     "AuthorizationContext": "frontdesk.abc.allowlist",
     "BearerAuth": "frontdesk.kit.bearer",
@@ -145,6 +154,7 @@ _HOME = {
     "IdentityLinker": "frontdesk.abc.linker",
     "IdentityResolver": "frontdesk.abc.allowlist",
     "InMemoryStateStore": "frontdesk.stores.memory",
+    "InProcessTaskRunner": "frontdesk.runners.in_process",
     "InboxItem": "frontdesk.data.delivery",
     "IsolationKeys": "frontdesk.data.isolation",
     "Limits": "frontdesk.kit.limits",
@@ -164,7 +174,15 @@ _HOME = {
     "PlatformAuth": "frontdesk.kit.platform",
     "PostgresStateStore": "frontdesk.stores.sql.postgres",
     "Principal": "frontdesk.abc.auth",
+    "ProcrastinateTaskRunner": "frontdesk.runners.procrastinate",
     "ProviderHttp": "frontdesk.kit.provider",
+    "PushError": "frontdesk.errors",
+    "PushLimitedError": "frontdesk.errors",
+    "PushPart": "frontdesk.abc.push",
+    "PushRefusedError": "frontdesk.errors",
+    "PushTerms": "frontdesk.abc.push",
+    "PushUnknownError": "frontdesk.errors",
+    "PushesParts": "frontdesk.abc.push",
     "RateLimit": "frontdesk.kit.limits",
     "ReadsClaims": "frontdesk.abc.linker",
     "RequestAuth": "frontdesk.abc.auth",
@@ -186,9 +204,10 @@ _HOME = {
     "StreamTransformHook": "frontdesk.abc.hooks",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
+    "SupportsPushLookup": "frontdesk.abc.push",
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
-    "TaskStatus": "frontdesk.abc.runner",
+    "TaskStatus": "frontdesk.data.task",
     "TrustedEnvironment": "frontdesk.kit.platform",
     "TrustedPeers": "frontdesk.kit.platform",
     "TrustedSecret": "frontdesk.kit.platform",
@@ -214,6 +233,7 @@ __all__ = [
     "ApiKeyAuth",
     "ApprovalAnswer",
     "ApprovalStorage",
+    "Attempt",
     "AuthPolicy",
     "AuthorizationContext",
     "BearerAuth",
@@ -262,6 +282,7 @@ __all__ = [
     "IdentityLinker",
     "IdentityResolver",
     "InMemoryStateStore",
+    "InProcessTaskRunner",
     "InboxItem",
     "IsolationKeys",
     "Limits",
@@ -281,7 +302,15 @@ __all__ = [
     "PlatformAuth",
     "PostgresStateStore",
     "Principal",
+    "ProcrastinateTaskRunner",
     "ProviderHttp",
+    "PushError",
+    "PushLimitedError",
+    "PushPart",
+    "PushRefusedError",
+    "PushTerms",
+    "PushUnknownError",
+    "PushesParts",
     "RateLimit",
     "ReadsClaims",
     "RequestAuth",
@@ -303,6 +332,7 @@ __all__ = [
     "StreamTransformHook",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",
+    "SupportsPushLookup",
     "TargetInfo",
     "TaskHandle",
     "TaskStatus",

@@ -8,7 +8,11 @@
     │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
-    │   └── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    │   ├── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    │   ├── LostEventError             an event was fenced off: another process answers it, or has
+    │   ├── LostDeliveryError          a delivery was changed by another meanwhile
+    │   └── DeliveryExistsError        a delivery with this idempotency key was made before
+    ├── TaskError                      a task can't be registered or scheduled so
     ├── PushError                      a platform did not take what was sent, and may if it is sent again
     │   ├── PushRefusedError           it never will
     │   ├── PushLimitedError           it will after `retry_after`
@@ -101,6 +105,22 @@ class StaleTurnError(StoreError):
 
 class LostRunError(StoreError):
     """The background run is no longer this process's, so nothing of it was written."""
+
+
+class LostEventError(StoreError):
+    """The event is no longer this process's, so nothing of its answer was written."""
+
+
+class LostDeliveryError(StoreError):
+    """The delivery was changed by another meanwhile, so nothing of this was written."""
+
+
+class DeliveryExistsError(StoreError):
+    """There is a delivery with this idempotency key, so nothing was written again."""
+
+
+class TaskError(FrontdeskError):
+    """A task can't be registered or scheduled like this."""
 
 
 class PushError(FrontdeskError):

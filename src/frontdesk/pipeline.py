@@ -19,11 +19,14 @@ from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
 from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.pending import questions
+from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
-from frontdesk.delivery.routing import route
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import (
     CodecError,
     InternalError,
@@ -46,7 +49,7 @@ from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
-Defer = Callable[[AdmittedRequest, str | None], Awaitable[RunRecord]]
+Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
 
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
 _TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
@@ -65,6 +68,8 @@ class Pipeline:
         active: ActiveRuns,
         recorder: Recorder,
         answers: Answers,
+        planner: Planner,
+        outbox: Outbox,
         defer: Defer,
     ) -> None:
         self._target = target
@@ -74,18 +79,34 @@ class Pipeline:
         self._active = active
         self._recorder = recorder
         self._answers = answers
+        self._planner = planner
+        self._outbox = outbox
         self._defer = defer
 
     async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
         admitted = await self.admit(request, caller, protocol_request)
-        if _later(admitted):
+        if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
             return await self._put_off(admitted)
         return await self.run_admitted(admitted)
 
-    async def run_admitted(self, admitted: AdmittedRequest, *, patient: bool = False, job: Job | None = None) -> Result:
+    async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
+        """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
+        admitted = (await self.admit(request, event.caller)).replace(pushes=True)
+        if admitted.request.background:
+            return await self._put_off(admitted, event)
+        return await self.run_admitted(admitted, patient=True, event=event)
+
+    async def run_admitted(
+        self,
+        admitted: AdmittedRequest,
+        *,
+        patient: bool = False,
+        job: Job | None = None,
+        event: InboxItem | None = None,
+    ) -> Result:
         """The part of the way that lies behind the gate."""
-        run = await self._open(admitted, patient, job)
+        run = await self._open(admitted, patient, job, event)
         try:
             try:
                 result = await self._target.run(run.turn)
@@ -103,7 +124,7 @@ class Pipeline:
     ) -> HostedStreamResult[Any]:
         """One question, an answer in pieces; `queued`, without updates, if it goes to the background."""
         admitted = await self.admit(request, caller, protocol_request)
-        if _later(admitted):
+        if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
             return _ended(await self._put_off(admitted))
         return await self.stream_admitted(admitted)
 
@@ -182,21 +203,31 @@ class Pipeline:
         hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
         return await self._gate.admit(hooked, caller, wire, allowed)
 
-    async def _put_off(self, admitted: AdmittedRequest) -> Result:
+    async def _elsewhere(self, admitted: AdmittedRequest) -> bool:
+        """Whether nothing of the answer goes back to where the request came from."""
+        return not (await self._planner.route(admitted)).originating
+
+    async def _put_off(self, admitted: AdmittedRequest, event: InboxItem | None = None) -> Result:
         """Hands a run to the background, unless it can be known now that it can't run."""
+        if not admitted.request.background:
+            # Nobody listens where the request came from.
+            admitted = admitted.replace(request=admitted.request.replace(background=True, stream=False))
         if self._active.get(admitted.owner, admitted.run_id) is not None:
             raise RunExistsError
         scope = self._scope(admitted)
         self._turns.check(admitted, scope)
         await self._turns.check_previous(admitted)
-        return HostedRunResult(result=None, run=await self._defer(admitted, self._turns.new_id(admitted, scope)))
+        record = await self._defer(admitted, self._turns.new_id(admitted, scope), event)
+        return HostedRunResult(result=None, run=record)
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """Ends a background run that can't go on: its question stays, and says how it ended."""
         turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=True, new_id=job.run.session_id)
         turn.job = job
         try:
-            await self._recorder.ended(turn, self._recorder.begin(turn), "failed", failure)
+            run = self._recorder.begin(turn)
+            await self._recorder.ended(turn, run, "failed", failure, await self._excuse(admitted, run, failure))
+            await self._outbox.wake(turn.deliveries)
         finally:
             self._turns.close(turn)
 
@@ -204,12 +235,14 @@ class Pipeline:
         channel = self._channels[admitted.request.channel]
         return channel.conversation_scope if channel.session_family == "host_tracked" else None
 
-    async def _open(self, admitted: AdmittedRequest, patient: bool, job: Job | None = None) -> ActiveRun:
+    async def _open(
+        self, admitted: AdmittedRequest, patient: bool, job: Job | None = None, event: InboxItem | None = None
+    ) -> ActiveRun:
         self._target.check(admitted.request)
         await self._recorder.refuse_known(admitted)
         new_id = None if job is None else job.run.session_id
         turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient, new_id=new_id)
-        turn.job = job
+        turn.job, turn.event = job, event
         try:
             run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
         except BaseException:
@@ -248,11 +281,11 @@ class Pipeline:
             return await self._broken(run, asyncio.CancelledError())
         run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
-        way = route(admitted.request.response_target, origin=admitted.identity)
         asked = questions(result, admitted, run.record.session_id)
         if asked and (run.record.session_id is None or not admitted.request.store):
             return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
         try:
+            way = await self._planned(run, result) if admitted.pushes or _leaves(admitted) else ORIGINATING
             record = await self._recorder.completed(turn, run.record, result, way, asked)
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
@@ -260,13 +293,24 @@ class Pipeline:
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error
+        if turn.deliveries:
+            await self._outbox.wake(turn.deliveries)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
+
+    async def _planned(self, run: ActiveRun, result: Any) -> Route:
+        """The way of an answer that goes elsewhere, with what is sent there."""
+        turn, admitted = run.turn, run.turn.admitted
+        way = await self._planner.route(admitted)
+        ended = run.record.replace(status="completed")
+        turn.deliveries = await self._planner.rows(admitted, result, ended, way, turn.messages)
+        return way
 
     async def _broken(self, run: ActiveRun, error: BaseException) -> Result:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
         run.cancellable = False
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
-        if run.interrupted:
+        if run.interrupted or (cancelled and run.turn.event is not None and not run.cancel_requested):
+            # Somebody else decides how it goes on; an event is answered by the next process.
             raise error
         if cancelled:
             failure = CANCELLED
@@ -276,7 +320,10 @@ class Pipeline:
             log.error("run %s failed", run.record.run_id, exc_info=error)
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         status = "cancelled" if cancelled else "failed"
-        record = await asyncio.shield(self._recorder.ended(run.turn, run.record, status, failure))
+        excuse = () if cancelled else await self._excuse(run.turn.admitted, run.record, failure)
+        record = await asyncio.shield(self._recorder.ended(run.turn, run.record, status, failure, excuse))
+        if run.turn.deliveries:
+            await self._outbox.wake(run.turn.deliveries)
         if cancelled and run.cancel_requested:
             await run.forgive()
             return HostedRunResult(result=None, run=record)
@@ -286,10 +333,19 @@ class Pipeline:
             raise shown from (None if shown is error else error)
         raise error
 
+    async def _excuse(self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure) -> Sequence[Delivery]:
+        """What is sent where nobody waits on a wire for an error."""
+        if not admitted.pushes:
+            return ()
+        return await self._planner.excuse(
+            admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
+        )
+
     async def _deliver(self, hosted: Result, admitted: AdmittedRequest) -> Result:
         request = admitted.request
         hook = self._channels[request.channel].response_hook
-        if hook is None or hosted.result is None:
+        if hook is None or hosted.result is None or admitted.pushes:
+            # What goes out as a delivery has been through the hook.
             return hosted
         context = ChannelResponseContext(
             request=request, channel_name=request.channel, destination_identity=admitted.identity, originating=True
@@ -301,8 +357,8 @@ def _tells_of_calls(said: Any) -> bool:
     return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
 
 
-def _later(admitted: AdmittedRequest) -> bool:
-    return admitted.request.background or admitted.request.response_target.kind == "none"
+def _leaves(admitted: AdmittedRequest) -> bool:
+    return admitted.request.response_target.kind != "originating"
 
 
 def _ended(result: Result) -> HostedStreamResult[Any]:

@@ -9,7 +9,7 @@ from frontdesk.access.gate import as_claimed
 from frontdesk.access.link_policy import DenyAllLinks, ExplicitAllowList, TierPolicy
 from frontdesk.access.policy import AuthPolicy
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRefusedError, LinkRequiredError
@@ -214,6 +214,31 @@ class TestTheWire:
         for target in (ResponseTarget.identity(ALICE), ResponseTarget.channel("telegram"), ResponseTarget.all_linked()):
             admitted = await Door().enter(ChannelRequest(channel="web", response_target=target))
             assert admitted.request.response_target == target
+
+    async def test_it_can_send_an_answer_to_the_same_person_elsewhere(self) -> None:
+        door, phone = Door(), ChannelIdentity(channel="telegram", native_id="42")
+        owner = (await door.enter()).owner
+        async with door.store.transaction() as transaction:
+            transaction.remember_identity(IdentityRecord(identity=phone, isolation_key=owner, created_at=0.0))
+        for target in (ResponseTarget.identity(phone), ResponseTarget.identities([phone, ALICE])):
+            admitted = await door.enter(ChannelRequest(channel="web", response_target=target))
+            assert admitted.request.response_target == target
+        with pytest.raises(InvalidRequestError):
+            await door.enter(
+                ChannelRequest(channel="web", response_target=ResponseTarget.identity(phone)), Caller(identity=BOB)
+            )
+
+    async def test_what_the_resolver_takes_back_is_no_longer_the_same_person(self) -> None:
+        phone = ChannelIdentity(channel="telegram", native_id="42")
+        people = {ALICE.key: "alice", phone.key: "alice"}
+        door = Door(resolver=lambda one: people.get(one.key))
+        async with door.store.transaction() as transaction:
+            transaction.remember_identity(IdentityRecord(identity=phone, isolation_key="alice", created_at=0.0))
+        request = ChannelRequest(channel="web", response_target=ResponseTarget.identity(phone))
+        assert (await door.enter(request)).request == request.replace(identity=ALICE)
+        people[phone.key] = "carol"
+        with pytest.raises(InvalidRequestError):
+            await door.enter(request)
 
     async def test_a_hook_can_send_an_answer_to_others(self) -> None:
         target = ResponseTarget.identity(BOB)

@@ -81,8 +81,8 @@ def answers_again(store: InMemoryStateStore) -> None:
 def forgets_events(store: InMemoryStateStore) -> None:
     plain = store.inbox.finish
 
-    def finish(item: Any) -> None:
-        plain(item)
+    def finish(item: Any, *more: Any) -> None:
+        plain(item, *more)
         store.inbox.known.pop((item.channel, item.event_id))
 
     store.inbox.finish = finish  # type: ignore[method-assign]
@@ -234,6 +234,36 @@ def everybody_asks(store: InMemoryStateStore) -> None:
     store.approvals.pending = pending  # type: ignore[method-assign]
 
 
+def anybody_sends(store: InMemoryStateStore) -> None:
+    store.outbox.check = lambda delivery: None  # type: ignore[method-assign]
+
+
+def one_key_twice(store: InMemoryStateStore) -> None:
+    store.outbox.check_new = lambda delivery_id: None  # type: ignore[method-assign]
+
+
+def last_in_first_out(store: InMemoryStateStore) -> None:
+    plain = store.outbox.open
+
+    async def backwards(destination: Any, *, limit: int = 20) -> Any:
+        return list(await plain(destination, limit=1000))[::-1][:limit]
+
+    store.outbox.open = backwards  # type: ignore[method-assign]
+
+
+def the_rest_lives(store: InMemoryStateStore) -> None:
+    store.outbox.end_rest = lambda *given: None  # type: ignore[method-assign]
+
+
+def everything_is_due(store: InMemoryStateStore) -> None:
+    plain = store.outbox.waiting
+
+    async def waiting(channel: str, *, now: float, **more: Any) -> Any:
+        return await plain(channel, now=now + 1e9, **more)
+
+    store.outbox.waiting = waiting  # type: ignore[method-assign]
+
+
 STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (half_written, "test_a_lease_that_has_ended_writes_nothing"),
     (half_written, "test_an_approval_that_does_not_wait_writes_nothing"),
@@ -266,6 +296,12 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (one_history_for_all, "test_two_sessions_that_take_turns_keep_their_own_messages"),
     (numbers_come_back, "test_the_number_of_a_deleted_item_is_not_given_out_again"),
     (half_written, "test_everything_at_once_from_fifty_is_written_whole_or_not_at_all"),
+    (anybody_sends, "test_of_twenty_who_take_one_one_gets_it"),
+    (anybody_sends, "test_whoever_changes_one_must_know_its_last_state"),
+    (one_key_twice, "test_what_may_be_added_once_is_not_added_twice"),
+    (last_in_first_out, "test_what_goes_to_one_destination_keeps_its_order"),
+    (the_rest_lives, "test_a_dead_part_ends_what_follows_in_its_answer"),
+    (everything_is_due, "test_only_the_first_says_whether_a_destination_is_due"),
     (everybody_asks, "test_an_owner_sees_all_of_it_and_nobody_else_any"),
 ]
 

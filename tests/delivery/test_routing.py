@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
 from frontdesk.data.response_target import Address, ResponseTarget
-from frontdesk.delivery.routing import route
+from frontdesk.delivery.routing import KEPT_APART, MUTE, UNKNOWN, route
 
 HOME = ChannelIdentity(channel="web", native_id="alice")
 TELEGRAM = ChannelIdentity(channel="telegram", native_id="42")
@@ -18,8 +19,6 @@ EVERYWHERE = (HOME, TELEGRAM, SLACK, EMAIL)
 PUSHING = ("telegram", "slack", "web")
 
 at = Address.of
-MUTE = "the channel can't speak first"
-UNKNOWN = "the person is not known there"
 
 
 def seen(who: ChannelIdentity) -> LastSeen:
@@ -30,8 +29,8 @@ def skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
     return tuple(Skipped(address=address, reason=reason) for address, reason in pairs)
 
 
-def back(*reasons: tuple[Address, str]) -> Route:
-    return Route(originating=True, skipped=skipped(*reasons))
+def back(*reasons: tuple[Address, str], fallback: bool = True) -> Route:
+    return Route(originating=True, skipped=skipped(*reasons), fallback=fallback)
 
 
 def only(*destinations: ChannelIdentity, skip: tuple[tuple[Address, str], ...] = ()) -> Route:
@@ -43,14 +42,14 @@ def nowhere(channel: str) -> Address:
 
 
 TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
-    "originating": (ResponseTarget.originating(), seen(TELEGRAM), back()),
+    "originating": (ResponseTarget.originating(), seen(TELEGRAM), back(fallback=False)),
     "none": (ResponseTarget.none(), seen(TELEGRAM), Route(originating=False)),
     "active: elsewhere": (ResponseTarget.active(), seen(TELEGRAM), only(TELEGRAM)),
-    "active: here": (ResponseTarget.active(), seen(HOME), back()),
+    "active: here": (ResponseTarget.active(), seen(HOME), back(fallback=False)),
     "active: never seen": (ResponseTarget.active(), None, back()),
     "active: on a mute channel": (ResponseTarget.active(), seen(EMAIL), back((at(EMAIL), MUTE))),
     "channel": (ResponseTarget.channel("telegram"), None, only(TELEGRAM)),
-    "channel: the same": (ResponseTarget.channel("web"), None, back()),
+    "channel: the same": (ResponseTarget.channel("web"), None, back(fallback=False)),
     "channel: mute": (ResponseTarget.channel("email"), None, back((at(EMAIL), MUTE))),
     "channel: not known there": (ResponseTarget.channel("sms"), None, back((nowhere("sms"), UNKNOWN))),
     "channels": (ResponseTarget.channels(["slack", "telegram"]), None, only(SLACK, TELEGRAM)),
@@ -67,7 +66,7 @@ TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
     ),
     "channels: none named": (ResponseTarget.channels([]), None, back()),
     "identity": (ResponseTarget.identity(SLACK), None, only(SLACK)),
-    "identity: oneself": (ResponseTarget.identity(HOME), None, back()),
+    "identity: oneself": (ResponseTarget.identity(HOME), None, back(fallback=False)),
     "identity: somebody the host does not know": (
         ResponseTarget.identity(TELEGRAM_TOO),
         None,
@@ -102,6 +101,27 @@ def test_two_identities_on_one_channel_both_get_the_answer() -> None:
     assert found == only(TELEGRAM, TELEGRAM_TOO)
 
 
+def apart(source: str, destination: str) -> bool:
+    """A policy that lets nothing of the web be heard on Slack."""
+    return (source, destination) != ("web", "slack")
+
+
+def test_the_link_policy_is_asked_about_every_destination() -> None:
+    found = route(ResponseTarget.all_linked(), origin=HOME, known=EVERYWHERE, pushing=PUSHING, allow=apart)
+    assert found.destinations == (at(TELEGRAM),)
+    assert found.skipped == skipped((at(SLACK), KEPT_APART), (at(EMAIL), MUTE))
+    # Whoever named it: what a hook names is granted, but not what the policy keeps apart.
+    found = route(ResponseTarget.identity(SLACK), origin=HOME, known=EVERYWHERE, pushing=PUSHING, allow=apart)
+    assert found == back((at(SLACK), KEPT_APART))
+
+
+def test_a_channel_may_always_be_heard_on_itself() -> None:
+    found = route(
+        ResponseTarget.identity(TELEGRAM_TOO), origin=TELEGRAM, pushing=PUSHING, allow=lambda source, there: False
+    )
+    assert found == only(TELEGRAM_TOO)
+
+
 channels = st.sampled_from(["web", "telegram", "slack", "email", "sms"])
 identities = st.builds(ChannelIdentity, channel=channels, native_id=st.sampled_from(["alice", "1", "2"]))
 targets = st.one_of(
@@ -120,6 +140,7 @@ targets = st.one_of(
     known=st.lists(identities, max_size=5),
     last=st.none() | identities,
     pushing=st.frozensets(channels),
+    kept_apart=st.frozensets(st.tuples(channels, channels)),
 )
 def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
     target: ResponseTarget,
@@ -127,8 +148,16 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
     known: list[ChannelIdentity],
     last: ChannelIdentity | None,
     pushing: frozenset[str],
+    kept_apart: frozenset[tuple[str, str]],
 ) -> None:
-    found = route(target, origin=origin, known=known, last_seen=None if last is None else seen(last), pushing=pushing)
+    found = route(
+        target,
+        origin=origin,
+        known=known,
+        last_seen=None if last is None else seen(last),
+        pushing=pushing,
+        allow=lambda source, there: (source, there) not in kept_apart,
+    )
     assert found.originating or found.destinations or target.kind == "none"
     assert len(set(found.destinations)) == len(found.destinations)
     assert at(origin) not in found.destinations
@@ -137,3 +166,30 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
     assert set(found.destinations) <= allowed
     assert not set(found.destinations) & {one.address for one in found.skipped}
     assert all(one.reason for one in found.skipped)
+    assert not any(
+        (origin.channel, one.channel) in kept_apart for one in found.destinations if one.channel != origin.channel
+    )
+    assert found.fallback == (
+        found.originating
+        and not found.destinations
+        and target.kind != "originating"
+        and not _home_is_wanted(target, origin, known, last)
+    )
+
+
+def _home_is_wanted(
+    target: ResponseTarget, origin: ChannelIdentity, known: list[ChannelIdentity], last: ChannelIdentity | None
+) -> bool:
+    if target.kind == "identities":
+        return at(origin) in target.addresses
+    if target.kind == "active":
+        return last is not None and at(last) == at(origin)
+    here = at(origin) in {at(one) for one in known}
+    return here and (target.kind == "all_linked" or origin.channel in target.names)
+
+
+@given(target=targets | st.builds(ResponseTarget.channels, st.lists(channels, max_size=4), echo_input=st.booleans()))
+def test_a_target_is_a_key_and_survives_json(target: ResponseTarget) -> None:
+    again = decode(encode(target))
+    assert again == target
+    assert {target: 1}[again] == 1

@@ -28,9 +28,11 @@ CALLS = {
 READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}
 MISSING = {
     "serve": ["module:host"],
+    "worker": ["module:host"],
     "check": ["module:host"],
     "keys": ["list"],
     "links": ["list", "--state", "a"],
+    "deliveries": ["list", "--state", "a"],
     "move-state": ["--from", "a", "--to", "b"],
 }
 

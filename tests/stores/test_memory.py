@@ -88,7 +88,7 @@ async def live(store: InMemoryStateStore, number: int) -> None:
         transaction.add_events([event(n, f"run_{number}", owner=owner) for n in (1, 2)])
         transaction.add_approval(question(f"apr_{number}", owner=owner))
         transaction.accept(inbox_item(f"evt_{number}", chat=owner))
-        transaction.add_delivery(delivery(f"del_{number}", due_at=NOW + number))
+        transaction.add_delivery(delivery(f"del_{number}", place=owner, status="accepted", ended_at=NOW))
         transaction.save_conversation(conversation(f"conv_{number}", owner=owner))
         transaction.add_items(OWNER, [conversation_item(n, f"conv_{number}") for n in "ab"])
     item = await store.inbox.next("telegram", owner)
@@ -160,12 +160,15 @@ async def test_the_longest_untouched_go_first(small: InMemoryStateStore) -> None
     assert kept == [0, *range(4, LIMIT + 3)]
 
 
-async def test_a_dropped_delivery_is_not_due(small: InMemoryStateStore) -> None:
+async def test_a_delivery_that_waits_is_never_dropped(small: InMemoryStateStore) -> None:
     for number in range(3 * LIMIT):
         async with small.transaction() as transaction:
-            transaction.add_delivery(delivery(f"del_{number:02}", due_at=NOW - number))
-    due = [one.delivery_id for one in await small.outbox.due(NOW)]
-    assert due == [f"del_{number:02}" for number in range(3 * LIMIT - 1, 2 * LIMIT - 1, -1)]
+            transaction.add_delivery(delivery(f"del_{number:02}"))
+            transaction.add_delivery(delivery(f"old_{number:02}", status="accepted", ended_at=NOW))
+    waiting = [one.delivery_id for one in await small.outbox.open(("telegram", "1"), limit=100)]
+    assert waiting == [f"del_{number:02}" for number in range(3 * LIMIT)]
+    ended = [one.delivery_id for one in await small.outbox.find(status="accepted")]
+    assert ended == [f"old_{number:02}" for number in range(3 * LIMIT - 1, 2 * LIMIT - 1, -1)]
 
 
 async def test_a_dropped_question_is_not_pending(small: InMemoryStateStore) -> None:

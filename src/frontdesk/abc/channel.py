@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
@@ -58,6 +59,9 @@ class ChannelContribution(Noun, frozen=True, kw_only=True):
     middleware: Sequence[Middleware] = ()
     commands: Sequence[ChannelCommand] = ()
     on_startup: Sequence[LifespanCallback] = ()
+    """Opens what the channel needs to speak; in a worker too, which hears nothing."""
+    on_serving: Sequence[LifespanCallback] = ()
+    """Begins to listen, for example to poll; after start-up, and only where the host is served."""
     on_shutdown: Sequence[LifespanCallback] = ()
 
 
@@ -236,6 +240,9 @@ class Channel(ABC):
     """Other names for the host's `link`, `connect`, `unlink` and `whoami`; `None` hides one."""
     callers_of: str | None = None
     """The channel whose callers these are, if that is another: what is inherited is then that one's rule."""
+    push_terms: PushTerms = PushTerms()
+    push_is_idempotent: bool = False
+    """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
@@ -255,10 +262,10 @@ class Channel(ABC):
 
 @runtime_checkable
 class ChannelPush(Protocol):
-    """A channel that can speak first."""
+    """A channel that can speak first; `abc/push.py` has what else it may be able to do."""
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
-        """Sends a result to a user; returns the platform's receipt."""
+        """Sends a result to a user; returns the platform's receipt, or raises a `PushError`."""
         ...
 
 

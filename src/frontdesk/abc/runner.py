@@ -1,11 +1,10 @@
 """Work that outlives the request which asked for it."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 from frontdesk.data.noun import Noun
-
-TaskStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
+from frontdesk.data.task import TaskStatus as TaskStatus
 
 
 class RetryPolicy(Noun, frozen=True, kw_only=True):
@@ -16,6 +15,13 @@ class RetryPolicy(Noun, frozen=True, kw_only=True):
     factor: float = 2.0
     longest_delay: float = 300.0
 
+    def delay(self, attempts: int) -> float:
+        """How long to wait after so many attempts."""
+        try:
+            return min(self.first_delay * self.factor ** max(attempts - 1, 0), self.longest_delay)
+        except OverflowError:
+            return self.longest_delay
+
 
 class TaskHandle(Noun, frozen=True, kw_only=True):
     """A task that was scheduled."""
@@ -24,29 +30,52 @@ class TaskHandle(Noun, frozen=True, kw_only=True):
     name: str
 
 
-Task = Callable[[Mapping[str, Any]], Awaitable[None]]
+Task = Callable[[Mapping[str, Any]], Awaitable[float | None]]
+"""Does the work; returns when it wants to be called again, or `None` when it is done."""
+Waiting = Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]
+"""Goes through what has something to do at this moment, as task ids with their payloads."""
 
 
 class DurableTaskRunner(Protocol):
-    """Runs registered tasks at least once, over restarts."""
+    """Runs registered tasks at least once, over restarts; never two of one id at a time."""
 
     durable: bool
     """Whether what was scheduled survives the process."""
+    in_process: bool
+    """Whether only this process runs what it has scheduled."""
 
-    def register(self, name: str, task: Task, *, retry: RetryPolicy | None = None) -> None:
-        """Names a task; before start only."""
+    def register(
+        self,
+        name: str,
+        task: Task,
+        *,
+        retry: RetryPolicy | None = None,
+        waiting: Waiting | None = None,
+        most: int | None = None,
+    ) -> None:
+        """Names a task; before start only.
+
+        With `waiting` the truth about what is to be done lies elsewhere: nothing of the task is written down, a
+        schedule is a wake-up, and what a lost one leaves undone is found by going through `waiting` again and again.
+        At most `most` of the name run at once in this process.
+        """
         ...
 
-    async def schedule(self, name: str, payload: Mapping[str, Any], *, task_id: str) -> TaskHandle:
-        """Schedules a task; the same id twice is one task."""
+    async def schedule(
+        self, name: str, payload: Mapping[str, Any], *, task_id: str, at: float | None = None
+    ) -> TaskHandle:
+        """Schedules a task, now or at a time. While it waits, the same id is the same task, at the earlier time.
+
+        While it runs, it runs once more after that; when it has ended, it begins anew.
+        """
         ...
 
     async def get(self, task_id: str) -> TaskStatus | None:
-        """How far the task is."""
+        """How far the task is; of one that is only woken nothing is known after its end."""
         ...
 
     async def cancel(self, task_id: str) -> bool:
-        """Cancels a task that has not ended."""
+        """Cancels a task that has not ended; tells whether there was one."""
         ...
 
     async def start(self) -> None:
@@ -54,5 +83,5 @@ class DurableTaskRunner(Protocol):
         ...
 
     async def drain(self, grace: float) -> None:
-        """Lets running tasks end, and takes no new ones."""
+        """Takes no new tasks, lets the running ones end for a while, then cancels them and gives them back."""
         ...

@@ -5,7 +5,7 @@ note what is to be written, and leaving the `async with` block writes all of it 
 is ever awaited inside a transaction, and a store is free to let many of them share one commit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -14,11 +14,12 @@ from frontdesk.abc.approvals import ApprovalStorage
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
+from frontdesk.data.task import TaskRecord, TaskStatus
 
 News = Literal["work", "run", "cancel"]
 """What was written: something to do, something of a run, or the wish that a run should end."""
@@ -139,8 +140,55 @@ class Inbox(Protocol):
         """The oldest unfinished event of a conversation."""
         ...
 
-    async def waiting(self) -> Sequence[tuple[str, str]]:
-        """Every (channel, conversation) that has an unfinished event."""
+    async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
+        """Takes up the oldest unfinished event of a conversation for `lease_seconds`, unless another works on it."""
+        ...
+
+    async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
+        """Keeps events for another `lease_seconds`; returns those that are still the holder's."""
+        ...
+
+    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[InboxItem]:
+        """Unfinished events that a holder could take up, as they came; `after` is the number of the last one seen."""
+        ...
+
+    async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
+        """Events that could not be answered, and why, newest first; `before` is the number of the last one seen."""
+        ...
+
+
+class Tasks(Protocol):
+    """Tasks that were scheduled."""
+
+    async def get(self, task_id: str) -> TaskRecord | None: ...
+
+    async def schedule(self, task: TaskRecord) -> None:
+        """Keeps a task. One that waits stays as it is, at the earlier time; one that runs is noted to run again."""
+        ...
+
+    async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
+        ...
+
+    async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
+        """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
+        ...
+
+    async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
+        """Keeps tasks for another `lease_seconds`; returns those that are still the holder's."""
+        ...
+
+    async def settle(
+        self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
+    ) -> TaskRecord | None:
+        """Notes how a task ended, or that it waits again; if it was scheduled meanwhile, it waits in any case.
+
+        Returns it as it is then, or nothing if it is no longer the holder's.
+        """
+        ...
+
+    async def cancel(self, task_id: str) -> bool:
+        """Ends a task that has not ended, whoever works on it; tells whether there was one."""
         ...
 
 
@@ -149,8 +197,32 @@ class Outbox(Protocol):
 
     async def get(self, delivery_id: str) -> Delivery | None: ...
 
-    async def due(self, now: float, *, limit: int = 100) -> Sequence[Delivery]:
-        """Pending deliveries whose time has come, oldest first."""
+    async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
+        """The deliveries to a destination that have not ended, in their order."""
+        ...
+
+    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+        """The places of a channel whose first open delivery is due and nobody's, in an order that stays.
+
+        `after` is the last one seen.
+        """
+        ...
+
+    async def find(
+        self,
+        *,
+        status: DeliveryStatus | None = None,
+        channel: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[Delivery]:
+        """Deliveries of which all that is given is true, newest first; `before` is the id of the last one seen."""
+        ...
+
+    async def counts(self) -> Mapping[DeliveryStatus, int]:
+        """How many deliveries there are of each kind."""
         ...
 
 
@@ -266,23 +338,30 @@ class StateTransaction(Protocol):
         """Keeps an event; one that is known already changes nothing."""
         ...
 
-    def finish(self, item: InboxItem) -> None:
-        """Marks an event as done; it stays known, so that a retry of the platform's is not run again."""
+    def finish(self, item: InboxItem, *, error: str | None = None) -> None:
+        """Marks an event as done, and why it was not answered; it stays known, so that a retry is not run again.
+
+        Here and below, one that is done, or that another took up, fails the transaction with `LostEventError`.
+        """
         ...
 
-    def add_delivery(self, delivery: Delivery) -> None: ...
+    def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
+        """Leaves an event to whoever takes it up next, as if it had not been tried unless it was."""
+        ...
 
-    def mark_delivery(
-        self,
-        delivery_id: str,
-        status: DeliveryStatus,
-        *,
-        receipt: str | None = None,
-        error: str | None = None,
-        attempts: int | None = None,
-        due_at: float | None = None,
-    ) -> None:
-        """Notes how far a delivery is; `attempts` and `due_at` stay as they are unless they are given."""
+    def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
+        """Keeps a delivery; one that is known stays as it is, or fails the transaction with `DeliveryExistsError`."""
+        ...
+
+    def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
+        """Notes how far a delivery is; while it is being sent, it is the sender's for `hold` seconds.
+
+        One that has changed since it was read fails the transaction with `LostDeliveryError`.
+        """
+        ...
+
+    def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
+        """Gives up the parts that follow a dead one in the same answer."""
         ...
 
     def save_conversation(self, conversation: Conversation) -> None: ...
@@ -343,6 +422,9 @@ class HostStateStore(Protocol):
 
     @property
     def outbox(self) -> Outbox: ...
+
+    @property
+    def tasks(self) -> Tasks: ...
 
     @property
     def conversations(self) -> Conversations: ...

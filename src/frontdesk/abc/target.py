@@ -25,6 +25,8 @@ class TargetInfo(Noun, frozen=True, kw_only=True):
     """The tools that it brings itself, as far as they are known before it runs."""
     messages: bool = True
     """Whether it hears a conversation, and not only what is said now."""
+    outputs: tuple[Any, ...] = ()
+    """The types of what it puts out, as far as they are known before it runs; none for an agent."""
 
 
 class TargetTurn(Protocol):

@@ -58,11 +58,11 @@ class Gate(Authorizer):
         as granted by the operator.
         """
         identity = caller.identity
+        if request.response_target.addresses and request.response_target == wire.response_target:
+            await self._own_destinations(wire, caller, allowed.isolation_key)
         if request.identity is not None and request.identity.key != identity.key:
             allowed = await self._another(request.identity, caller, wire.channel)
             identity = request.identity
-        if request.response_target == wire.response_target:
-            _own_destinations(wire, caller)
         if allowed.isolation_key is None and request.previous_run_id is not None:
             # Who was never here has nothing to continue, and a refused request leaves nothing behind.
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
@@ -87,6 +87,18 @@ class Gate(Authorizer):
         if self._ties is not None and identity.channel != caller.identity.channel:
             await self._ties.need("link", identity.channel, caller.identity.channel)
         return allowed
+
+    async def issue(self, identity: ChannelIdentity) -> str | None:
+        """The isolation key of somebody who was let in; `None` when the operator's resolver refuses them."""
+        return await self._keys.issue(identity)
+
+    async def _own_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
+        """The wire sends an answer to nobody but the person who asks, wherever they are known."""
+        others = set(wire.response_target.addresses) - {Address.of(caller.identity)}
+        if others and key is not None:
+            others -= {Address.of(one) for one in await self._keys.identities_of(key)}
+        if others:
+            raise InvalidRequestError("An answer can only be sent to yourself.", param="response_target")
 
     def passed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
         """The decision if it lets the caller in, else an error in words that may be shown."""
@@ -115,9 +127,3 @@ def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     if request.isolation is not None:
         raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")
     return request if request.identity is caller.identity else request.replace(identity=caller.identity)
-
-
-def _own_destinations(request: ChannelRequest, caller: Caller) -> None:
-    for address in request.response_target.addresses:
-        if address != Address.of(caller.identity):
-            raise InvalidRequestError("An answer can only be sent to yourself.", param="response_target")

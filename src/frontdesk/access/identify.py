@@ -1,5 +1,7 @@
 """Looks up whose request it is. Looking leaves nothing behind; a key is issued only to those who are let in."""
 
+from collections.abc import Sequence
+
 from frontdesk.abc.allowlist import IdentityResolver
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
@@ -29,6 +31,17 @@ class IdentityKeys:
             return await _resolved(self._resolver, identity)
         record = await self._store.identities.find(identity)
         return None if record is None else record.isolation_key
+
+    async def identities_of(self, isolation_key: str) -> Sequence[ChannelIdentity]:
+        """The identities that share a key, as far as they were seen; of those not linked the resolver decides."""
+        found = await self._store.identities.of_owner(isolation_key)
+        if self._resolver is None:
+            return found
+        return [one for one in found if await self._is_of(one, isolation_key)]
+
+    async def _is_of(self, identity: ChannelIdentity, isolation_key: str) -> bool:
+        link = await self._store.identities.link(identity)
+        return link is not None or await self.look_up(identity) == isolation_key
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that was let in; `None` when the operator's resolver refuses it."""

@@ -9,6 +9,7 @@ HOST = "127.0.0.1"
 PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
 KEY_FILE = "keys.jsonl"
+STATUSES = ("pending", "sending", "accepted", "unknown", "dead", "cancelled")
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -36,9 +37,9 @@ def build_parser() -> ArgumentParser:
     serve = commands.add_parser("serve", help="serve a host", description="Serves a host until Ctrl-C.")
     _add_reference(serve)
     _add_address(serve, PORT)
-    serve.add_argument(
-        "--log-level", choices=LOG_LEVELS, default="info", help="info if not given; debug logs each request too"
-    )
+    _add_log_level(serve, "info if not given; debug logs each request too")
+
+    _add_worker(commands.add_parser("worker", help="work beside hosts, without a port", description=_WORKER))
 
     demo = commands.add_parser(
         "demo",
@@ -57,6 +58,8 @@ def build_parser() -> ArgumentParser:
 
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
     _add_links(commands.add_parser("links", help="list, show and revoke links", description=_LINKS))
+    _add_deliveries(commands.add_parser("deliveries", help="list, retry and drop deliveries", description=_DELIVERIES))
+
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
@@ -74,6 +77,16 @@ _KEYS = (
 _LINKS = (
     "Shows who was linked with whom, and ends a link: the account has a conversation of its own again. On Postgres "
     "this works while hosts run, and they see it within a second; on SQLite the host must be stopped."
+)
+
+_WORKER = (
+    "Answers and sends what waits in the store of a host, until Ctrl-C; it opens no port. Any number of workers and "
+    "hosts can share a store on Postgres."
+)
+
+_DELIVERIES = (
+    "Shows what is on its way out and what did not arrive, and has it tried again or dropped. On Postgres this works "
+    "while hosts run; on SQLite the host must be stopped."
 )
 
 _MOVE = (
@@ -117,6 +130,34 @@ def _add_links(links: ArgumentParser) -> None:
         action.add_argument("channel", metavar="CHANNEL", help="the name of the channel")
         action.add_argument("native_id", metavar="ID", help="the user's id there")
     for action in (shown, one, revoke):
+        place = action.add_mutually_exclusive_group(required=True)
+        place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
+        place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
+
+
+def _add_worker(worker: ArgumentParser) -> None:
+    _add_reference(worker)
+    _add_log_level(worker, "info if not given")
+
+
+def _add_log_level(parser: ArgumentParser, hint: str) -> None:
+    parser.add_argument("--log-level", choices=LOG_LEVELS, default="info", help=hint)
+
+
+def _add_deliveries(deliveries: ArgumentParser) -> None:
+    actions = deliveries.add_subparsers(dest="action", metavar="action", required=True)
+    shown = actions.add_parser("list", help="show deliveries, newest first", description=_DELIVERIES)
+    shown.add_argument("--status", choices=STATUSES, help="only those; all, if not given")
+    shown.add_argument("--channel", metavar="NAME", help="only those of a channel")
+    shown.add_argument("--limit", metavar="N", type=count, default=100, help="100 if not given")
+    one = actions.add_parser("show", help="show a delivery and its history", description=_DELIVERIES)
+    retry = actions.add_parser("retry", help="try one again that is dead or unknown", description=_DELIVERIES)
+    drop = actions.add_parser("drop", help="give one up", description=_DELIVERIES)
+    for action in (shown, one):
+        action.add_argument("--json", action="store_true", help="as JSON")
+    for action in (one, retry, drop):
+        action.add_argument("delivery_id", metavar="ID", help="the id that list shows")
+    for action in (shown, one, retry, drop):
         place = action.add_mutually_exclusive_group(required=True)
         place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
         place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
@@ -171,6 +212,14 @@ def directory(text: str) -> str:
     if not text:
         raise ArgumentTypeError("a directory is needed")
     return text
+
+
+def count(text: str) -> int:
+    """How many; at least one."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
+    return number
 
 
 def port(text: str) -> int:

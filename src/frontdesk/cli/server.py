@@ -65,10 +65,7 @@ def serve(
     grace_seconds: int = GRACE_SECONDS,
 ) -> int:
     """Serves until it is told to stop; `on_ready` runs when the host has started."""
-    # The root logger stays as it is: what other libraries log in detail may hold what people wrote.
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for name in ("frontdesk", "uvicorn"):
-        logging.getLogger(name).setLevel(log_level.upper())
+    set_up_logs(log_level)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     install()
     config = uvicorn.Config(
@@ -88,6 +85,20 @@ def serve(
     except SystemExit:
         raise CommandError("the host did not start; the log above says why") from None
     return 0
+
+
+def set_up_logs(level: str) -> None:
+    """Shows what is logged of the host and its server."""
+    # The root logger stays as it is: what other libraries log in detail may hold what people wrote.
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name in ("frontdesk", "uvicorn"):
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The loop that a server would have, where there is none."""
+    make = uvicorn.Config(app="", log_config=None).get_loop_factory()
+    return asyncio.new_event_loop() if make is None else make()
 
 
 class _Server(Server):

@@ -21,7 +21,7 @@ from frontdesk.data import framework_codec, workflow_codec
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, InboxItem, Route, Skipped
+from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
@@ -33,6 +33,7 @@ from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
 from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.data.task import TaskRecord
 from frontdesk.errors import CodecError, UnknownVersionError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ NOUNS: tuple[type[Noun], ...] = (
     Address,
     AdmittedRequest,
     ApprovalAnswer,
+    Attempt,
     BackgroundRun,
     Caller,
     ChannelIdentity,
@@ -78,6 +80,7 @@ NOUNS: tuple[type[Noun], ...] = (
     SessionName,
     SessionRecord,
     Skipped,
+    TaskRecord,
     Whoami,
 )
 

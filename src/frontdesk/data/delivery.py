@@ -21,25 +21,79 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     received_at: float
     number: int = 0
     """The order of arrival, given by the store."""
+    fence: int = 0
+    """How often it was taken up; whoever took it up last has the say."""
+    attempts: int = 0
+    """How often it was tried, the present time included; a process that died while it answered it counts."""
+
+
+class Attempt(Noun, frozen=True, kw_only=True):
+    """One try to send a part, or what else happened to it, and how that ended."""
+
+    at: float
+    code: str
 
 
 class Delivery(Noun, frozen=True, kw_only=True):
     """One part of an answer on its way to one destination."""
 
     delivery_id: str
+    """Also the idempotency key: a part keeps it however often it is sent."""
+    answer_id: str = ""
+    """What the parts of one answer to one destination have in common."""
     run_id: str
     owner: str
     channel: str
     identity: ChannelIdentity
+    conversation_id: str | None = None
+    """Where the person is answered; without one, wherever the channel reaches them. An answer to an event goes back to
+    the conversation that the event came from."""
+    queue: str = ""
+    """What it waits in line with; the conversation or the person, if it does not say."""
     part: int
+    parts: int = 1
+    """How many parts the answer has, the echo included."""
     payload: Any
     is_echo: bool = False
     status: DeliveryStatus = "pending"
     attempts: int = 0
+    """How often it was tried, since it was queued; a wait that the platform asked for does not count."""
     receipt: str | None = None
     error: str | None = None
+    """Why it is where it is, in a word that may be shown."""
+    history: tuple[Attempt, ...] = ()
+    """The last tries, oldest first."""
     created_at: float
+    queued_at: float | None = None
+    """When it was last put into the queue: at its making, or when somebody asked for another try."""
     due_at: float
+    ended_at: float | None = None
+    """When nothing was left to be done; until then it stands in the queue of its destination."""
+    fence: int = 0
+    """How often it was changed; whoever changes it must know the last state."""
+    held_for: float = 0.0
+    """For how many seconds it is still somebody's, while it is being sent; given by the store."""
+    number: int = 0
+    """The order within a destination, given by the store."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """By which a platform knows a part that it was sent before."""
+        return self.delivery_id
+
+    @property
+    def place(self) -> str:
+        """The destination within the channel: a conversation, or the person."""
+        return self.queue or self.conversation_id or self.identity.native_id
+
+    @property
+    def destination(self) -> "Destination":
+        """Where it goes: what has the same destination goes out in order."""
+        return (self.channel, self.place)
+
+
+Destination = tuple[str, str]
+"""A channel, and a place on it."""
 
 
 class Skipped(Noun, frozen=True, kw_only=True):
@@ -55,3 +109,5 @@ class Route(Noun, frozen=True, kw_only=True):
     originating: bool
     destinations: tuple[Address, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    fallback: bool = False
+    """Whether it goes back only because nothing else was left."""

@@ -22,5 +22,7 @@ class Expiry(Noun, frozen=True, kw_only=True):
     """Events that are done, kept so that a platform's retry is not run again."""
     deliveries: float | None = 30 * _DAY
     """Deliveries that came to an end."""
+    tasks: float | None = _DAY
+    """Tasks that came to an end."""
     sessions: float | None = None
     """Sessions and their history, after the last turn."""

@@ -128,6 +128,13 @@ def name_of(kind: Any) -> str | None:
     return _names.get(kind) or (kind.__name__ if _lazy_writer(kind) else None)
 
 
+def refusal(kind: Any) -> NoFormError | None:
+    """Why values of a type can't be written, as far as the type alone says so."""
+    if not isinstance(kind, type) or kind in _writers or kind in PLAIN or kind is object or _lazy_writer(kind):
+        return None
+    return NoFormError(kind)
+
+
 @cache
 def type_of(name: str) -> Kind:
     """The type of this name; only names that were made known are imported."""

@@ -96,6 +96,8 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     """The isolation key: whose sessions, runs and approvals this request may see."""
     run_id: str
     admitted_at: float
+    pushes: bool = False
+    """Whether its answer goes out as a delivery to where it came from, because nobody waits for it on a wire."""
 
     @property
     def isolation(self) -> IsolationKeys | None:

@@ -1,12 +1,24 @@
 """Which destinations an answer has. Pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
 from frontdesk.data.response_target import Address, ResponseTarget
 
-_ORIGINATING = Route(originating=True)
+ORIGINATING = Route(originating=True)
+NOWHERE = Route(originating=False)
+UNKNOWN = "the person is not known there"
+MUTE = "the channel can't speak first"
+KEPT_APART = "the link policy keeps the channels apart"
+
+Allow = Callable[[str, str], bool]
+"""Whether what was said on one channel may be heard on another."""
+
+
+def allow_all(source: str, destination: str) -> bool:
+    """Everything may be heard everywhere."""
+    return True
 
 
 def route(
@@ -16,6 +28,7 @@ def route(
     known: Sequence[ChannelIdentity] = (),
     last_seen: LastSeen | None = None,
     pushing: Collection[str] = (),
+    allow: Allow = allow_all,
 ) -> Route:
     """The destinations of an answer, and those that get nothing with the reason.
 
@@ -23,26 +36,31 @@ def route(
     goes back to where the request came from.
     """
     if target.kind == "originating":
-        return _ORIGINATING
+        return ORIGINATING
     if target.kind == "none":
-        return Route(originating=False)
+        return NOWHERE
     home = Address.of(origin)
-    destinations: list[Address] = []
-    skipped: list[Skipped] = []
-    back = False
-    for address in _wanted(target, known, last_seen):
-        if address == home:
-            back = True
-        elif not address.native_id:
-            skipped.append(Skipped(address=address, reason="the person is not known there"))
-        elif address.channel not in pushing:
-            skipped.append(Skipped(address=address, reason="the channel can't speak first"))
-        elif address not in destinations:
-            destinations.append(address)
-    return Route(originating=back or not destinations, destinations=tuple(destinations), skipped=tuple(skipped))
+    # Each once, in the order in which they were named.
+    places = dict.fromkeys(wanted(target, known, last_seen))
+    reasons = {one: _reason(one, origin.channel, pushing, allow) for one in places if one != home}
+    destinations = tuple(one for one, reason in reasons.items() if reason is None)
+    skipped = tuple(Skipped(address=one, reason=reason) for one, reason in reasons.items() if reason is not None)
+    back = home in places
+    lost = not back and not destinations
+    return Route(originating=back or lost, destinations=destinations, skipped=skipped, fallback=lost)
 
 
-def _wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], last_seen: LastSeen | None) -> list[Address]:
+def _reason(address: Address, source: str, pushing: Collection[str], allow: Allow) -> str | None:
+    """Why a destination gets nothing."""
+    if not address.native_id:
+        return UNKNOWN
+    if address.channel not in pushing:
+        return MUTE
+    return None if address.channel == source or allow(source, address.channel) else KEPT_APART
+
+
+def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], last_seen: LastSeen | None) -> list[Address]:
+    """The places that a target stands for, whether they can be reached or not."""
     if target.kind == "identities":
         return list(target.addresses)
     if target.kind == "active":

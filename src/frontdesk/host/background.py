@@ -8,6 +8,7 @@ from frontdesk.abc.store import HostStateStore, News
 from frontdesk.clock import Clock
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import form_of
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import CodecError, InvalidRequestError, NotStorableError, StoreError, StoreUnavailableError
@@ -16,6 +17,7 @@ from frontdesk.host.config import HostConfig
 from frontdesk.host.followers import Followers
 from frontdesk.host.work import Work, Worker, queued
 from frontdesk.ids import RandomIds
+from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
@@ -61,8 +63,13 @@ class Background:
             kept = keep(self._store.lease_seconds, lambda: list(self.workers.values()), self._renew, self._lose)
             self._tasks.append(loop.create_task(kept))
 
-    async def submit(self, admitted: AdmittedRequest, session_id: str | None) -> RunRecord:
-        """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one."""
+    async def submit(
+        self, admitted: AdmittedRequest, session_id: str | None, event: InboxItem | None = None
+    ) -> RunRecord:
+        """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one.
+
+        The event that asked for it is done with that.
+        """
         if not admitted.request.store:
             raise InvalidRequestError("A background run has to be stored.", param="store")
         if admitted.request.response_target.kind == "none":
@@ -85,7 +92,7 @@ class Background:
         self._coming += room
         record = queued(job).replace(session_key=key)
         # Whoever asked may leave in the middle of this, and what was stored must be worked on.
-        return await asyncio.shield(asyncio.get_running_loop().create_task(self._queue(job, record)))
+        return await asyncio.shield(asyncio.get_running_loop().create_task(self._queue(job, record, event)))
 
     async def _key(self, admitted: AdmittedRequest) -> str | None:
         """What the caller knows the session by, which is the same before the run begins as later."""
@@ -95,7 +102,7 @@ class Background:
         known = await self._store.sessions.get(admitted.owner, session.session_id)
         return None if known is None else known.key
 
-    async def _queue(self, job: BackgroundRun, record: RunRecord) -> RunRecord:
+    async def _queue(self, job: BackgroundRun, record: RunRecord, event: InboxItem | None) -> RunRecord:
         config = self._config
         try:
             async with self._store.transaction() as transaction:
@@ -105,6 +112,8 @@ class Background:
                     most_waiting=config.max_waiting_background_runs,
                     most_of_owner=config.max_background_runs_per_caller,
                 )
+                if event is not None:
+                    transaction.finish(event)
         finally:
             self._coming -= bool(job.holder)
         if job.holder:
@@ -231,12 +240,12 @@ class Background:
         """Lets the runs end for a while; those that do not are left to the next process."""
         self._stopping = True
         dispatcher, *keeper = self._tasks or [None]
-        await _stopped(dispatcher)
+        await stopped(dispatcher)
         await self._ended(self._config.shutdown_grace_seconds)
         for worker in list(self.workers.values()):
             self.stop(worker, cancelled=False)
         await self._ended(self._config.cancel_grace_seconds)
-        await _stopped(*keeper)
+        await stopped(*keeper)
         self._tasks = []
 
     async def _renew(self, held: Sequence[Worker]) -> tuple[Worker, ...]:
@@ -253,11 +262,3 @@ class Background:
         tasks = [worker.task for worker in self.workers.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=within)
-
-
-async def _stopped(*tasks: "asyncio.Task[None] | None") -> None:
-    going = [task for task in tasks if task is not None]
-    for task in going:
-        task.cancel()
-    if going:
-        await asyncio.wait(going)

@@ -4,10 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from frontdesk.abc.channel import Channel
+from frontdesk.abc.channel import Channel, ChannelPush, ChannelPushCodec
+from frontdesk.abc.push import PushesParts
 from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import TargetInfo
+from frontdesk.data.json_tree import refusal
 from frontdesk.host.config import HostConfig, RuntimeMode, is_public
+from frontdesk.runners.base import TaskRunner
 
 HOST_PATHS = ("/healthz", "/readyz")
 
@@ -27,7 +31,8 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
         if count > 1:
             wrong.append(f"channels: {count} channels have the path {path!r}")
     for one in found:
-        wrong.extend(f"channel {one.name!r}: {finding}" for finding in [*_path_findings(one), *one.findings()])
+        own = [*_path_findings(one), *one.push_terms.findings(), *one.findings()]
+        wrong.extend(f"channel {one.name!r}: {finding}" for finding in own)
     return wrong
 
 
@@ -47,6 +52,20 @@ def _path_findings(channel: Channel) -> list[str]:
     return wrong
 
 
+def push_findings(channels: Sequence[Any], target: TargetInfo) -> list[str]:
+    """What waits to be sent is JSON: a channel that is given whole results needs a form for all that is in them."""
+    whole = [
+        one for one in channels if isinstance(one, ChannelPush) and not isinstance(one, (ChannelPushCodec, PushesParts))
+    ]
+    wrong = [error for error in map(refusal, target.outputs) if error is not None]
+    return [
+        f"channel {getattr(one, 'name', '')!r}: what the target puts out can't be kept until it is sent: {error}, or "
+        "give the channel encode_push and decode_push"
+        for one in whole
+        for error in wrong
+    ]
+
+
 def interrupt_findings(config: HostConfig, target: TargetInfo) -> list[str]:
     """What a target can't do when it is interrupted."""
     if config.on_interrupt != "resume" or target.kind == "workflow":
@@ -64,9 +83,23 @@ def runtime_findings(mode: RuntimeMode, how: str, runner: DurableTaskRunner | No
     ]
 
 
+def runner_findings(runner: DurableTaskRunner | None, store: HostStateStore | None) -> list[str]:
+    """A runner of ours works on the rows of its store, and those are the host's."""
+    if isinstance(runner, TaskRunner) and runner.store is not store:
+        return ["runner: it works on another store than the host; give both the same store="]
+    return []
+
+
+def worker_findings(store: HostStateStore) -> list[str]:
+    """A process beside the host needs a store that both can use."""
+    if store.lease_seconds is not None:
+        return []
+    return ["store: a worker needs one that many processes can use at once, such as PostgresStateStore"]
+
+
 def runtime_warnings(mode: RuntimeMode, runner: DurableTaskRunner | None) -> list[str]:
     """What such a process loses all the same, where that was accepted."""
-    if mode != "ephemeral" or (runner is not None and runner.durable):
+    if mode != "ephemeral" or (runner is not None and runner.durable and not runner.in_process):
         return []
     return ["background work is lost when this process ends (allow_in_process_runner=True)"]
 

@@ -70,9 +70,7 @@ class HostContext(LinkCalls):
         return await compact(self._parts, request, caller, by, protocol_request)
 
     async def accept(self, item: InboxItem) -> bool:
-        async with self._store.transaction() as transaction:
-            transaction.accept(item)
-        self._parts.inbox.wake((item.channel, item.conversation_id))
+        await self._parts.inbox.accept(item)
         return True
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:

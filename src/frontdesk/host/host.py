@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from agent_framework import CheckpointStorage
+from agent_framework import CheckpointStorage, Message
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -18,6 +18,7 @@ from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
 from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest, OnInterrupt
 from frontdesk.data.run import ContinuationToken, RunRecord
@@ -30,11 +31,15 @@ from frontdesk.host.checks import (
     bind_findings,
     channel_findings,
     interrupt_findings,
+    push_findings,
+    runner_findings,
     runtime_findings,
     runtime_warnings,
+    worker_findings,
 )
 from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
+from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.link_commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
@@ -42,6 +47,7 @@ from frontdesk.host.state import HostState, StateDir, choose_store
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.threads import TrackingExecutor
 from frontdesk.loggers import host as log
+from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
@@ -100,19 +106,22 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._state = HostState(state_dir, checkpoint_location, store, linker)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
-        self._target = self._checked(target, channels, access)
+        self._target = self._checked(target, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
         self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         self.app = self._built(middleware)
 
-    def _checked(self, target: Any, channels: Sequence[Channel], access: Access) -> Target:
+    def _checked(
+        self, target: Any, channels: Sequence[Channel], store: HostStateStore | None, access: Access
+    ) -> Target:
         findings = self._config.findings() + channel_findings(channels) + access.findings(channels)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
-        findings += self._state.findings
+        findings += runner_findings(self._runner, store) + self._state.findings
         adapted: Target | None = None
         try:
             adapted = adapt(target, install_history, self._state.choose_checkpoints())
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
+            findings += push_findings(channels, adapted.info)
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:
@@ -129,10 +138,12 @@ class AgentFrameworkHost:
         ids: Ids | None,
     ) -> Parts:
         show_environment(channel.auth for channel in channels)
+        chosen = choose_store(store, self._state.database, clock)
         return Parts(
             target=self._target,
             channels={channel.name: channel for channel in channels},
-            store=choose_store(store, self._state.database, clock),
+            store=chosen,
+            runner=self._runner or InProcessTaskRunner(chosen, clock=clock),
             config=self._config,
             clock=clock,
             ids=ids or RandomIds(),
@@ -175,7 +186,7 @@ class AgentFrameworkHost:
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
         found = [*self._target.warnings, *self._state.warnings(self._target.info.kind)]
-        return found + runtime_warnings(self.runtime_mode, self._runner)
+        return found + runtime_warnings(self.runtime_mode, self._parts.runner)
 
     async def authorize(
         self,
@@ -195,6 +206,17 @@ class AgentFrameworkHost:
     async def reset_session(self, isolation_key: str) -> str:
         """Starts a person's tracked session anew, and keeps the old one with its history; returns the new id."""
         return await self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked"))
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What is on its way out: to be listed, tried again or dropped."""
+        return self._parts.deliveries
+
+    async def deliver(
+        self, to: str | ChannelIdentity, message: str | Message, *, idempotency_key: str | None = None
+    ) -> Sequence[Delivery]:
+        """Says something to a person, named by isolation key or identity; the same idempotency key says it once."""
+        return await self._parts.speaker.deliver(to, message, idempotency_key)
 
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
         """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
@@ -229,7 +251,21 @@ class AgentFrameworkHost:
             raise ChannelConfigurationError(findings)
 
     @asynccontextmanager
+    async def working(self) -> AsyncGenerator[None]:
+        """Does the host's work for a while without opening a door: what waits in the store is answered and sent."""
+        findings = worker_findings(self._parts.store)
+        if findings:
+            raise ChannelConfigurationError(findings)
+        async with self._living(serving=False):
+            yield
+
+    @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+        async with self._living(serving=True):
+            yield
+
+    @asynccontextmanager
+    async def _living(self, *, serving: bool) -> AsyncGenerator[None]:
         executor = TrackingExecutor(thread_name_prefix="frontdesk")
         asyncio.get_running_loop().set_default_executor(executor)
         log.info("runtime mode %s (%s)", self.runtime_mode, self._mode_reason)
@@ -237,18 +273,18 @@ class AgentFrameworkHost:
             log.warning(warning)
         try:
             with self._state.owned(self._target.info.kind, self._parts.clock):
-                async with self._started():
+                async with self._started(serving):
                     yield
         except StateDirectoryError as error:
             log.error("start-up of the state failed: %s", error)
             raise
 
     @asynccontextmanager
-    async def _started(self) -> AsyncGenerator[None]:
+    async def _started(self, serving: bool) -> AsyncGenerator[None]:
         # Without the store nothing else can begin.
         await run_all("start-up", [("store", self._parts.store.open)])
         try:
-            await run_all("start-up", self._starting())
+            await run_all("start-up", self._starting(serving))
             self._ready = True
             yield
         except BaseException:
@@ -260,31 +296,30 @@ class AgentFrameworkHost:
         self._ready = False
         await run_all("shut-down", self._stopping())
 
-    def _starting(self) -> list[Step]:
-        steps: list[Step] = [("leases", self._parts.keeper.start), ("background", self._parts.background.start)]
-        if self._runner is not None:
-            steps.append(("runner", self._runner.start))
+    def _starting(self, serving: bool) -> list[Step]:
+        parts = self._parts
+        steps: list[Step] = [("leases", parts.keeper.start), ("background", parts.background.start)]
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
-        steps.append(("inbox", self._parts.inbox.start))
+        # What was left behind is taken up once the channels can speak, and before they hear of anything new.
+        steps += [("inbox", parts.inbox.start), ("runner", parts.runner.start)]
+        for channel, contribution in self._contributions if serving else ():
+            steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
         return steps
 
     def _stopping(self) -> list[Step]:
-        grace = self._config.shutdown_grace_seconds
-        runner = self._runner
+        grace, parts = self._config.shutdown_grace_seconds, self._parts
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
-        # Events are answered through the channels, so these close behind them.
-        steps.append(("inbox", lambda: self._parts.inbox.drain(grace)))
-        steps.append(("what is told", lambda: self._parts.teller.drain(grace)))
+        steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
+        # What is still to be sent needs its channel.
+        steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.inbox.stop)]
+        steps.append(("what is told", lambda: parts.teller.drain(grace)))
+        steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        steps.append(("background", self._parts.background.drain))
-        steps.append(("runs", self._parts.active.cancel_all))
-        if runner is not None:
-            steps.append(("runner", lambda: runner.drain(grace)))
-        steps.append(("leases", self._parts.keeper.stop))
-        steps.append(("store", self._parts.store.close))
+        steps.append(("leases", parts.keeper.stop))
+        steps.append(("store", parts.store.close))
         return steps
 
 

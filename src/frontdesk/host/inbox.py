@@ -1,88 +1,228 @@
-"""Works through the events that platforms sent: in order within a conversation, each once."""
+"""Works through the events that platforms sent: in order within a conversation, each once, over processes.
+
+An event is written before it is acknowledged. Whoever takes up the first one of a conversation answers it, and what the
+turn comes to, its deliveries, and that the event is done are written together. A turn that a crash cuts off is run
+again, because nobody knows how far it came; an event that ends its process again and again is given up.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import AnswersEvents
+from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.delivery import InboxItem
-from frontdesk.errors import FrontdeskError, RequestError
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.request import ChannelRequest
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
+from frontdesk.errors import (
+    FrontdeskError,
+    InternalError,
+    LostEventError,
+    PushError,
+    RequestError,
+    StoreUnavailableError,
+    TooManyRequestsError,
+)
+from frontdesk.ids import RandomIds
+from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
+from frontdesk.sessions.keeping import keep
 
-Conversation = tuple[str, str]
+TASK = "answer"
+MOST_AT_ONCE = 200
+MOST_TRIES = 3
+_PAGE = 500
+_PAUSE = 1.0
+
+Name = tuple[str, str]
 
 
 class InboxWorker:
-    """One task for each conversation that has something to do."""
+    """Answers what came in."""
 
-    def __init__(self, store: HostStateStore, pipeline: Pipeline, channels: Mapping[str, Channel]) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        pipeline: Pipeline,
+        channels: Mapping[str, Channel],
+        planner: Planner,
+        outbox: Outbox,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._pipeline = pipeline
         self._channels = channels
-        self._draining = False
-        self._tasks: dict[Conversation, asyncio.Task[None]] = {}
-        self._woken: set[Conversation] = set()
+        self._planner = planner
+        self._outbox = outbox
+        self._clock = clock
+        self._runner: DurableTaskRunner | None = None
+        self._holder = ""
+        self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
+        self._keeping: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._seen: int | None = None
+        """The number up to which it was looked for what waits; nothing, before the first look."""
 
-    def wake(self, conversation: Conversation) -> None:
-        """There is something to do."""
-        self._woken.add(conversation)
-        # What comes in while the host stops stays in the inbox.
-        if conversation not in self._tasks and not self._draining:
-            self._tasks[conversation] = asyncio.get_running_loop().create_task(self._work(conversation))
+    def register(self, runner: DurableTaskRunner) -> None:
+        """Has a runner call this; once, before it starts."""
+        runner.register(TASK, self._work, waiting=self._waiting, most=MOST_AT_ONCE)
+        self._runner = runner
 
     async def start(self) -> None:
-        """Takes up what an earlier process left."""
-        self._draining = False
-        for conversation in await self._store.inbox.waiting():
-            self.wake(conversation)
+        """From here on events can be taken up."""
+        # A new one at each start, so that what was left behind is seen to be nobody's.
+        self._holder = RandomIds().new("host")
+        self._stopping, self._seen = False, None
+        if self._store.lease_seconds is not None:
+            kept = keep(self._store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
+            self._keeping = asyncio.get_running_loop().create_task(kept)
 
-    async def _work(self, conversation: Conversation) -> None:
+    async def halt(self) -> None:
+        """Takes up no more events; those that are being answered go on."""
+        self._stopping = True
+
+    async def stop(self) -> None:
+        """Ends, after the runner has."""
+        await stopped(self._keeping)
+
+    async def accept(self, item: InboxItem) -> None:
+        """Keeps an event; when this returns, it is written."""
+        async with self._store.transaction() as transaction:
+            transaction.accept(item)
+        if self._runner is not None:
+            await self._runner.schedule(TASK, _payload(item), task_id=_task_id(item))
+
+    async def _waiting(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """All that waits at the first look; after that a page at a time, because it was woken when it came."""
+        whole, after = self._seen is None, self._seen or 0
+        while page := await self._store.inbox.waiting(self._holder, after=after, limit=_PAGE):
+            for item in page:
+                yield _task_id(item), _payload(item)
+            after = page[-1].number
+            if not whole:
+                break
+        self._seen = after if page and len(page) == _PAGE else 0
+
+    async def _work(self, payload: Mapping[str, Any]) -> float | None:
+        """Answers the events of one conversation; returns when to come back, or nothing if nothing is left."""
+        conversation = (payload["channel"], payload["conversation_id"])
+        while not self._stopping:
+            item = await self._store.inbox.claim(*conversation, self._holder)
+            if item is None:
+                return None
+            self._held[item.channel, item.event_id] = (item, asyncio.current_task())
+            try:
+                again = await self._deal(item)
+            finally:
+                del self._held[item.channel, item.event_id]
+            if again is not None:
+                return again
+        return None
+
+    async def _deal(self, item: InboxItem) -> float | None:
+        """Answers one event, or says why not; returns a time if it has to wait, and all that follows with it."""
         try:
-            # What is accepted while we look sets the mark again, so that nothing waits for ever between two looks.
-            while conversation in self._woken:
-                self._woken.discard(conversation)
-                while (item := await self._store.inbox.next(*conversation)) is not None:
-                    await self._answer(item)
-        finally:
-            del self._tasks[conversation]
+            if item.attempts > MOST_TRIES:
+                log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
+                raise InternalError(code="given_up")
+            await self._answer(item)
+        except asyncio.CancelledError:
+            await self._give_back(item)
+            raise
+        except (StoreUnavailableError, TooManyRequestsError) as error:
+            return await self._later(item, error.retry_after)
+        except PushError as error:
+            if not error.permanent and item.attempts < MOST_TRIES:
+                return await self._later(item, error.retry_after, tried=True)
+            await self._refuse(item, InternalError(code=error.code))
+        except LostEventError:
+            log.warning("event %s of %s is answered by another", item.event_id, item.channel)
+        except RequestError as error:
+            await self._refuse(item, error)
+        except Exception as error:  # Nobody waits for this task, and the next event does.
+            log.error("event %s of %s could not be answered", item.event_id, item.channel, exc_info=error)
+            await self._refuse(item, InternalError())
+        return None
 
     async def _answer(self, item: InboxItem) -> None:
-        channel = self._channels.get(item.channel)
-        voice = channel if isinstance(channel, AnswersEvents) else None
-        try:
-            await self._run(item, voice)
-        except RequestError as error:
-            log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error)
-            await self._refuse(item, voice, error)
-        except FrontdeskError as error:
-            log.warning("the answer to event %s of %s was not sent: %s", item.event_id, item.channel, error)
+        voice = self._voice(item)
+        request: ChannelRequest | None = item.request if voice is None else await voice.prepare(item)
+        if request is not None:
+            await self._pipeline.answer(item, request)
+            return
         async with self._store.transaction() as transaction:
             transaction.finish(item)
 
-    async def _run(self, item: InboxItem, voice: AnswersEvents | None) -> None:
-        request = item.request if voice is None else await voice.prepare(item)
-        if request is None:
-            return
-        admitted = await self._pipeline.admit(request, item.caller)
-        hosted = await self._pipeline.run_admitted(admitted, patient=True)
-        if voice is not None:
-            await voice.answer(item, hosted)
+    def _voice(self, item: InboxItem) -> AnswersEvents | None:
+        channel = self._channels.get(item.channel)
+        if channel is None:
+            raise InternalError(code="no_channel")
+        return channel if isinstance(channel, AnswersEvents) else None
 
-    async def _refuse(self, item: InboxItem, voice: AnswersEvents | None, error: RequestError) -> None:
+    async def _later(self, item: InboxItem, after: float | None, *, tried: bool = False) -> float:
+        await self._give_back(item, tried=tried)
+        return self._clock.now() + (after or _PAUSE)
+
+    async def _give_back(self, item: InboxItem, *, tried: bool = False) -> None:
+        """Leaves an event to the next; until that is written, nobody else could take it up."""
+        with suppress(LostEventError):
+            while True:
+                try:
+                    async with self._store.transaction() as transaction:
+                        transaction.give_back(item, tried=tried)
+                    return
+                except StoreUnavailableError:
+                    if self._stopping:
+                        return
+                    await asyncio.sleep(_PAUSE)
+
+    async def _refuse(self, item: InboxItem, error: RequestError) -> None:
+        """Says why there is no answer, and is done with the event; of a run that failed both have happened."""
+        if error.run_id is not None:
+            return
+        log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
+        excuse = await self._excuse(item, error)
+        with suppress(LostEventError):
+            async with self._store.transaction() as transaction:
+                transaction.finish(item, error=error.code)
+                for one in excuse:
+                    transaction.add_delivery(one)
+            await self._outbox.wake(excuse)
+
+    async def _excuse(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
+        channel = self._channels.get(item.channel)
+        if channel is None:
+            return ()
+        if not isinstance(channel, AnswersEvents):
+            return await self._planner.excuse(item.request, item.caller.identity, error.message)
         try:
-            if voice is not None:
-                await voice.refuse(item, error)
+            await channel.refuse(item, error)
         except FrontdeskError as failure:
             log.warning("nobody could be told about event %s of %s: %s", item.event_id, item.channel, failure)
+        return ()
 
-    async def drain(self, grace: float) -> None:
-        """Lets the present turns end for a while, then cancels them; what is not finished stays in the inbox."""
-        self._draining = True
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace)
-        for task in tasks:
+    async def _renew(self, held: Sequence[Name]) -> Collection[Name]:
+        items = [self._held[one][0] for one in held if one in self._held]
+        kept = await self._store.inbox.renew(items)
+        return set(held) - {(one.channel, one.event_id) for one in kept}
+
+    def _lose(self, name: Name) -> None:
+        item, task = self._held.get(name, (None, None))
+        if item is not None and task is not None:
+            log.warning("event %s of %s could not be kept, and its turn stops here", item.event_id, item.channel)
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _task_id(item: InboxItem) -> str:
+    # The length keeps two conversations apart whatever is in their names.
+    return f"{TASK}:{len(item.channel)}:{item.channel}:{item.conversation_id}"
+
+
+def _payload(item: InboxItem) -> Mapping[str, Any]:
+    return {"channel": item.channel, "conversation_id": item.conversation_id}

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from frontdesk.abc.channel import Channel, ChannelPush
+from frontdesk.abc.channel import Channel
 from frontdesk.abc.linker import ReadsClaims
+from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target
 from frontdesk.access.gate import Gate
@@ -13,9 +14,12 @@ from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
 from frontdesk.host.access_checks import Access
 from frontdesk.host.background import Background
 from frontdesk.host.config import HostConfig
+from frontdesk.host.deliveries import Deliveries, Speaker
 from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.link_names import command_name
 from frontdesk.host.tell import Teller
@@ -42,13 +46,11 @@ class Parts:
         clock: Clock,
         ids: Ids,
         access: Access,
+        runner: DurableTaskRunner,
     ) -> None:
-        self.target = target
-        self.store = store
-        self.clock = clock
-        self.ids = ids
-        self.channels = channels
-        self.linker = access.linker
+        self.target, self.channels, self.linker = target, channels, access.linker
+        self.store, self.runner = store, runner
+        self.clock, self.ids = clock, ids
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
         self.gate = self._gated(keys, access)
@@ -57,8 +59,12 @@ class Parts:
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
-        pushing = [one.name for one in channels.values() if isinstance(one, ChannelPush)]
-        recorder = Recorder(store, ids, clock, pushing, TurnItems(channels))
+        planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
+        self.outbox = Outbox(store, channels, clock)
+        self.deliveries = Deliveries(store, clock, self.outbox)
+        self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
+        items = TurnItems(channels)
+        recorder = Recorder(store, ids, clock, planner.pushing, items, introduces=access.resolver is not None)
         self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
         self.background = Background(store, config, clock, self.active)
@@ -71,10 +77,17 @@ class Parts:
             active=self.active,
             recorder=recorder,
             answers=Answers(store, clock),
+            planner=planner,
+            outbox=self.outbox,
             defer=self.background.submit,
         )
         self.background.use(self.pipeline)
-        self.inbox = InboxWorker(store, self.pipeline, channels)
+        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock)
+        self.outbox.register(runner)
+        self.inbox.register(runner)
+
+    async def _may_deliver(self, source: str, destination: str) -> bool:
+        return await self.ties.allows("deliver", source, destination)
 
     def _gated(self, keys: IdentityKeys, access: Access) -> Gate:
         return Gate(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.keeping import keep
@@ -37,8 +38,8 @@ class LeaseKeeper:
     async def stop(self) -> None:
         """Ends; what is still held ends by itself."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task, *self._cancelling])
+            await stopped(self._task)
+            await asyncio.gather(*self._cancelling, return_exceptions=True)
 
     def _held(self) -> list[Turn]:
         return [turn for turn in self._turns.leased if turn.lease is not None]

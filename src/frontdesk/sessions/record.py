@@ -1,4 +1,4 @@
-"""Writes the end of a run: result, history, session and questions in one transaction."""
+"""Writes the end of a run: result, history, session, questions and deliveries in one transaction."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -11,14 +11,14 @@ from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import ConversationItem
-from frontdesk.data.delivery import Route
-from frontdesk.data.identity import LastSeen
+from frontdesk.data.delivery import Delivery, Route
+from frontdesk.data.identity import IdentityRecord, LastSeen
 from frontdesk.data.json_tree import Shared
 from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.response_target import ResponseTarget
+from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
-from frontdesk.errors import CodecError, LostRunError, RunExistsError, StaleTurnError
+from frontdesk.errors import CodecError, LostEventError, LostRunError, RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
@@ -43,8 +43,14 @@ class Recorder:
         clock: Clock,
         pushing: Collection[str] = (),
         items: TurnItems | None = None,
+        *,
+        introduces: bool = False,
     ) -> None:
-        """`pushing` are the channels that can speak first: being seen there says where a person can be reached."""
+        """`pushing` are the channels that can speak first: being seen there says where a person can be reached.
+
+        Whoever is seen there is introduced if isolation keys come from elsewhere, so that nobody else notes them.
+        """
+        self._introduces = introduces
         self._store = store
         self._items = items
         self._pushing = frozenset(pushing)
@@ -99,7 +105,7 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval]
     ) -> RunRecord:
         """Writes a run that came to its end."""
-        hosting = _answer_hosting(turn.admitted.request.channel, route)
+        hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
@@ -109,8 +115,16 @@ class Recorder:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
 
-    async def ended(self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure) -> RunRecord:
+    async def ended(
+        self,
+        turn: Turn,
+        run: RunRecord,
+        status: RunStatus,
+        failure: RunFailure,
+        deliveries: Sequence[Delivery] = (),
+    ) -> RunRecord:
         """Writes a run that failed or was cancelled: the question stays, and says how it ended."""
+        turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
         try:
@@ -129,14 +143,27 @@ class Recorder:
     ) -> RunRecord:
         changes["finished_at"] = self._clock.now()
         if not turn.admitted.request.store:
+            try:
+                await self._send(turn, changes)
+            except LostEventError:
+                return self._taken(turn, run)
             return run.replace(**changes)
         items: Sequence[ConversationItem] = ()
         if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
             items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
         if turn.job is not None:
             return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
-        async with self._store.transaction() as transaction:
-            return self._note(transaction, turn, run, messages, items, questions, changes)
+        try:
+            async with self._store.transaction() as transaction:
+                return self._note(transaction, turn, run, messages, items, questions, changes)
+        except LostEventError:
+            return self._taken(turn, run)
+
+    async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
+        """Of a turn that is not kept, only what has to be sent is written."""
+        if turn.deliveries or turn.event is not None:
+            async with self._store.transaction() as transaction:
+                self._note_boxes(transaction, turn, changes)
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
         """The same for a background run, with what it has said and not written yet."""
@@ -146,9 +173,12 @@ class Recorder:
                 transaction.end_job(job.run)
                 return self._note(transaction, turn, run, *noted)
         except LostRunError:
-            log.warning("run %s was taken over, and what it came to here was dropped", run.run_id)
-            now = self._clock.now()
-            return run.replace(finished_at=now, status="cancelled", failure=_TAKEN, result=None)
+            return self._taken(turn, run)
+
+    def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
+        turn.deliveries = ()
+        log.warning("run %s was taken over, and what it came to here was dropped", run.run_id)
+        return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
     def _note(
         self,
@@ -174,12 +204,25 @@ class Recorder:
         transaction.save_run(run)
         for question in questions:
             transaction.add_approval(question)
+        self._note_boxes(transaction, turn, changes)
         if turn.admitted.request.channel in self._pushing:
             self._see(transaction, turn.admitted, now)
         return run
 
+    def _note_boxes(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
+        """What goes out for a turn, and that the event which it answers is done."""
+        for delivery in turn.deliveries:
+            transaction.add_delivery(delivery)
+        if turn.event is not None:
+            failure: RunFailure | None = changes.get("failure")
+            transaction.finish(turn.event, error=None if failure is None else failure.code)
+
     def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:
         conversation_id = admitted.request.conversation_id
+        session = admitted.request.session
+        if self._introduces and (session is None or session.isolation_key is None):
+            record = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=now)
+            transaction.remember_identity(record)
         transaction.see(
             LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
         )
@@ -237,18 +280,30 @@ def _asked(channel: str, identity_channel: str, native_id: str, other: ResponseT
     return Shared(
         channel=channel,
         identity={"channel": identity_channel, "native_id": native_id},
-        response_target={"kind": target.kind, "names": list(target.names), "echo_input": target.echo_input},
+        response_target={
+            "kind": target.kind,
+            "names": list(target.names),
+            **({"identities": _places(target.addresses)} if target.addresses else {}),
+            "echo_input": target.echo_input,
+        },
     )
 
 
 @lru_cache(maxsize=1024)
-def _answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
+def answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
+    """What an answer says of where it was meant to go."""
     return Shared(
         originating_channel=channel,
         includes_originating=route.originating,
-        intended_targets=[{"channel": one.channel, "native_id": one.native_id} for one in route.destinations],
+        intended_targets=_places(route.destinations),
         skipped_targets=[
             {"channel": one.address.channel, "native_id": one.address.native_id, "reason": one.reason}
             for one in route.skipped
         ],
+        # Nearly always it is not, and every answer has this written to it.
+        **({"fallback": True} if route.fallback else {}),
     )
+
+
+def _places(addresses: Sequence[Address]) -> list[dict[str, str]]:
+    return [{"channel": one.channel, "native_id": one.native_id} for one in addresses]

@@ -9,6 +9,7 @@ from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
@@ -36,6 +37,8 @@ class Turn:
         "admitted",
         "checkpoint",
         "closed",
+        "deliveries",
+        "event",
         "job",
         "lease",
         "messages",
@@ -64,6 +67,10 @@ class Turn:
         self.closed = False
         self.job: Job | None = None
         """The background run that the turn is, if it is one."""
+        self.event: InboxItem | None = None
+        """The event that the turn answers, finished together with it."""
+        self.deliveries: Sequence[Delivery] = ()
+        """What is sent elsewhere for the result, written together with it."""
 
     @property
     def earlier(self) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from frontdesk.abc.store import Told
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
@@ -23,12 +23,13 @@ from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
     MemoryCheckpoints,
     MemoryConversations,
-    MemoryInbox,
-    MemoryOutbox,
     MemoryRuns,
     MemorySessions,
 )
+from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
+from frontdesk.stores.memory_tasks import MemoryTasks
 
 
 class InMemoryStateStore:
@@ -48,6 +49,7 @@ class InMemoryStateStore:
         self.approvals = MemoryApprovals(limit)
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
+        self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit)
         self.checkpoints = MemoryCheckpoints(limit)
 
@@ -169,26 +171,25 @@ class MemoryTransaction:
     def accept(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.accept, (item,)))
 
-    def finish(self, item: InboxItem) -> None:
-        self._writes.append((self._store.inbox.finish, (item,)))
+    def finish(self, item: InboxItem, *, error: str | None = None) -> None:
+        self._checks.append((self._store.inbox.check, (item,)))
+        self._writes.append((self._store.inbox.finish, (item, error)))
 
-    def add_delivery(self, delivery: Delivery) -> None:
+    def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
+        self._checks.append((self._store.inbox.check, (item,)))
+        self._writes.append((self._store.inbox.give_back, (item, tried)))
+
+    def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
+        if once:
+            self._checks.append((self._store.outbox.check_new, (delivery.delivery_id,)))
         self._writes.append((self._store.outbox.add, (delivery,)))
 
-    def mark_delivery(
-        self,
-        delivery_id: str,
-        status: DeliveryStatus,
-        *,
-        receipt: str | None = None,
-        error: str | None = None,
-        attempts: int | None = None,
-        due_at: float | None = None,
-    ) -> None:
-        changes: dict[str, Any] = {"status": status, "receipt": receipt, "error": error}
-        changes |= {} if attempts is None else {"attempts": attempts}
-        changes |= {} if due_at is None else {"due_at": due_at}
-        self._writes.append((self._store.outbox.mark, (delivery_id, changes)))
+    def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
+        self._checks.append((self._store.outbox.check, (delivery,)))
+        self._writes.append((self._store.outbox.change, (delivery,)))
+
+    def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
+        self._writes.append((self._store.outbox.end_rest, (delivery, error, at)))
 
     def save_conversation(self, conversation: Conversation) -> None:
         self._writes.append((self._store.conversations.save, (conversation,)))

@@ -1,13 +1,11 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError, StoreError
@@ -261,73 +259,6 @@ class MemoryApprovals:
             return
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
-
-
-class MemoryInbox:
-    """Events that were accepted and are not finished."""
-
-    def __init__(self, limit: int) -> None:
-        self.known: Shelf[tuple[str, str], None] = Shelf(limit)
-        self.queues: dict[tuple[str, str], dict[str, InboxItem]] = {}
-        self.count = 0
-
-    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
-        queue = self.queues.get((channel, conversation_id), {})
-        return next(iter(queue.values()), None)
-
-    async def waiting(self) -> Sequence[tuple[str, str]]:
-        return list(self.queues)
-
-    def accept(self, item: InboxItem) -> None:
-        if (item.channel, item.event_id) in self.known:
-            return
-        self.count += 1
-        self.known.put((item.channel, item.event_id), None)
-        queue = self.queues.setdefault((item.channel, item.conversation_id), {})
-        queue[item.event_id] = item.replace(number=self.count)
-
-    def finish(self, item: InboxItem) -> None:
-        queue = self.queues.get((item.channel, item.conversation_id), {})
-        queue.pop(item.event_id, None)
-        if not queue:
-            self.queues.pop((item.channel, item.conversation_id), None)
-
-
-class MemoryOutbox:
-    """Deliveries and how far they are."""
-
-    def __init__(self, limit: int) -> None:
-        self.records: Shelf[str, Delivery] = Shelf(limit, self._forget)
-        self.queue: list[tuple[float, str]] = []
-
-    def _forget(self, delivery_id: str, record: Delivery) -> None:
-        place = bisect_left(self.queue, (record.due_at, delivery_id))
-        if place < len(self.queue) and self.queue[place] == (record.due_at, delivery_id):
-            del self.queue[place]
-
-    async def get(self, delivery_id: str) -> Delivery | None:
-        return self.records.get(delivery_id)
-
-    async def due(self, now: float, *, limit: int = 100) -> Sequence[Delivery]:
-        ready = self.queue[: min(limit, bisect_left(self.queue, (now, chr(0x10FFFF))))]
-        found = (self.records.get(delivery_id) for _, delivery_id in ready)
-        return [one for one in found if one is not None]
-
-    def add(self, delivery: Delivery) -> None:
-        if delivery.delivery_id not in self.records:
-            self.records.put(delivery.delivery_id, delivery)
-            if delivery.status == "pending":
-                insort(self.queue, (delivery.due_at, delivery.delivery_id))
-
-    def mark(self, delivery_id: str, changes: dict[str, Any]) -> None:
-        record = self.records.get(delivery_id)
-        if record is None:
-            return
-        self._forget(delivery_id, record)
-        changed = record.replace(**changes)
-        self.records.put(delivery_id, changed)
-        if changed.status == "pending":
-            insort(self.queue, (changed.due_at, delivery_id))
 
 
 class MemoryConversations:

@@ -73,6 +73,7 @@ class WorkflowTarget:
             kind="workflow",
             description=getattr(sample, "description", None) or "",
             messages=False,
+            outputs=tuple(getattr(sample, "output_types", ())),
         )
 
     def _resumed_from(self, sample: Any, checkpoints: Checkpoints | None) -> Resumption:

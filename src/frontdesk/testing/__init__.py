@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.crash import crashing as crashing
     from frontdesk.testing.ids import FakeIds as FakeIds
     from frontdesk.testing.proxy import TcpProxy as TcpProxy
+    from frontdesk.testing.runner_contract import RunnerContract as RunnerContract
     from frontdesk.testing.server import HostClient as HostClient
     from frontdesk.testing.server import serving as serving
     from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
@@ -36,6 +37,7 @@ _HOME = {
     "FakeIds": "ids",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "RunnerContract": "runner_contract",
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
     "StoreContract": "store_contract",
@@ -56,6 +58,7 @@ __all__ = [
     "FakeIds",
     "GatedAgent",
     "HostClient",
+    "RunnerContract",
     "ScriptedChatClient",
     "ServerSentEvent",
     "StoreContract",

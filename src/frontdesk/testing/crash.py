@@ -9,16 +9,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontdesk.host.host import AgentFrameworkHost
 
-CrashPoint = Literal["before_commit", "after_commit", "before_send", "after_send"]
-CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
+RequestPoint = Literal["before_commit", "after_commit", "before_send", "after_send"]
+PushPoint = Literal["before_push", "after_push"]
+CrashPoint = RequestPoint | PushPoint
+CRASH_POINTS: tuple[RequestPoint, ...] = get_args(RequestPoint)
+"""The points that every request passes."""
+PUSH_POINTS: tuple[PushPoint, ...] = get_args(PushPoint)
+"""Those around what a channel sends by itself."""
 
 
 class CrashPlan:
     """Where the process ends: at a point, when it is passed for the given time. Nothing is said, nothing is closed."""
 
     def __init__(self, point: CrashPoint, passes: int = 1) -> None:
-        if point not in CRASH_POINTS or passes < 1:
-            raise ValueError(f"a plan has one of {', '.join(CRASH_POINTS)} and at least one pass")
+        if point not in (*CRASH_POINTS, *PUSH_POINTS) or passes < 1:
+            raise ValueError(f"a plan has one of {', '.join((*CRASH_POINTS, *PUSH_POINTS))} and at least one pass")
         self.point = point
         self.passes = passes
 
@@ -32,7 +37,7 @@ class CrashPlan:
 
 
 def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
-    """The app of a host whose process ends as planned: around a commit of its SQL store, or a message of an answer."""
+    """The app of a host whose process ends as planned: around a commit, a message of an answer, or a push."""
     if plan.point in ("before_commit", "after_commit"):
         # The points lie inside, and nothing but a test has business there.
         inner: Any = host
@@ -40,6 +45,9 @@ def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
         if not hasattr(store, "_engine"):
             raise ValueError(f"{type(store).__name__} has no commits to crash at; a SQL store has")
         _watch_commits(store._engine, plan)
+    if plan.point in PUSH_POINTS:
+        for channel in host.channels:
+            _watch_pushes(channel, plan)
     return _WatchedApp(host.app, plan)
 
 
@@ -57,6 +65,21 @@ def _watch_commits(engine: Any, plan: CrashPlan) -> None:
         plan.reach("after_commit")
 
     engine._finish = awaited if inspect.iscoroutinefunction(finish) else at_once
+
+
+def _watch_pushes(channel: Any, plan: CrashPlan) -> None:
+    name = next((one for one in ("push_part", "push") if hasattr(channel, one)), None)
+    if name is None:
+        return
+    push = getattr(channel, name)
+
+    async def watched(*given: Any) -> Any:
+        plan.reach("before_push")
+        receipt = await push(*given)
+        plan.reach("after_push")
+        return receipt
+
+    setattr(channel, name, watched)
 
 
 class _WatchedApp:

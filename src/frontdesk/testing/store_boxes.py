@@ -1,13 +1,13 @@
-"""What a store is asked about events that come in and deliveries that go out."""
+"""What a store is asked about events that come in."""
 
 import asyncio
-from typing import cast
 
 import pytest
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.delivery import DeliveryStatus, InboxItem
-from frontdesk.testing.store_samples import NOW, ODD_KEYS, delivery, inbox_item
+from frontdesk.data.delivery import InboxItem
+from frontdesk.errors import LostEventError
+from frontdesk.testing.store_samples import ODD_KEYS, inbox_item
 
 
 async def accept(store: HostStateStore, *items: InboxItem) -> None:
@@ -22,9 +22,27 @@ async def finish_next(store: HostStateStore, channel: str = "telegram", chat: st
     item = await store.inbox.next(channel, chat)
     if item is None:
         return None
-    async with store.transaction() as transaction:
-        transaction.finish(item)
+    await finish(store, item)
     return item.event_id
+
+
+async def waiting(store: HostStateStore, holder: str = "host_me") -> list[tuple[str, str]]:
+    """The conversations in which somebody could go on."""
+    found = [(item.channel, item.conversation_id) for item in await store.inbox.waiting(holder)]
+    return sorted(set(found))
+
+
+async def claimed(store: HostStateStore, holder: str = "host_me", chat: str = "chat") -> InboxItem:
+    """The next event, taken up."""
+    item = await store.inbox.claim("telegram", chat, holder)
+    assert item is not None
+    return item
+
+
+async def finish(store: HostStateStore, item: InboxItem, error: str | None = None) -> None:
+    """Is done with an event."""
+    async with store.transaction() as transaction:
+        transaction.finish(item, error=error)
 
 
 class Inbox:
@@ -32,7 +50,7 @@ class Inbox:
 
     async def test_an_empty_inbox_has_nothing_to_do(self, store: HostStateStore) -> None:
         assert await store.inbox.next("telegram", "chat") is None
-        assert list(await store.inbox.waiting()) == []
+        assert await waiting(store) == []
 
     async def test_events_of_a_conversation_keep_their_order(self, store: HostStateStore) -> None:
         ids = ["evt_9", "evt_1", "evt_5"]
@@ -57,7 +75,7 @@ class Inbox:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_1"))
         await accept(store, inbox_item("evt_1", chat="another"))
         assert [await finish_next(store) for _ in range(3)] == ["evt_1", "evt_2", None]
-        assert list(await store.inbox.waiting()) == []
+        assert await waiting(store) == []
 
     async def test_twenty_retries_at_once_are_one_event(self, store: HostStateStore) -> None:
         await asyncio.gather(*(accept(store, inbox_item("evt_1")) for _ in range(20)))
@@ -68,93 +86,89 @@ class Inbox:
         assert await finish_next(store) == "evt_1"
         await accept(store, inbox_item("evt_1"))
         assert await store.inbox.next("telegram", "chat") is None
-        assert list(await store.inbox.waiting()) == []
+        assert await waiting(store) == []
 
-    async def test_finishing_twice_is_finishing_once(self, store: HostStateStore) -> None:
+    async def test_an_event_is_finished_once(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
-        item = await store.inbox.next("telegram", "chat")
-        assert item is not None
-        for _ in range(2):
+        item = await claimed(store)
+        await finish(store, item)
+        with pytest.raises(LostEventError):
+            await finish(store, item)
+        with pytest.raises(LostEventError):
             async with store.transaction() as transaction:
-                transaction.finish(item)
+                transaction.give_back(item)
         assert [await finish_next(store) for _ in range(2)] == ["evt_2", None]
+
+    async def test_the_first_event_of_a_conversation_is_taken_up_by_one(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_3", chat="other"))
+        found = await asyncio.gather(*(store.inbox.claim("telegram", "chat", "host_me") for _ in range(20)))
+        (item,) = [one for one in found if one is not None]
+        assert (item.event_id, item.attempts) == ("evt_1", 1)
+        assert await waiting(store) == [("telegram", "chat"), ("telegram", "other")]
+        assert (await claimed(store, chat="other")).event_id == "evt_3"
+        await finish(store, item)
+        assert (await claimed(store)).event_id == "evt_2"
+        assert await waiting(store) == []
+        assert await store.inbox.claim("telegram", "empty", "host_me") is None
+
+    async def test_an_event_that_is_given_back_is_first_again(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
+        for _ in range(3):
+            item = await claimed(store)
+            assert (item.event_id, item.attempts) == ("evt_1", 1)
+            async with store.transaction() as transaction:
+                transaction.give_back(item)
+            assert list(await store.inbox.renew([item])) == []
+        async with store.transaction() as transaction:
+            transaction.give_back(await claimed(store), tried=True)
+        assert (await claimed(store)).attempts == 2
+
+    async def test_whoever_took_an_event_up_last_has_the_say(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"))
+        item = await claimed(store)
+        assert list(await store.inbox.renew([item])) == [item]
+        old = item.replace(fence=item.fence - 1)
+        assert list(await store.inbox.renew([old, item])) == [item]
+        with pytest.raises(LostEventError):
+            await finish(store, old)
+        transaction = store.transaction()
+        transaction.accept(inbox_item("evt_2"))
+        transaction.give_back(old)
+        with pytest.raises(LostEventError):
+            await transaction.__aexit__(None, None, None)
+        await finish(store, item)
+        assert await store.inbox.next("telegram", "chat") is None
+
+    async def test_what_could_not_be_answered_is_seen(self, store: HostStateStore) -> None:
+        await accept(store, *(inbox_item(f"evt_{number}") for number in range(4)))
+        for error in ("denied", None, "target_failed \ud800", "died"):
+            await finish(store, await claimed(store), error)
+        found = [(item.event_id, error) for item, error in await store.inbox.failed()]
+        assert found == [("evt_3", "died"), ("evt_2", "target_failed \ud800"), ("evt_0", "denied")]
+        last = (await store.inbox.failed(limit=1))[0][0]
+        assert [item.event_id for item, _ in await store.inbox.failed(before=last.number, limit=1)] == ["evt_2"]
+
+    async def test_what_waits_is_read_a_page_at_a_time(self, store: HostStateStore) -> None:
+        await accept(store, *(inbox_item(f"evt_{number}", chat=str(number % 3)) for number in range(7)))
+        seen, after = list[str](), 0
+        while page := await store.inbox.waiting("host_me", after=after, limit=3):
+            seen += [item.event_id for item in page]
+            after = page[-1].number
+        assert seen == [f"evt_{number}" for number in range(7)]
 
     async def test_conversations_do_not_wait_for_each_other(self, store: HostStateStore) -> None:
         await accept(
             store, inbox_item("evt_1", chat="a"), inbox_item("evt_2", chat="b"), inbox_item("evt_1", channel="slack")
         )
-        assert sorted(await store.inbox.waiting()) == [("slack", "chat"), ("telegram", "a"), ("telegram", "b")]
+        assert await waiting(store) == [("slack", "chat"), ("telegram", "a"), ("telegram", "b")]
         assert await finish_next(store, chat="b") == "evt_2"
-        assert sorted(await store.inbox.waiting()) == [("slack", "chat"), ("telegram", "a")]
+        assert await waiting(store) == [("slack", "chat"), ("telegram", "a")]
         assert await finish_next(store, "slack") == "evt_1"
         assert await finish_next(store, chat="a") == "evt_1"
 
     async def test_odd_ids_are_events_and_chats_like_any_other(self, store: HostStateStore) -> None:
         await accept(store, *(inbox_item(key, chat=key) for key in ODD_KEYS))
-        assert len(await store.inbox.waiting()) == len(ODD_KEYS)
+        assert len(await waiting(store)) == len(ODD_KEYS)
         for key in ODD_KEYS:
             assert await finish_next(store, chat=key) == key
-        assert list(await store.inbox.waiting()) == []
-
-
-class Outbox:
-    """Deliveries and how far they are."""
-
-    async def test_a_delivery_is_read_as_it_was_written(self, store: HostStateStore) -> None:
-        assert await store.outbox.get("del_1") is None
-        sample = delivery(payload={"text": "\0", "parts": [1, None]}, is_echo=True)
-        async with store.transaction() as transaction:
-            transaction.add_delivery(sample)
-        assert await store.outbox.get("del_1") == sample
-
-    async def test_what_is_due_comes_oldest_first(self, store: HostStateStore) -> None:
-        times = {"del_c": 1.0, "del_a": 3.0, "del_b": 2.0, "del_late": 4.5}
-        async with store.transaction() as transaction:
-            for delivery_id, seconds in times.items():
-                transaction.add_delivery(delivery(delivery_id, due_at=NOW + seconds))
-        assert await self._due(store, NOW) == []
-        assert await self._due(store, NOW + 3) == ["del_c", "del_b", "del_a"]
-        assert await self._due(store, NOW + 3, limit=2) == ["del_c", "del_b"]
-        assert await self._due(store, NOW + 9) == ["del_c", "del_b", "del_a", "del_late"]
-
-    @pytest.mark.parametrize("status", ["sending", "accepted", "unknown", "dead", "cancelled"])
-    async def test_only_what_is_pending_is_due(self, store: HostStateStore, status: str) -> None:
-        marked = cast(DeliveryStatus, status)
-        async with store.transaction() as transaction:
-            transaction.add_delivery(delivery("del_1"))
-            transaction.add_delivery(delivery("del_2"))
-            transaction.add_delivery(delivery("del_3", status=marked))
-        async with store.transaction() as transaction:
-            transaction.mark_delivery("del_1", marked, receipt="r", error="e")
-        assert await self._due(store, NOW) == ["del_2"]
-        assert await store.outbox.get("del_1") == delivery("del_1", status=marked, receipt="r", error="e")
-        async with store.transaction() as transaction:
-            transaction.mark_delivery("del_1", "pending")
-        assert sorted(await self._due(store, NOW)) == ["del_1", "del_2"]
-
-    async def test_a_delivery_that_is_added_again_stays_as_it_is(self, store: HostStateStore) -> None:
-        async with store.transaction() as transaction:
-            transaction.add_delivery(delivery())
-        async with store.transaction() as transaction:
-            transaction.mark_delivery("del_1", "accepted", receipt="r")
-        async with store.transaction() as transaction:
-            transaction.add_delivery(delivery(payload="other"))
-        assert await store.outbox.get("del_1") == delivery(status="accepted", receipt="r")
-        assert await self._due(store, NOW) == []
-
-    async def test_marking_what_is_not_there_makes_nothing(self, store: HostStateStore) -> None:
-        async with store.transaction() as transaction:
-            transaction.mark_delivery("del_unknown", "pending")
-        assert await store.outbox.get("del_unknown") is None
-        assert await self._due(store, NOW) == []
-
-    async def test_odd_ids_are_deliveries_like_any_other(self, store: HostStateStore) -> None:
-        async with store.transaction() as transaction:
-            for key in ODD_KEYS:
-                transaction.add_delivery(delivery(key))
-        assert sorted(await self._due(store, NOW)) == sorted(ODD_KEYS)
-        for key in ODD_KEYS:
-            assert await store.outbox.get(key) == delivery(key)
-
-    async def _due(self, store: HostStateStore, now: float, limit: int = 100) -> list[str]:
-        return [one.delivery_id for one in await store.outbox.due(now, limit=limit)]
+        assert await waiting(store) == []

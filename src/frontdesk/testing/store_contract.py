@@ -24,9 +24,11 @@ pytest.register_assert_rewrite(
             "isolation",
             "leases",
             "links",
+            "outbox",
             "people",
             "runs",
             "sessions",
+            "tasks",
             "transactions",
         )
     )
@@ -34,15 +36,17 @@ pytest.register_assert_rewrite(
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
-from frontdesk.testing.store_boxes import Inbox, Outbox  # noqa: E402
+from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
+from frontdesk.testing.store_outbox import Outbox  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
 from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
 from frontdesk.testing.store_sessions import History, SessionNames  # noqa: E402
+from frontdesk.testing.store_tasks import Tasks  # noqa: E402
 from frontdesk.testing.store_transactions import Transactions  # noqa: E402
 
 
@@ -59,6 +63,7 @@ class StoreContract(
     Checkpoints,
     Inbox,
     Outbox,
+    Tasks,
     Conversations,
     Transactions,
     Isolation,

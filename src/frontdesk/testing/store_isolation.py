@@ -14,6 +14,7 @@ from frontdesk.testing.store_samples import (
     OWNER,
     conversation,
     conversation_item,
+    delivery,
     event,
     identity,
     issued,
@@ -44,6 +45,7 @@ READS: dict[str, Read] = {
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
     "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
     "approvals.pending": lambda store, owner: store.approvals.pending(owner),
+    "outbox.find": lambda store, owner: store.outbox.find(owner=owner),
     "conversations.get": lambda store, owner: store.conversations.get(owner, "conv_1"),
     "conversations.items": lambda store, owner: store.conversations.items(owner, "conv_1"),
     "conversations.item": lambda store, owner: store.conversations.item(owner, "conv_1", "item_1"),
@@ -80,6 +82,7 @@ async def keep_everything(store: HostStateStore) -> None:
         queued = run("run_2", status="queued", background=True)
         transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)
         transaction.add_approval(question())
+        transaction.add_delivery(delivery())
         transaction.save_conversation(conversation())
         transaction.add_items(OWNER, [conversation_item("item_1")])
 

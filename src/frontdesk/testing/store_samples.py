@@ -180,6 +180,8 @@ def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) 
         created_at=NOW,
         due_at=due_at,
     )
+    if "place" in fields:
+        record = record.replace(identity=identity(fields.pop("place")))
     return record.replace(**fields)
 
 

@@ -72,7 +72,8 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     transaction.accept(inbox_item("evt_new", chat="new"))
     transaction.finish(finished)
     transaction.add_delivery(delivery("del_new"))
-    transaction.mark_delivery("del_old", "dead")
+    transaction.change_delivery(delivery("del_old", status="dead", ended_at=NOW))
+    transaction.end_rest(delivery("del_none", answer_id="none"), error="e", at=NOW)
     transaction.save_conversation(conversation("conv_new"))
     transaction.delete_conversation(OWNER, "conv_old")
     transaction.add_items(OWNER, [conversation_item("item_new", "conv_kept")])
@@ -101,8 +102,8 @@ async def look(store: HostStateStore) -> dict[str, object]:
         "runs": [one.run_id for one in runs if one is not None],
         "events": len(await store.runs.events(OWNER, "run_new")),
         "approvals": [one.approval_id for one in await store.approvals.pending(OWNER)],
-        "inbox": sorted(await store.inbox.waiting()),
-        "outbox": [one.delivery_id for one in await store.outbox.due(NOW)],
+        "inbox": sorted((one.channel, one.conversation_id) for one in await store.inbox.waiting("h")),
+        "outbox": [one.delivery_id for one in await store.outbox.open(("telegram", "1"))],
         "conversations": [one.conversation_id for one in conversations if one is not None],
         "items": [one.item_id for one in await store.conversations.items(OWNER, "conv_kept")],
         "grants": [one.grant_id for one in grants if one is not None],
@@ -189,7 +190,7 @@ class Transactions:
     async def test_an_empty_transaction_is_fine(self, store: HostStateStore) -> None:
         async with store.transaction():
             pass
-        assert list(await store.inbox.waiting()) == []
+        assert list(await store.inbox.waiting("h")) == []
 
     async def test_fifty_at_once_are_all_written_and_one_that_fails_hurts_only_itself(
         self, store: HostStateStore

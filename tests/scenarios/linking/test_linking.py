@@ -70,6 +70,12 @@ async def test_in_a_group_no_code_is_shown() -> None:
 
 async def test_the_commands_are_in_the_menu() -> None:
     async with open_pair(EchoAgent()) as pair:
-        shown = {one["name"] for one in (await pair.red.platform.state()).commands}
+        platform = pair.red.platform
+
+        async def published() -> bool:
+            return bool((await platform.state()).commands)
+
+        await platform.until(published)
+        shown = {one["name"] for one in (await platform.state()).commands}
         assert {"link", "unlink", "whoami"} <= shown
         assert "connect" not in shown

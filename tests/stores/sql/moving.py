@@ -8,8 +8,10 @@ from typing import Any
 
 import psycopg
 
+from frontdesk.data.delivery import Attempt
 from frontdesk.data.link import Grant
 from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.data.task import TaskRecord
 from frontdesk.stores.sql.ends import End, shapes_of
 from frontdesk.stores.sql.migrations import VERSION
 from frontdesk.stores.sql.postgres import PostgresStateStore
@@ -42,6 +44,8 @@ from frontdesk.testing.store_samples import (
 )
 
 SESSIONS = len(ODD_KEYS) + 2
+TRIED = (Attempt(at=NOW, code="push_failed"),)
+TASK = TaskRecord(task_id="task_1", name="mail", payload={"to": "ann\0"}, due_at=NOW + 5)
 GRANT = Grant(grant_id="gra_1", identity=identity(), expires_at=NOW + 60, data={"code": "123"})
 
 
@@ -123,11 +127,14 @@ async def fill(place: Place) -> None:
         transaction.finish(inbox_item("evt_0"))
         transaction.add_delivery(delivery("del_1"))
         transaction.add_delivery(delivery("del_2", due_at=NOW + 5))
-        transaction.mark_delivery("del_2", "accepted", receipt="r\0", attempts=2)
+        transaction.change_delivery(
+            delivery("del_2", status="accepted", receipt="r\0", attempts=2, ended_at=NOW, history=TRIED)
+        )
         transaction.save_conversation(conversation(topic="rooms"))
         transaction.add_items(OWNER, [conversation_item("a"), conversation_item("b")])
         transaction.save_checkpoint("ses_1", "chk_1", b"paused\x00here")
     await store.identities.secret("linker", b"\x00secret")
+    await store.tasks.schedule(TASK)
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -154,10 +161,11 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.background.get(OWNER, "run_3"),
         await store.approvals.of_session(OWNER, "ses_1"),
         await store.approvals.pending(OWNER),
-        await store.inbox.waiting(),
+        await store.inbox.waiting("host"),
         await store.inbox.next("telegram", "chat"),
         [await store.outbox.get(one) for one in ("del_1", "del_2")],
-        await store.outbox.due(NOW),
+        await store.outbox.find(),
+        await store.tasks.get("task_1"),
         await store.conversations.get(OWNER, "conv_1"),
         await store.conversations.items(OWNER, "conv_1"),
         await store.checkpoints.get("ses_1", "chk_1"),

@@ -167,7 +167,7 @@ async def test_a_broken_event_held_up_those_behind_it(base: Base) -> None:
                 transaction.accept(inbox_item(event_id))
     base.execute("UPDATE inbox SET data = ? WHERE event_id <> 'evt_3'", (BROKEN,))
     async with base.opened() as store:
-        assert list(await store.inbox.waiting()) == [("telegram", "chat")]
+        assert [one.conversation_id for one in await store.inbox.waiting("host")] == ["chat"]
         item = await store.inbox.next("telegram", "chat")
         assert item is not None
         assert item.event_id == "evt_3"

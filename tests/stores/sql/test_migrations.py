@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from frontdesk.data.codec import encode
+from frontdesk.data.delivery import Attempt
+from frontdesk.data.task import TaskRecord
 from frontdesk.errors import StoreError
 from frontdesk.stores.sql import migrations
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
@@ -41,8 +43,24 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"data", "reason", "receipt"}
+BLOBS = {"data", "history", "reason", "receipt"}
+QUEUED = delivery(
+    "del_2",
+    answer_id="ans_1",
+    conversation_id="chat",
+    status="dead",
+    attempts=3,
+    queued_at=NOW,
+    ended_at=NOW,
+    fence=6,
+    number=4,
+    error="blocked",
+    history=(Attempt(at=NOW, code="blocked"),),
+)
 NUMBERED = {"approvals", "history", "inbox", "items"}
+TASK = TaskRecord(
+    task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
+)
 
 
 def fill(base: Base, version: int) -> None:
@@ -54,7 +72,7 @@ def golden(version: str) -> Iterator[tuple[str, Sequence[Any]]]:
     for table, rows in GOLDEN.get(version, {}).items():
         for row in rows:
             given = {name: value for name, value in row.items() if not (name == "number" and table in NUMBERED)}
-            blobs = {name for name in given if name in BLOBS or (table, name) == ("deliveries", "error")}
+            blobs = {name for name in given if name in BLOBS or (name == "error" and table in ("deliveries", "tasks"))}
             values = [value.encode() if name in blobs else value for name, value in given.items()]
             marks = ", ".join("?" for _ in given)
             yield f"INSERT INTO {table} ({', '.join(given)}) VALUES ({marks})", values
@@ -75,11 +93,13 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     decided = question("apr_2", status="rejected", decided_at=NOW, reason="no")
     assert encode(list(await store.approvals.of_session(OWNER, "ses_1"))) == encode([question(), decided])
     assert await store.inbox.next("telegram", "chat") == inbox_item().replace(number=1)
-    assert list(await store.outbox.due(NOW)) == [delivery(attempts=1, error="e")]
+    assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
+    assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
     assert await store.conversations.get(OWNER, "conv_1") == conversation(topic="t")
     items = await store.conversations.items(OWNER, "conv_1")
     assert [one.replace(number=0) for one in items] == [conversation_item("item_1")]
     assert await store.identities.grant("gra_1") == (grant(state="s") if version >= 2 else None)
+    assert await store.tasks.get("task_1") == (TASK if version >= 8 else None)
     assert await store.checkpoints.get("ses_1", "chk_1") == (b'{"at": 1}' if version >= 3 else None)
     assert await store.background.get(OWNER, "run_3") == (job("run_3") if version >= 5 else None)
     linked = link(identity("2"), key="bob").replace(subject="s", claims={"a": [1]}, previous_key="b", via="lnk_3")

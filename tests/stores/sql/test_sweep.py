@@ -11,6 +11,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.session import ForkPoint
+from frontdesk.data.task import TaskRecord
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.sweep import AT_ONCE
 from frontdesk.stores.sql.writes import Op
@@ -42,6 +43,7 @@ NEVER = Expiry(
     approvals=None,
     inbox=None,
     deliveries=None,
+    tasks=None,
     sessions=None,
 )
 KINDS = {
@@ -51,6 +53,7 @@ KINDS = {
     "approvals": ("approvals", "apr_decided"),
     "inbox": ("inbox", "evt_done"),
     "deliveries": ("deliveries", "del_dead"),
+    "tasks": ("tasks", "task_done"),
     "sessions": ("sessions", "ses_1"),
 }
 """The record that each kind of expiry drops."""
@@ -62,6 +65,7 @@ COLUMNS = {
     "deliveries": "delivery_id",
     "sessions": "session_id",
     "grants": "grant_id",
+    "tasks": "task_id",
 }
 
 
@@ -91,11 +95,15 @@ async def keep_all(store: SqlStateStore) -> None:
         transaction.add_approval(question("apr_waits", session_id="ses_asked"))
         transaction.accept(inbox_item("evt_done"))
         transaction.accept(inbox_item("evt_waits"))
-        for status in ("dead", "pending", "sending", "unknown"):
+        transaction.add_delivery(delivery("del_dead", status="dead", ended_at=NOW))
+        for status in ("pending", "sending", "unknown"):
             transaction.add_delivery(delivery(f"del_{status}", status=status))
     async with store.transaction() as transaction:
         transaction.decide_approval(OWNER, "apr_decided", "approved", at=NOW)
         transaction.finish(inbox_item("evt_done"))
+    for task_id in ("task_done", "task_waits"):
+        await store.tasks.schedule(TaskRecord(task_id=task_id, name="mail", payload={}, due_at=NOW))
+    assert await store.tasks.cancel("task_done")
 
 
 def kept(base: Base) -> dict[str, set[str]]:
@@ -168,6 +176,7 @@ async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) 
             # There is a question in it that somebody may still answer.
             "sessions": {"ses_asked"},
             "grants": set(),
+            "tasks": {"task_waits"},
         }
 
 

@@ -7,6 +7,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from frontdesk.abc.store import News, Told
+from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import CHANNEL
 from frontdesk.stores.sql.connecting import Address, told
@@ -29,9 +30,7 @@ class Listener:
     async def stop(self) -> None:
         """Ends."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await stopped(task)
 
     async def _go_on(self) -> None:
         while True:

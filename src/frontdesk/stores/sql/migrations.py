@@ -170,6 +170,54 @@ _LINKS = (
     "CREATE TABLE secrets (name TEXT NOT NULL PRIMARY KEY, data {blob} NOT NULL)",
 )
 
+_QUEUES_OF_DESTINATIONS = (
+    "ALTER TABLE deliveries ADD COLUMN number BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE deliveries ADD COLUMN channel TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE deliveries ADD COLUMN place TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE deliveries ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE deliveries ADD COLUMN run_id TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE deliveries ADD COLUMN answer_id TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE deliveries ADD COLUMN part BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE deliveries ADD COLUMN queued_at DOUBLE PRECISION",
+    "ALTER TABLE deliveries ADD COLUMN until DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE deliveries ADD COLUMN fence BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE deliveries ADD COLUMN history {blob}",
+    "DROP INDEX deliveries_that_wait",
+    """CREATE INDEX deliveries_that_wait ON deliveries (channel, place, number, answer_id, part, delivery_id)
+        WHERE ended_at IS NULL""",
+    "CREATE INDEX deliveries_of_answer ON deliveries (answer_id, number) WHERE answer_id <> ''",
+    "CREATE INDEX deliveries_in_order ON deliveries (number)",
+    "CREATE INDEX deliveries_by_status ON deliveries (status, number)",
+    "CREATE INDEX deliveries_of_owner ON deliveries (owner, number)",
+    "CREATE INDEX deliveries_of_run ON deliveries (run_id)",
+)
+
+_TASKS_AND_CLAIMS = (
+    """CREATE TABLE tasks (
+        task_id TEXT NOT NULL PRIMARY KEY,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL,
+        due_at DOUBLE PRECISION NOT NULL,
+        attempts BIGINT NOT NULL,
+        holder TEXT NOT NULL,
+        fence BIGINT NOT NULL,
+        until DOUBLE PRECISION NOT NULL,
+        again_at DOUBLE PRECISION,
+        ended_at DOUBLE PRECISION,
+        error {blob},
+        data {blob} NOT NULL
+    )""",
+    "CREATE INDEX tasks_that_wait ON tasks (due_at) WHERE status = 'pending'",
+    "CREATE INDEX tasks_by_time ON tasks (ended_at) WHERE ended_at IS NOT NULL",
+    "ALTER TABLE inbox ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE inbox ADD COLUMN fence BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN until DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN attempts BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN error {blob}",
+    "CREATE INDEX inbox_in_order ON inbox (number) WHERE done_at IS NULL",
+    "CREATE INDEX inbox_that_failed ON inbox (number) WHERE error IS NOT NULL",
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -177,6 +225,8 @@ STEPS: tuple[Sequence[str], ...] = (
     _WHAT_BELONGS_TO_A_SESSION,
     _BACKGROUND,
     _LINKS,
+    _QUEUES_OF_DESTINATIONS,
+    _TASKS_AND_CLAIMS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 try:
     import psycopg
@@ -32,7 +32,9 @@ _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 _AWAY = (PoolTimeout, HungError)
 """With these another try would only take longer."""
 _WRONG = (psycopg.Error, ValueError)
+_CLASHED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _MOST = 256
+_TRIES = 5
 
 
 class PostgresStateStore(SqlStateStore):
@@ -62,6 +64,7 @@ class PostgresStateStore(SqlStateStore):
             identities_fresh_for=1.0,
         )
         self.lease_seconds = lease_seconds
+        self.address = engine.address
         self._listener = Listener(engine.address)
 
     def listen(self, told: Told) -> None:
@@ -180,13 +183,19 @@ class PostgresEngine:
                 settle(answer, outcome)
 
     async def _written(self, writes: Sequence[Write]) -> Sequence[Any]:
-        for attempt in (1, 2):
+        for attempt in range(1, _TRIES + 1):
             step = _Step()
             try:
                 async with self._pool.connection() as connection:
                     return await self._commit(connection, writes, step)
+            except _CLASHED as error:
+                # Another process has changed the same rows in another order; one by one, they get past each other.
+                if len(writes) > 1:
+                    return [(await self._written([write]))[0] for write in writes]
+                if attempt == _TRIES:
+                    return [self._failed("written", error)]
             except _GONE as error:
-                if step.committing or attempt == 2 or isinstance(error, _AWAY):
+                if step.committing or attempt > 1 or isinstance(error, _AWAY):
                     return [self._failed("written", error) for _ in writes]
                 await self._pool.check()
             except _WRONG as error:
@@ -198,6 +207,61 @@ class PostgresEngine:
         raise AssertionError("unreachable")
 
     async def _commit(self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step") -> list[Any]:
+        try:
+            found = await self._commit_all(connection, writes, step)
+        except _GONE:
+            raise
+        except _WRONG:
+            # What is refused by one statement may be wrong for the next, which need not have been sent.
+            found = None
+        return found if found is not None else await self._commit_each(connection, writes, step)
+
+    async def _commit_all(
+        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step"
+    ) -> list[Any] | None:
+        """Sends everything without waiting for answers in between; nothing is kept if any of it is to be refused."""
+        sent: list[_Sent] = []
+        try:
+            async with connection.pipeline():
+                await connection.execute("BEGIN")
+                for unit in grouped(writes):
+                    sent += await self._sent(connection, unit)
+            if not all(one.good() for one in sent):
+                await connection.execute("ROLLBACK")
+                return None
+            step.committing = True
+            await self._finish(connection)
+        except BaseException:
+            if not connection.closed and not step.committing:
+                await connection.execute("ROLLBACK")
+            raise
+        for write in writes:
+            write.answers.clear()
+        for one in sent:
+            if isinstance(one.op, Do) and one.op.answers and one.write is not None:
+                one.write.answers.append(await one.cursor.fetchall())
+        return [write.answers for write in writes]
+
+    async def _sent(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> "list[_Sent]":
+        writes = unit.writes if isinstance(unit, Group) else [unit]
+        sent: list[_Sent] = []
+        if fences := [fence for write in writes for fence in write.fences if self.leases.has_row(fence.lease)]:
+            sent.append(_Sent(await connection.execute(statement(CHECK), _held(fences)), None, None, len(fences)))
+        if isinstance(unit, Group):
+            for table, rows in unit.rows:
+                await connection.execute(statement(arrays_sql(table)), _columns(table, rows))
+            return sent
+        for op in unit.ops:
+            if type(op) is Put:
+                await connection.execute(statement(arrays_sql(op.table)), _columns(op.table, [op.row]))
+            elif type(op) is Do:
+                sent.append(_Sent(await connection.execute(statement(op.sql), op.values), unit, op, 0))
+        return sent
+
+    async def _commit_each(
+        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step"
+    ) -> list[Any]:
+        """One after the other, so that what is refused is refused alone."""
         outcomes: dict[int, Any] = {}
         for write in writes:
             write.answers.clear()
@@ -230,12 +294,7 @@ class PostgresEngine:
         fences = [fence for write in writes for fence in write.fences if self.leases.has_row(fence.lease)]
         if not fences:
             return ()
-        columns = (
-            [key(fence.lease.session_id) for fence in fences],
-            [fence.lease.fence for fence in fences],
-            [fence.keep for fence in fences],
-        )
-        cursor = await connection.execute(statement(CHECK), columns)
+        cursor = await connection.execute(statement(CHECK), _held(fences))
         good = {tuple(row) for row in await cursor.fetchall()}
         gone = [fence for fence in fences if (key(fence.lease.session_id), fence.lease.fence) not in good]
         return [write for write in writes if any(fence in gone for fence in write.fences)]
@@ -262,6 +321,29 @@ class PostgresEngine:
                 write.answers.append(await cursor.fetchall())
             elif op.refusal is not None and cursor.rowcount == 0:
                 raise op.refusal
+
+
+class _Sent(NamedTuple):
+    """A statement whose answer says whether all may be kept."""
+
+    cursor: Any
+    write: Write | None
+    op: Do | None
+    fences: int
+
+    def good(self) -> bool:
+        """Whether no lease was lost, and nothing is to be refused."""
+        if self.op is None:
+            return self.cursor.rowcount == self.fences
+        return self.op.answers or self.op.refusal is None or self.cursor.rowcount > 0
+
+
+def _held(fences: Sequence[Fence]) -> tuple[list[Any], ...]:
+    return (
+        [key(fence.lease.session_id) for fence in fences],
+        [fence.lease.fence for fence in fences],
+        [fence.keep for fence in fences],
+    )
 
 
 class _Step:

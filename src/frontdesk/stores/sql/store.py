@@ -8,12 +8,15 @@ from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.background import LOCAL, SqlBackground, Terms
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.inbox import SqlInbox
+from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
+from frontdesk.stores.sql.tasks import SqlTasks
 from frontdesk.stores.sql.transaction import SqlTransaction
-from frontdesk.stores.sql.work import SqlApprovals, SqlCheckpoints, SqlInbox, SqlOutbox, SqlRuns
+from frontdesk.stores.sql.work import SqlApprovals, SqlCheckpoints, SqlRuns
 
 
 class SqlStateStore:
@@ -44,8 +47,9 @@ class SqlStateStore:
         self.runs = SqlRuns(engine, self._records)
         self.background = SqlBackground(engine, self._records, terms)
         self.approvals = SqlApprovals(engine, self._records)
-        self.inbox = SqlInbox(engine, self._records)
-        self.outbox = SqlOutbox(engine, self._records)
+        self.inbox = SqlInbox(engine, self._records, terms)
+        self.outbox = SqlOutbox(engine, self._records, terms)
+        self.tasks = SqlTasks(engine, self._records, terms)
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)
 

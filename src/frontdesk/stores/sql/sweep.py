@@ -8,6 +8,7 @@ from typing import Any
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.kit.stopping import stopped
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do
 
@@ -46,9 +47,7 @@ class Sweep:
 
     async def stop(self) -> None:
         """Ends."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await stopped(self._task)
 
     async def _go_on(self) -> None:
         while True:
@@ -101,6 +100,8 @@ def _lots(expiry: Expiry, now: float) -> Iterator[list[Do]]:
         yield _plain("inbox", "number", "done_at < ?", now - expiry.inbox)
     if expiry.deliveries is not None:
         yield _plain("deliveries", "delivery_id", "ended_at < ?", now - expiry.deliveries)
+    if expiry.tasks is not None:
+        yield _plain("tasks", "task_id", "ended_at < ?", now - expiry.tasks)
 
 
 def _sessions(ids: Sequence[str], limit: float) -> list[Do]:

@@ -15,13 +15,15 @@ from msgspec import json
 from frontdesk.data.session import SessionName
 
 _LONGEST = 200
+DIGEST = "\x01"
+"""With which a key begins that stands for another text; no printable one does."""
 
 
 def key(text: str) -> str:
     """A text as a key: itself if it is short and plain, else its digest, marked so that no plain one equals it."""
     if len(text) <= _LONGEST and text.isprintable():
         return text
-    return "\x01" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return DIGEST + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def name_key(name: SessionName) -> str:

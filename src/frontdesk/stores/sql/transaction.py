@@ -10,13 +10,13 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import encode, form_of, seal
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, DeliveryStatus, InboxItem
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import StaleTurnError, StoreError
-from frontdesk.stores.sql import background, tables
+from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
@@ -177,12 +177,11 @@ class SqlTransaction:
     def decide_approval(
         self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
     ) -> None:
-        why = None if reason is None else reason.encode("utf-8", "surrogatepass")
         self._ops.append(
             Do(
                 "UPDATE approvals SET status = ?, decided_at = ?, reason = ? "
                 "WHERE owner = ? AND approval_id = ? AND status = 'pending'",
-                (status, at, why, key(owner), key(approval_id)),
+                (status, at, _bytes(reason), key(owner), key(approval_id)),
                 StoreError("the approval is not pending"),
             )
         )
@@ -197,51 +196,22 @@ class SqlTransaction:
         )
 
     def accept(self, item: InboxItem) -> None:
-        self._ops.append(
-            Do(
-                "INSERT INTO inbox (channel, event_id, conversation_id, data) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (channel, event_id) DO NOTHING",
-                (key(item.channel), key(item.event_id), key(item.conversation_id), encode(item)),
-            )
-        )
+        self._ops.append(inbox.accepted(item))
 
-    def finish(self, item: InboxItem) -> None:
-        self._ops.append(
-            Do(
-                "UPDATE inbox SET done_at = ? WHERE channel = ? AND event_id = ?",
-                (self._clock.now(), key(item.channel), key(item.event_id)),
-            )
-        )
+    def finish(self, item: InboxItem, *, error: str | None = None) -> None:
+        self._ops.append(inbox.finished(item, error, self._clock.now()))
 
-    def add_delivery(self, delivery: Delivery) -> None:
-        row = (key(delivery.delivery_id), delivery.status, delivery.attempts, delivery.due_at)
-        ended_at = self._clock.now() if delivery.status in _ENDED else None
-        self._ops.append(
-            Do(
-                "INSERT INTO deliveries (delivery_id, status, attempts, due_at, ended_at, receipt, error, data) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (delivery_id) DO NOTHING",
-                (*row, ended_at, _bytes(delivery.receipt), _bytes(delivery.error), encode(delivery)),
-            )
-        )
+    def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
+        self._ops.append(inbox.given_back(item, tried))
 
-    def mark_delivery(
-        self,
-        delivery_id: str,
-        status: DeliveryStatus,
-        *,
-        receipt: str | None = None,
-        error: str | None = None,
-        attempts: int | None = None,
-        due_at: float | None = None,
-    ) -> None:
-        changes: dict[str, Any] = {"status": status, "receipt": _bytes(receipt), "error": _bytes(error)}
-        changes["ended_at"] = self._clock.now() if status in _ENDED else None
-        changes |= {} if attempts is None else {"attempts": attempts}
-        changes |= {} if due_at is None else {"due_at": due_at}
-        names = ", ".join(f"{name} = ?" for name in changes)
-        self._ops.append(
-            Do(f"UPDATE deliveries SET {names} WHERE delivery_id = ?", (*changes.values(), key(delivery_id)))
-        )
+    def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
+        self._ops.append(outbox.added(delivery, once=once))
+
+    def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
+        self._ops.append(outbox.changed(delivery, hold, self._terms))
+
+    def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
+        self._ops.append(outbox.rest_ended(delivery, error, at))
 
     def save_conversation(self, conversation: Conversation) -> None:
         row = (key(conversation.conversation_id), key(conversation.owner), encode(conversation))
@@ -282,7 +252,6 @@ _IF_FREE = (
     "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
 )
-_ENDED = ("accepted", "dead", "cancelled")
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 
 

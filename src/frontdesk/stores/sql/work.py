@@ -1,12 +1,11 @@
-"""The drawers of runs, approvals, what comes in and what goes out."""
+"""The drawers of runs, approvals, checkpoints and what comes in."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import key
 
@@ -57,75 +56,7 @@ class SqlApprovals:
             place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
             question: PendingApproval | None = await self._records.read("approvals", place, data)
             if question is not None:
-                found.append(question.replace(status=status, decided_at=decided_at, reason=_text(reason)))
-        return found
-
-
-_FIRST_OF_EACH = (
-    "SELECT number, data FROM inbox "
-    "WHERE number IN (SELECT MIN(number) FROM inbox WHERE done_at IS NULL GROUP BY channel, conversation_id)"
-)
-
-
-class SqlInbox:
-    """Events that were accepted and are not finished."""
-
-    def __init__(self, engine: Engine, records: Records) -> None:
-        self._engine = engine
-        self._records = records
-
-    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
-        while True:
-            rows = await self._engine.read(
-                "SELECT number, data FROM inbox "
-                "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL ORDER BY number LIMIT 1",
-                (key(channel), key(conversation_id)),
-            )
-            if not rows:
-                return None
-            # One that can't be read is put aside, and the next one is first.
-            if (item := await self._item(rows)) is not None:
-                return item
-
-    async def _item(self, rows: Rows) -> InboxItem | None:
-        number, data = rows[0]
-        item: InboxItem | None = await self._records.read("inbox", ("inbox", ("number",), (number,)), data)
-        return None if item is None else item.replace(number=number)
-
-    async def waiting(self) -> Sequence[tuple[str, str]]:
-        while True:
-            items = [await self._item([row]) for row in await self._engine.read(_FIRST_OF_EACH)]
-            if None not in items:
-                return [(item.channel, item.conversation_id) for item in items if item is not None]
-
-
-_DELIVERY = "SELECT delivery_id, status, attempts, due_at, receipt, error, data FROM deliveries"
-
-
-class SqlOutbox:
-    """Deliveries and how far they are."""
-
-    def __init__(self, engine: Engine, records: Records) -> None:
-        self._engine = engine
-        self._records = records
-
-    async def get(self, delivery_id: str) -> Delivery | None:
-        found = await self._read(f"{_DELIVERY} WHERE delivery_id = ?", (key(delivery_id),))
-        return found[0] if found else None
-
-    async def due(self, now: float, *, limit: int = 100) -> Sequence[Delivery]:
-        return await self._read(
-            f"{_DELIVERY} WHERE status = 'pending' AND due_at <= ? ORDER BY due_at, delivery_id LIMIT ?", (now, limit)
-        )
-
-    async def _read(self, sql: str, values: Sequence[Any]) -> list[Delivery]:
-        found: list[Delivery] = []
-        for delivery_id, status, attempts, due_at, receipt, error, data in await self._engine.read(sql, values):
-            place = ("deliveries", ("delivery_id",), (delivery_id,))
-            delivery: Delivery | None = await self._records.read("deliveries", place, data)
-            if delivery is not None:
-                state = {"status": status, "attempts": attempts, "due_at": due_at}
-                found.append(delivery.replace(**state, receipt=_text(receipt), error=_text(error)))
+                found.append(question.replace(status=status, decided_at=decided_at, reason=text(reason)))
         return found
 
 
@@ -143,5 +74,6 @@ class SqlCheckpoints:
         return bytes(rows[0][0]) if rows else None
 
 
-def _text(value: Any) -> str | None:
+def text(value: Any) -> str | None:
+    """A text as it was before it became bytes."""
     return None if value is None else bytes(value).decode("utf-8", "surrogatepass")

@@ -94,7 +94,7 @@ class MessageChannel(Channel):
         return ChannelContribution(
             routes=room.routes(),
             commands=(*usual_commands(context), *self.commands),
-            on_startup=(room.start,),
+            on_serving=(room.start,),
             on_shutdown=(room.stop,),
         )
 
@@ -130,10 +130,6 @@ class MessageChannel(Channel):
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """What an event asks of the target."""
         return await self._voice().prepare(item)
-
-    async def answer(self, item: InboxItem, result: HostedRunResult[Any]) -> None:
-        """Sends what a turn came to."""
-        await self._voice().answer(item, result)
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
         """Says why there is no answer."""

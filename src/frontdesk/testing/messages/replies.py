@@ -105,10 +105,6 @@ class Replies:
             await self._client.edit(edit)
         return request.replace(conversation_id=item.conversation_id, group=item.request.group)
 
-    async def answer(self, item: InboxItem, result: HostedRunResult[Any]) -> None:
-        """Sends what a turn came to."""
-        await self.say(item, parts_of(result, self._text_limit))
-
     async def say(self, item: InboxItem, parts: Sequence[Send], first: int = 0) -> None:
         """Answers where an event came from; in a group, to the message that asked. `first` is the first part's number.
 

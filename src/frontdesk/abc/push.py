@@ -1,0 +1,77 @@
+"""What a channel that can speak first may say about how it wants to be used."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from frontdesk.abc.runner import RetryPolicy
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.noun import Noun
+from frontdesk.data.result import HostedRunResult
+
+
+class PushTerms(Noun, frozen=True, kw_only=True):
+    """How fast and how often a channel is pushed. The rates hold for each process."""
+
+    at_once: int = 16
+    """How many destinations are served at the same time."""
+    per_second: float | None = None
+    """How many parts the channel takes in a second, over all destinations; no limit without one."""
+    per_destination: float | None = None
+    """How many parts one destination takes in a second; no limit without one."""
+    timeout: float = 30.0
+    """How many seconds a push may take; after that nobody knows whether it arrived."""
+    retry: RetryPolicy = RetryPolicy(attempts=8)
+    longest_age: float = 86_400.0
+    """After how many seconds a part that could not be sent is not sent any more."""
+    failures: int = 5
+    """After how many failures of the platform in a row it is left alone for a while."""
+    pause: float = 2.0
+    """How many seconds that is at first; it doubles, up to the longest delay of `retry`."""
+
+    def findings(self) -> list[str]:
+        """What is wrong with the terms, a line each."""
+        counted = {"at_once": self.at_once, "failures": self.failures, "retry.attempts": self.retry.attempts}
+        wrong = [f"push_terms: {name} must be at least 1" for name, value in counted.items() if value < 1]
+        for name in ("timeout", "longest_age", "pause", "per_second", "per_destination"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                wrong.append(f"push_terms: {name} must be above 0")
+        return wrong
+
+
+class PushPart(Noun, frozen=True, kw_only=True):
+    """One part on its way, with all that a platform may want to know of it."""
+
+    identity: ChannelIdentity
+    conversation_id: str | None
+    """The conversation to be answered; the person's direct chat without one."""
+    content: Any
+    """What `parts` has returned for it."""
+    idempotency_key: str
+    """The same however often the part is sent, and no other part's."""
+    part: int = 0
+    parts: int = 1
+    is_echo: bool = False
+    attempt: int = 1
+
+
+@runtime_checkable
+class PushesParts(Protocol):
+    """A push channel that splits answers, and knows each part by its key."""
+
+    def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
+        """What is sent one after the other for a result, decided before anything is sent."""
+        ...
+
+    async def push_part(self, part: PushPart) -> str | None:
+        """Sends one part; returns the platform's receipt, or raises a `PushError`."""
+        ...
+
+
+@runtime_checkable
+class SupportsPushLookup(Protocol):
+    """A push channel whose platform can be asked what became of a part."""
+
+    async def find_push(self, part: PushPart) -> str | None:
+        """The receipt of a part that arrived; `None` when the platform never got it."""
+        ...

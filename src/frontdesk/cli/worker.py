@@ -1,0 +1,42 @@
+"""`frontdesk worker`: a process beside hosts that answers and sends what waits in their store, and opens no port."""
+
+import asyncio
+import signal
+from argparse import Namespace
+from contextlib import suppress
+
+from frontdesk.cli.load import load_host
+from frontdesk.cli.mistakes import CommandError, list_findings
+from frontdesk.cli.serve import spare_the_collector
+from frontdesk.cli.server import new_loop, set_up_logs
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host import AgentFrameworkHost
+
+
+def run(arguments: Namespace) -> int:
+    """Works until it is told to stop."""
+    try:
+        host = load_host(arguments.reference, arguments.state_dir)
+        set_up_logs(arguments.log_level)
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return runner.run(_work(host))
+    except ChannelConfigurationError as error:
+        raise CommandError(list_findings(str(arguments.reference), error.findings)) from None
+
+
+async def _work(host: AgentFrameworkHost) -> int:
+    loop, end = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Where a loop can't be told of signals, Ctrl-C ends it all the same.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, end.set)
+    try:
+        async with host.working():
+            spare_the_collector()
+            print(f"{host.target.name} has a worker more", "Ctrl-C stops it.", sep="\n", flush=True)
+            await end.wait()
+    except ChannelConfigurationError:
+        raise
+    except Exception as error:
+        raise CommandError("the worker did not start, or did not end well; the log above says why") from error
+    return 0

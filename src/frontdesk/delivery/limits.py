@@ -1,0 +1,49 @@
+"""How fast a channel may be pushed, and when it wants to be left alone. Time is an argument."""
+
+from collections import OrderedDict
+
+_MOST = 10_000
+"""How many destinations are remembered; one that is forgotten may be pushed at once, or waits once more."""
+
+
+class Limits:
+    """The limits of one channel, over all and for each destination.
+
+    Whoever has to wait for the channel gets a turn of their own, so that of a thousand who wait one comes at a time.
+    """
+
+    def __init__(self, per_second: float | None, per_destination: float | None, most: int = _MOST) -> None:
+        self._gap = 0.0 if per_second is None else 1.0 / per_second
+        self._own_gap = 0.0 if per_destination is None else 1.0 / per_destination
+        self._most = most
+        self._next = 0.0
+        self._own_next: OrderedDict[str, float] = OrderedDict()
+        self._turns: OrderedDict[str, float] = OrderedDict()
+        self._closed_until = 0.0
+
+    def enter(self, place: str, now: float) -> float:
+        """When a part for a destination may go: if that is now it goes, else one asks again then."""
+        at = max(self._closed_until, self._own_next.get(place, 0.0))
+        if at > now:
+            return at
+        if self._gap:
+            turn = self._turns.pop(place, None)
+            if turn is None:
+                turn = max(now, self._next)
+                self._next = turn + self._gap
+            if turn > now:
+                self._keep(self._turns, place, turn)
+                return turn
+        if self._own_gap:
+            self._keep(self._own_next, place, now + self._own_gap)
+        return now
+
+    def close(self, until: float) -> None:
+        """The platform wants the whole channel to wait."""
+        self._closed_until = max(self._closed_until, until)
+
+    def _keep(self, times: OrderedDict[str, float], place: str, at: float) -> None:
+        times[place] = at
+        times.move_to_end(place)
+        if len(times) > self._most:
+            times.popitem(last=False)

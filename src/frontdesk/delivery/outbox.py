@@ -1,0 +1,128 @@
+"""Sends what waits in the outbox: in order within a destination, each destination by itself.
+
+A part is `sending` before it is given to its channel, and that is committed. So a part which a crash leaves in that
+state may have arrived, and one that is `pending` has not.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import Delivery, Destination
+from frontdesk.delivery.circuit import Circuit
+from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.push import can_push
+from frontdesk.delivery.trip import Lane, Trip
+from frontdesk.errors import FrontdeskError
+from frontdesk.loggers import deliveries as log
+
+TASK = "deliver"
+_PAGE = 500
+
+
+class Outbox:
+    """Everything that goes out of this process."""
+
+    def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lanes = {name: _lane(channel) for name, channel in channels.items() if can_push(channel)}
+        self._busy: set[Destination] = set()
+        self._schedule: Callable[[Destination], Awaitable[object]] | None = None
+
+    def register(self, runner: DurableTaskRunner) -> None:
+        """Has a runner call this; once, before it starts. Each channel has its own room: none waits for another."""
+        for name, lane in self._lanes.items():
+            runner.register(
+                f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=lane.channel.push_terms.at_once
+            )
+        self._schedule = lambda destination: runner.schedule(
+            f"{TASK}:{destination[0]}", _payload(destination), task_id=task_id(destination)
+        )
+
+    async def task(self, payload: Mapping[str, Any]) -> float | None:
+        """What the runner calls."""
+        return await self.drain(payload["channel"], payload["native_id"])
+
+    async def wake(self, deliveries: Iterable[Delivery]) -> None:
+        """Has deliveries sent that were committed. If that fails, the next look finds them."""
+        places = {one.destination for one in deliveries if one.ended_at is None and one.channel in self._lanes}
+        if self._schedule is None:
+            return
+        for destination in places:
+            try:
+                await self._schedule(destination)
+            except FrontdeskError as error:
+                log.warning("a delivery on %s could not be scheduled, and waits: %s", destination[0], error)
+
+    def _waiting_on(self, channel: str) -> Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]:
+        async def waiting() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+            async for place in self._places(channel):
+                yield task_id((channel, place)), _payload((channel, place))
+
+        return waiting
+
+    async def waiting(self) -> AsyncIterator[Destination]:
+        """Every destination that has something to send at this moment."""
+        for channel in self._lanes:
+            async for place in self._places(channel):
+                yield channel, place
+
+    async def _places(self, channel: str) -> AsyncIterator[str]:
+        now = self._clock.now()
+        if self._lanes[channel].circuit.free_at(now) > now:
+            # While a platform is left alone, nobody need look for what waits for it.
+            return
+        last: str | None = None
+        while page := await self._store.outbox.waiting(channel, now=now, after=last, limit=_PAGE):
+            for place in page:
+                yield place
+            last = page[-1]
+
+    async def drain(self, channel: str, native_id: str) -> float | None:
+        """Sends all that is due for one destination; returns when to come back, or nothing if nothing is left."""
+        destination = (channel, native_id)
+        lane = self._lanes.get(channel)
+        if lane is None:
+            log.warning("there is no channel %s here that could send what waits for it", channel)
+            return None
+        now = self._clock.now()
+        if destination in self._busy:
+            return now + 1.0
+        if (free_at := lane.circuit.free_at(now)) > now:
+            # A thousand who wait for a platform that is down need not read what they wait with.
+            return free_at
+        self._busy.add(destination)
+        try:
+            return await Trip(self._store, self._clock, lane, destination).go()
+        finally:
+            self._busy.discard(destination)
+
+    def resume(self, channel: str) -> None:
+        """Forgets that a platform was down, because somebody knows better."""
+        lane = self._lanes.get(channel)
+        if lane is not None:
+            lane.circuit.succeed()
+
+
+def task_id(destination: Destination) -> str:
+    """The task that serves a destination."""
+    channel, place = destination
+    # The length keeps two destinations apart whatever is in their names.
+    return f"{TASK}:{len(channel)}:{channel}:{place}"
+
+
+def _payload(destination: Destination) -> Mapping[str, Any]:
+    return {"channel": destination[0], "native_id": destination[1]}
+
+
+def _lane(channel: Channel) -> Lane:
+    terms = channel.push_terms
+    return Lane(
+        channel=channel,
+        limits=Limits(terms.per_second, terms.per_destination),
+        circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
+    )

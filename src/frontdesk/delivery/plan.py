@@ -1,0 +1,200 @@
+"""Where an answer goes, and the rows that take it there; made before anything is written."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from agent_framework import AgentResponse, Message
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import Delivery, Route
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.response_target import Address
+from frontdesk.data.result import HostedRunResult
+from frontdesk.data.run import RunRecord
+from frontdesk.delivery.push import can_push, encode_content, parts_of
+from frontdesk.delivery.routing import Allow, allow_all, route, wanted
+from frontdesk.errors import CodecError, FrontdeskError, RequestError
+from frontdesk.ids import Ids
+from frontdesk.kit.hooks import call_response_hook
+from frontdesk.loggers import deliveries as log
+
+Result = HostedRunResult[Any]
+Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
+"""The identities of an owner."""
+AsksAllow = Callable[[str, str], Awaitable[bool]]
+"""Whether what was said on one channel may be heard on another, as the link policy has it."""
+
+
+class Planner:
+    """Knows who can be reached where, and what each destination gets."""
+
+    def __init__(
+        self,
+        store: HostStateStore,
+        channels: Mapping[str, Channel],
+        ids: Ids,
+        clock: Clock,
+        *,
+        known: Known | None = None,
+        allow: AsksAllow | None = None,
+    ) -> None:
+        """`allow` is asked about each channel that an answer would go to; without, it may go everywhere."""
+        self._store = store
+        self._channels = channels
+        self._ids = ids
+        self._clock = clock
+        self._known = known or store.identities.of_owner
+        self._allow = allow
+        self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
+
+    async def route(self, admitted: AdmittedRequest) -> Route:
+        """The destinations of an answer, as things are now."""
+        target = admitted.request.response_target
+        # Not the identity that a hook has set: on a wire, whoever called is answered.
+        origin = admitted.caller.identity
+        by_name = target.kind in ("channels", "all_linked")
+        known = await self._identities(admitted) if by_name else ()
+        seen = await self._store.identities.last_seen(admitted.owner) if target.kind == "active" else None
+        named = {one.channel for one in wanted(target, known, seen)}
+        allow = await self._decided(origin.channel, named & self.pushing)
+        return route(target, origin=origin, known=known, last_seen=seen, pushing=self.pushing, allow=allow)
+
+    async def _decided(self, source: str, names: Collection[str]) -> Allow:
+        """What the link policy says of some channels, as something that need not be asked again."""
+        if self._allow is None:
+            return allow_all
+        allowed = {name for name in names if await self._allow(source, name)}
+        return lambda _, there: there in allowed
+
+    async def _identities(self, admitted: AdmittedRequest) -> Sequence[ChannelIdentity]:
+        """Where the person is known; whoever speaks for the first time is known by that."""
+        found = await self._known(admitted.owner)
+        return found if any(one.key == admitted.identity.key for one in found) else [*found, admitted.identity]
+
+    async def rows(
+        self, admitted: AdmittedRequest, result: Any, run: RunRecord, way: Route, said: Sequence[Message]
+    ) -> list[Delivery]:
+        """What is sent for a result, a row a part; `said` are the words that it answers."""
+        answer = HostedRunResult(result=result, run=_slim(run))
+        owner, request = admitted.owner, admitted.request
+        rows: list[Delivery] = []
+        if way.originating and admitted.pushes:
+            # The channel that asked gets its own words back, such as the message that it answers.
+            own = answer.replace(run=answer.run.replace(details=run.details))
+            back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
+            rows += self._named(back)
+        if not way.destinations:
+            return rows
+        known = {Address.of(one): one for one in await self._known(admitted.owner)}
+        words = _echo(said) if request.response_target.echo_input else None
+        echo = answer.replace(result=words) if words is not None and words.messages else None
+        for address in way.destinations:
+            who = known.get(address) or ChannelIdentity(channel=address.channel, native_id=address.native_id)
+            rows += self._named(await self._answer(owner, request, answer, who, echo))
+        return rows
+
+    async def excuse(
+        self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
+    ) -> list[Delivery]:
+        """Says why there is no answer, where the answer would have gone; no hook sees it, because nothing was said."""
+        channel, now = self._channels[who.channel], self._clock.now()
+        run = RunRecord(run_id=run_id, owner=owner, channel=request.channel, status="failed", created_at=now)
+        said = AgentResponse(messages=[Message("assistant", [text])])
+        blank = self._blank(owner, request, who, run_id, originating=True)
+        try:
+            contents = [
+                encode_content(channel, one) for one in parts_of(channel, HostedRunResult(result=said, run=run))
+            ]
+        except CodecError as error:
+            log.error("why there is no answer can't be said on %s: %s", channel.name, error)
+            return []
+        parts = [blank.replace(payload=one, part=n, parts=len(contents)) for n, one in enumerate(contents)]
+        return self._named(parts)
+
+    def _blank(
+        self, owner: str, request: ChannelRequest, who: ChannelIdentity, run_id: str, *, originating: bool
+    ) -> Delivery:
+        there, now = request.conversation_id if originating else None, self._clock.now()
+        return Delivery(
+            delivery_id="",
+            answer_id=self._ids.new("ans"),
+            run_id=run_id,
+            owner=owner,
+            channel=who.channel,
+            identity=who,
+            conversation_id=there,
+            # A direct chat has one queue, whether somebody is answered there or spoken to first.
+            queue="" if there is None or request.group else who.native_id,
+            part=0,
+            payload=None,
+            created_at=now,
+            due_at=now,
+        )
+
+    def _named(self, parts: Sequence[Delivery]) -> list[Delivery]:
+        return [one.replace(delivery_id=self._ids.new("dlv")) for one in parts]
+
+    async def reach(self, owner: str) -> ChannelIdentity | None:
+        """Where a person is reached who has not asked: where they were last seen, or else anywhere."""
+        seen = await self._store.identities.last_seen(owner)
+        known = [one for one in await self._known(owner) if one.channel in self.pushing]
+        here = [one for one in known if seen is not None and one.key == seen.identity.key]
+        return next(iter([*here, *known]), None)
+
+    async def told(
+        self, owner: str, who: ChannelIdentity, messages: Sequence[Message], run: RunRecord, key: str
+    ) -> list[Delivery]:
+        """The parts of something that nobody has asked for; the same key gives the same ids."""
+        request = ChannelRequest(channel=who.channel, identity=who)
+        answer = HostedRunResult(result=AgentResponse(messages=list(messages)), run=run)
+        parts = await self._answer(owner, request, answer, who)
+        return [one.replace(delivery_id=f"dlv_{key}_{one.part}", answer_id=f"ans_{key}") for one in parts]
+
+    async def _answer(
+        self,
+        owner: str,
+        request: ChannelRequest,
+        answer: Result,
+        who: ChannelIdentity,
+        echo: Result | None = None,
+        *,
+        originating: bool = False,
+    ) -> list[Delivery]:
+        """The parts for one destination; whatever goes wrong here is the end of this one alone."""
+        channel = self._channels[who.channel]
+        blank = self._blank(owner, request, who, answer.run.run_id, originating=originating)
+        context = ChannelResponseContext(
+            request=request, channel_name=who.channel, destination_identity=who, originating=originating
+        )
+        spoken = [] if echo is None else await self._parts(channel, echo, blank, context.replace(is_echo=True))
+        spoken += await self._parts(channel, answer, blank, context)
+        return [one.replace(part=number, parts=len(spoken)) for number, one in enumerate(spoken)]
+
+    async def _parts(
+        self, channel: Channel, result: Result, blank: Delivery, context: ChannelResponseContext
+    ) -> list[Delivery]:
+        row = blank.replace(is_echo=context.is_echo)
+        try:
+            if channel.response_hook is not None:
+                result = await call_response_hook(channel.response_hook, result, context)
+            return [row.replace(payload=encode_content(channel, one)) for one in parts_of(channel, result)]
+        except FrontdeskError as error:
+            reason = error.code if isinstance(error, RequestError) else "not_encodable"
+            log.error("what %s should get of run %s is dead: %s", channel.name, result.run.run_id, reason)
+            if isinstance(error, CodecError):
+                log.error("it can't be stored: %s", error)
+            return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
+
+
+def _slim(run: RunRecord) -> RunRecord:
+    """The run as those know it who get its answer: without what it read and what it left behind."""
+    return run.replace(input=None, result=None, state=None, checkpoint=None, stopped_at=None, details={})
+
+
+def _echo(said: Sequence[Message]) -> AgentResponse[Any]:
+    """The user's words, as something that the host says."""
+    return AgentResponse(messages=[Message("assistant", list(one.contents)) for one in said if one.role == "user"])

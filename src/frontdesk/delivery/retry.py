@@ -1,0 +1,78 @@
+"""What is done after a push that failed, or of which nobody knows how it went. Pure."""
+
+from hashlib import sha256
+from typing import Literal
+
+from frontdesk.abc.runner import RetryPolicy
+from frontdesk.data.noun import Noun
+from frontdesk.errors import PushError
+
+NEVER = float("inf")
+
+
+class Retry(Noun, frozen=True, kw_only=True):
+    """Again, not before a time."""
+
+    at: float
+    counts: bool = True
+    """Whether the try counts; one to which the platform said "wait" does not."""
+
+
+class Dead(Noun, frozen=True, kw_only=True):
+    """Not again."""
+
+    reason: str
+
+
+class Unknown(Noun, frozen=True, kw_only=True):
+    """It may have arrived."""
+
+
+Next = Retry | Dead | Unknown
+
+
+def decide(
+    error: PushError, *, attempts: int, policy: RetryPolicy, now: float, jitter: float, expires_at: float = NEVER
+) -> Next:
+    """What follows from an error after so many attempts; `jitter` is between 0 and 1, `expires_at` ends all tries.
+
+    What the platform asks for is obeyed, however long it is. It costs no attempt: a flood wait says nothing about
+    whether the part can be delivered.
+    """
+    if error.permanent:
+        return Dead(reason=error.code)
+    if error.unknown:
+        return Unknown()
+    if error.retry_after is not None:
+        at = now + max(error.retry_after, 0.0) + jitter * policy.first_delay * 0.1
+        return Retry(at=at, counts=False) if at <= expires_at else Dead(reason=f"{error.code}: too old")
+    if attempts >= policy.attempts:
+        return Dead(reason=f"{error.code}: {attempts} attempts")
+    at = now + delay(policy, attempts, jitter)
+    return Retry(at=at) if at <= expires_at else Dead(reason=f"{error.code}: too old")
+
+
+def delay(policy: RetryPolicy, attempts: int, jitter: float) -> float:
+    """How long to wait after so many attempts: between half of the policy's delay and all of it."""
+    return policy.delay(attempts) * (0.5 + 0.5 * jitter)
+
+
+def after_unknown(
+    *, repeatable: bool, can_ask: bool, attempts: int, policy: RetryPolicy
+) -> Literal["ask", "repeat", "leave"]:
+    """What is done about a part that may have arrived.
+
+    The platform is asked if it can be. Else the part is sent again only if a second one does no harm. Otherwise it is
+    left as it is, for people to see.
+    """
+    if attempts >= policy.attempts:
+        return "leave"
+    if can_ask:
+        return "ask"
+    return "repeat" if repeatable else "leave"
+
+
+def spread(delivery_id: str, attempts: int) -> float:
+    """A number between 0 and 1 that looks drawn by lot, and is the same for the same try of the same delivery."""
+    digest = sha256(f"{delivery_id} {attempts}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56

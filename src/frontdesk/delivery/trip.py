@@ -1,0 +1,250 @@
+"""One trip to one destination: what is due is sent part by part, and each step is written down."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.push import SupportsPushLookup
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Destination
+from frontdesk.delivery.circuit import Circuit
+from frontdesk.delivery.limits import Limits
+from frontdesk.delivery.push import look_up, send
+from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
+from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
+from frontdesk.loggers import deliveries as log
+
+EARLIER = "an earlier part is dead"
+INTERRUPTED = "interrupted"
+_TOO_OLD = "too old"
+_AT_ONCE = 0.0
+"""A time that is over: what follows is read again, because it may have changed with this part."""
+_MOST = 200
+"""How many parts one trip sends before others have their turn."""
+_HISTORY = 20
+_MARGIN = 15.0
+"""How many seconds longer than a push may take it is nobody else's."""
+_PAUSE = 0.5
+
+
+class Lane(NamedTuple):
+    """A channel, and what this process knows of how its platform is."""
+
+    channel: Channel
+    limits: Limits
+    circuit: Circuit
+
+
+class Trip:
+    """Goes through the queue of a destination until it is empty or has to wait."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, lane: Lane, destination: Destination) -> None:
+        self._store = store
+        self._clock = clock
+        self._lane = lane
+        self._terms = lane.channel.push_terms
+        self._destination = destination
+        self._unwritten: Delivery | None = None
+        self._sent = 0
+
+    async def go(self) -> float | None:
+        """Returns when to come back; nothing, if nothing is left."""
+        try:
+            while rows := await self._store.outbox.open(self._destination):
+                again = await self._through(rows)
+                if again is not None:
+                    return again
+                await self._flush()
+                if self._sent >= _MOST:
+                    return self._clock.now()
+            return None
+        finally:
+            await self._flush()
+
+    async def _through(self, rows: Sequence[Delivery]) -> float | None:
+        for row in rows:
+            try:
+                again = await self._step(row)
+            except LostDeliveryError:
+                # Somebody else was faster, and the rest may look different too.
+                return None
+            if again is not None:
+                return None if again <= _AT_ONCE else again
+        return None
+
+    async def _step(self, row: Delivery) -> float | None:
+        """Takes one part as far as it gets; returns a time if it, and all that follows, has to wait until then."""
+        now = self._clock.now()
+        if row.held_for > 0:
+            return now + row.held_for
+        if row.status == "sending":
+            # Whoever sent it is gone.
+            await self._write(self._unknown(row, INTERRUPTED, now))
+            return _AT_ONCE
+        if now > self._expires_at(row):
+            return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
+        if row.due_at > now:
+            return row.due_at
+        free_at = self._lane.circuit.free_at(now)
+        if free_at <= now:
+            free_at = self._lane.limits.enter(self._destination[1], now)
+        if free_at > now:
+            return free_at
+        return await (self._ask(row) if row.status == "unknown" else self._send(row))
+
+    async def _send(self, row: Delivery) -> float | None:
+        circuit = self._lane.circuit
+        first = circuit.is_open
+        circuit.enter()
+        try:
+            taken = await self._take(row)
+            try:
+                receipt = await send(self._lane.channel, taken)
+            except PushError as error:
+                return await self._failed(taken, error, first)
+        except BaseException:
+            circuit.leave()
+            raise
+        circuit.succeed()
+        now = self._clock.now()
+        done = _noted(taken, now, "accepted")
+        # The next part is often right behind it, and both are written together.
+        self._unwritten = done.replace(status="accepted", receipt=receipt, error=None, ended_at=now)
+        return None
+
+    async def _take(self, row: Delivery) -> Delivery:
+        """Notes that a part is being sent, together with what became of the one before."""
+        taken = row.replace(status="sending", attempts=row.attempts + 1)
+        await self._commit(taken, hold=self._terms.timeout + _MARGIN)
+        self._sent += 1
+        return taken.replace(fence=row.fence + 1)
+
+    async def _failed(self, row: Delivery, error: PushError, first: bool) -> float:
+        """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
+        now = self._clock.now()
+        self._tell_lane(error, now)
+        if first and self._lane.circuit.is_open:
+            row = row.replace(attempts=row.attempts - 1)
+        noted = _noted(row, now, error.code)
+        found = decide(
+            error,
+            attempts=row.attempts,
+            policy=self._terms.retry,
+            now=now,
+            jitter=spread(row.delivery_id, len(row.history)),
+            expires_at=self._expires_at(row),
+        )
+        if isinstance(found, Dead):
+            return await self._end(noted, "dead", found.reason)
+        if isinstance(found, Retry):
+            attempts = row.attempts if found.counts else row.attempts - 1
+            # Whoever waits for the platform goes before one that has found it down.
+            at = max(found.at, 2 * self._lane.circuit.free_at(now) - now)
+            await self._write(noted.replace(status="pending", attempts=attempts, due_at=at, error=error.code))
+            return at
+        await self._write(self._unknown(row, error.code, now))
+        return _AT_ONCE
+
+    def _tell_lane(self, error: PushError, now: float) -> None:
+        circuit = self._lane.circuit
+        if error.retry_after is not None:
+            circuit.leave()
+            if error.everywhere:
+                self._lane.limits.close(now + error.retry_after)
+        elif error.permanent:
+            # It was refused, so somebody is there.
+            circuit.succeed()
+        elif circuit.fail(now):
+            log.warning("channel %s is left alone for a while: its platform fails", self._lane.channel.name)
+
+    async def _end(self, row: Delivery, status: DeliveryStatus, reason: str) -> float:
+        log.error("delivery %s on %s is %s: %s", row.delivery_id, row.channel, status, reason)
+        await self._write(row.replace(status=status, error=reason, ended_at=self._clock.now()))
+        return _AT_ONCE
+
+    def _unknown(self, row: Delivery, code: str, now: float) -> Delivery:
+        """A part that may have arrived: to be asked about, to be sent again, or to be left as it is."""
+        channel, policy = self._lane.channel, self._terms.retry
+        how = after_unknown(
+            repeatable=channel.push_is_idempotent,
+            can_ask=isinstance(channel, SupportsPushLookup),
+            attempts=row.attempts,
+            policy=policy,
+        )
+        noted = _noted(row, now, code)
+        if how == "leave":
+            log.warning("delivery %s on %s may have arrived, or not: %s", row.delivery_id, row.channel, code)
+            return noted.replace(status="unknown", error=code, ended_at=now)
+        wait = 0.0 if code == INTERRUPTED else delay(policy, row.attempts, spread(row.delivery_id, row.attempts))
+        return noted.replace(status="unknown" if how == "ask" else "pending", due_at=now + wait, error=code)
+
+    async def _ask(self, row: Delivery) -> float:
+        """Asks the platform what became of a part."""
+        channel = self._lane.channel
+        await self._flush()
+        if not isinstance(channel, SupportsPushLookup):
+            return await self._end(row, "unknown", row.error or INTERRUPTED)
+        try:
+            receipt = await look_up(self._lane.channel, channel, row)
+        except PushError as error:
+            again = self._unknown(row.replace(attempts=row.attempts + 1), error.code, self._clock.now())
+            await self._write(again)
+            return again.due_at if again.ended_at is None else _AT_ONCE
+        now = self._clock.now()
+        if receipt is None:
+            await self._write(_noted(row, now, "not found").replace(status="pending", due_at=now))
+        else:
+            found = _noted(row, now, "found")
+            await self._write(found.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
+        return _AT_ONCE
+
+    def _expires_at(self, row: Delivery) -> float:
+        return (row.created_at if row.queued_at is None else row.queued_at) + self._terms.longest_age
+
+    async def _flush(self) -> None:
+        if self._unwritten is not None:
+            # One that another has changed was set right on the way.
+            with suppress(LostDeliveryError):
+                await self._write(None)
+
+    async def _write(self, changed: Delivery | None) -> None:
+        """Writes what became of a part that was sent; the store may be away meanwhile, and what is known now must not
+        be forgotten."""
+        while True:
+            try:
+                return await self._commit(changed)
+            except StoreUnavailableError:
+                await asyncio.sleep(_PAUSE)
+
+    async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
+        before, self._unwritten = self._unwritten, None
+        try:
+            async with self._store.transaction() as transaction:
+                for one in (before, changed):
+                    if one is not None:
+                        transaction.change_delivery(one, hold=hold if one is changed else 0.0)
+                if changed is not None and changed.status == "dead" and not changed.is_echo:
+                    transaction.end_rest(changed, error=EARLIER, at=changed.ended_at or 0.0)
+        except StoreUnavailableError:
+            self._unwritten = before
+            raise
+        except LostDeliveryError:
+            for one in (before, changed):
+                if one is not None and one.status == "accepted":
+                    await self._insist(one)
+            raise
+
+    async def _insist(self, accepted: Delivery) -> None:
+        """A receipt that comes late, or with something that was lost, still says that the part arrived."""
+        known = await self._store.outbox.get(accepted.delivery_id)
+        if known is None or known.status == "accepted" or (known.status == "sending" and known.fence != accepted.fence):
+            return
+        async with self._store.transaction() as transaction:
+            transaction.change_delivery(accepted.replace(fence=known.fence))
+
+
+def _noted(row: Delivery, now: float, code: str) -> Delivery:
+    return row.replace(history=(*row.history, Attempt(at=now, code=code))[-_HISTORY:])

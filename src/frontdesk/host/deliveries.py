@@ -1,0 +1,214 @@
+"""Speaks to people who have not asked, and lets the operator look after what is on its way."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from agent_framework import Content, Message
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.access.gate import Gate
+from frontdesk.clock import Clock
+from frontdesk.data.codec import to_json
+from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Route
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.response_target import Address
+from frontdesk.data.run import RunRecord
+from frontdesk.data.session import SessionName, SessionRecord
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.trip import EARLIER
+from frontdesk.errors import (
+    CodecError,
+    ConflictError,
+    DeliveryExistsError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    UnsupportedError,
+)
+from frontdesk.ids import Ids
+from frontdesk.kit.current import current_turn
+from frontdesk.kit.messages import stamped
+from frontdesk.loggers import audit
+from frontdesk.sessions.record import answer_hosting
+from frontdesk.sessions.turns import Turns
+
+_UNREACHABLE = "There is no channel on which this person can be spoken to first."
+
+
+class Deliveries:
+    """What is on its way out, for the operator: every change leaves a line in the audit log."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, outbox: Outbox | None = None) -> None:
+        """`outbox` is told of what may be sent again, if it is this process that sends it."""
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+
+    async def list(
+        self,
+        *,
+        status: DeliveryStatus | None = None,
+        channel: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[Delivery]:
+        """Deliveries of which all that is given is true, newest first; `before` is the id of the last one seen."""
+        return await self._store.outbox.find(
+            status=status, channel=channel, owner=owner, run_id=run_id, before=before, limit=limit
+        )
+
+    async def counts(self) -> Mapping[DeliveryStatus, int]:
+        """How many there are of each kind."""
+        return await self._store.outbox.counts()
+
+    async def get(self, delivery_id: str) -> Delivery:
+        """One delivery, with its history."""
+        found = await self._store.outbox.get(delivery_id)
+        if found is None:
+            raise NotFoundError("There is no such delivery.", param="delivery_id")
+        return found
+
+    async def retry(self, delivery_id: str, *, by: str = "operator") -> Delivery:
+        """Has a part sent that is dead or unknown, with a new budget, and those of its answer that died with it."""
+        found = await self.get(delivery_id)
+        if found.status not in ("dead", "unknown") or found.ended_at is None:
+            raise ConflictError(f"A delivery that is {found.status} can't be tried again.", code="not_ended")
+        if found.payload is None:
+            raise ConflictError("There is nothing to send: it could not be made.", code="nothing_to_send")
+        again = [found, *await self._died_with(found)]
+        now = self._clock.now()
+        async with self._store.transaction() as transaction:
+            for one in again:
+                transaction.change_delivery(_anew(one, now))
+        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, found.channel, by, found.status)
+        if self._outbox is not None:
+            self._outbox.resume(found.channel)
+            await self._outbox.wake([_anew(found, now)])
+        return await self.get(delivery_id)
+
+    async def _died_with(self, delivery: Delivery) -> Sequence[Delivery]:
+        same = await self._store.outbox.find(run_id=delivery.run_id, status="dead", limit=1000)
+        return [one for one in same if one.answer_id == delivery.answer_id and one.error == EARLIER]
+
+    async def drop(self, delivery_id: str, *, by: str = "operator") -> Delivery:
+        """Gives a part up that has not been accepted; what follows it goes on."""
+        found = await self.get(delivery_id)
+        if found.status in ("accepted", "cancelled") or found.held_for > 0:
+            raise ConflictError(f"A delivery that is {found.status} can't be dropped.", code="not_droppable")
+        now = self._clock.now()
+        history = (*found.history, Attempt(at=now, code=f"dropped by {by}"))
+        async with self._store.transaction() as transaction:
+            transaction.change_delivery(found.replace(status="cancelled", ended_at=now, history=history))
+        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, found.channel, by, found.status)
+        if self._outbox is not None:
+            # What waited behind it need not wait any longer.
+            await self._outbox.wake([found])
+        return await self.get(delivery_id)
+
+
+def _anew(delivery: Delivery, now: float) -> Delivery:
+    history = (*delivery.history, Attempt(at=now, code="tried again"))
+    return delivery.replace(status="pending", attempts=0, queued_at=now, due_at=now, ended_at=None, history=history)
+
+
+class Speaker:
+    """Says something to a person who has not asked: into their history and into the outbox, in one transaction."""
+
+    def __init__(
+        self,
+        store: HostStateStore,
+        gate: Gate,
+        turns: Turns,
+        planner: Planner,
+        outbox: Outbox,
+        ids: Ids,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._gate = gate
+        self._turns = turns
+        self._planner = planner
+        self._outbox = outbox
+        self._ids = ids
+        self._clock = clock
+
+    async def deliver(
+        self, to: str | ChannelIdentity, message: str | Message, idempotency_key: str | None
+    ) -> Sequence[Delivery]:
+        """The parts that are on their way; the same key again gives those that it gave before."""
+        said = _said(message)
+        owner, who = await self._person(to)
+        key = _digest(owner, idempotency_key) if idempotency_key is not None else self._ids.new("own")
+        known = await self._known(key)
+        if known:
+            return known
+        now = self._clock.now()
+        run = RunRecord(
+            run_id=f"run_{key}", owner=owner, channel=who.channel, status="completed", created_at=now, finished_at=now
+        )
+        way = Route(originating=False, destinations=(Address.of(who),))
+        told = stamped(said, answer_hosting("", way), self._ids.new("msg"))
+        rows = await self._planner.told(owner, who, [said], run, key)
+        name = SessionName(owner=owner, kind="tracked")
+        session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
+        _refuse_own_turn(session_id)
+        async with self._turns.held(session_id) as lease:
+            session = await self._store.sessions.get(owner, session_id) or SessionRecord(
+                session_id=session_id, owner=owner, key=session_id, created_at=now, updated_at=now
+            )
+            try:
+                async with self._store.transaction() as transaction:
+                    transaction.save_session(session.replace(messages=session.messages + 1, updated_at=now), lease)
+                    transaction.append_history(session_id, [told])
+                    for one in rows:
+                        transaction.add_delivery(one, once=True)
+            except DeliveryExistsError:
+                return await self._known(key)
+        await self._outbox.wake(rows)
+        return rows
+
+    async def _known(self, key: str) -> Sequence[Delivery]:
+        first = await self._store.outbox.get(f"dlv_{key}_0")
+        if first is None:
+            return ()
+        rest = [await self._store.outbox.get(f"dlv_{key}_{part}") for part in range(1, first.parts)]
+        return [one for one in (first, *rest) if one is not None]
+
+    async def _person(self, to: str | ChannelIdentity) -> tuple[str, ChannelIdentity]:
+        """Whose history it is, and where they are reached; those who may not come in are not spoken to either."""
+        who = to if isinstance(to, ChannelIdentity) else await self._planner.reach(to)
+        if who is None or who.channel not in self._planner.pushing:
+            raise UnsupportedError(_UNREACHABLE)
+        allowed = self._gate.passed(await self._gate.authorize(Caller(identity=who), who.channel), who)
+        if isinstance(to, str):
+            return to, who
+        owner = allowed.isolation_key or await self._gate.issue(who)
+        if not owner:
+            raise ForbiddenError
+        return owner, who
+
+
+def _refuse_own_turn(session_id: str) -> None:
+    """A turn holds its session until it ends, so that whoever waits for it from within would wait for ever."""
+    turn = current_turn.get()
+    if turn is not None and turn.record is not None and turn.record.session_id == session_id:
+        raise ConflictError("This very conversation is in the middle of a turn; answer it instead.", code="own_turn")
+
+
+def _said(message: str | Message) -> Message:
+    said = Message("assistant", [Content.from_text(message)]) if isinstance(message, str) else message
+    if said.role != "assistant" or not said.contents:
+        raise InvalidRequestError("A message to a person has the role assistant, and says something.", param="message")
+    try:
+        to_json(said)
+    except CodecError as error:
+        raise InvalidRequestError(f"The message can't be stored: {error}.", param="message") from None
+    return said
+
+
+def _digest(owner: str, idempotency_key: str) -> str:
+    text = f"{len(owner)}:{owner}:{idempotency_key}"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

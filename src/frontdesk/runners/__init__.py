@@ -1,0 +1,1 @@
+"""Who works through what was put off: one process, or many."""

@@ -1,0 +1,170 @@
+"""What every runner does: it knows the tasks, keeps those that are to be kept, and looks for what was left undone."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from frontdesk.abc.runner import RetryPolicy, Task, TaskHandle, TaskStatus, Waiting
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock, SystemClock
+from frontdesk.data.codec import encode
+from frontdesk.errors import FrontdeskError, TaskError
+from frontdesk.ids import RandomIds
+from frontdesk.kit.stopping import stopped
+from frontdesk.loggers import tasks as log
+from frontdesk.runners.stored import Registered, StoredTasks
+from frontdesk.runners.wakes import Failed, Wake
+from frontdesk.sessions.keeping import keep
+
+MOST = 100
+_SWEEP = 2.0
+_AT_ONCE = 500
+
+
+class TaskRunner:
+    """The part that runners share; how somebody is woken is up to each."""
+
+    durable: bool
+
+    def __init__(self, store: HostStateStore, *, clock: Clock | None = None) -> None:
+        self.store = store
+        self.durable = store.durable
+        self.clock = clock or SystemClock()
+        self.registered: dict[str, Registered] = {}
+        self._stored = StoredTasks(store, self.clock, self.registered)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = False
+        self._swept = asyncio.Event()
+
+    def register(
+        self,
+        name: str,
+        task: Task,
+        *,
+        retry: RetryPolicy | None = None,
+        waiting: Waiting | None = None,
+        most: int | None = None,
+    ) -> None:
+        if self._started:
+            raise TaskError(f"the task {name!r} is registered after the runner has started")
+        if name in self.registered:
+            raise TaskError(f"there is a task called {name!r} already")
+        if most is not None and most < 1:
+            raise TaskError(f"the task {name!r} needs room for at least one at a time")
+        self.registered[name] = Registered(
+            task=task, retry=retry or RetryPolicy(), waiting=waiting, most=MOST if most is None else most
+        )
+
+    async def schedule(
+        self, name: str, payload: Mapping[str, Any], *, task_id: str, at: float | None = None
+    ) -> TaskHandle:
+        known = self.registered.get(name)
+        if known is None:
+            raise TaskError(f"there is no task called {name!r}")
+        if known.waiting is None:
+            # What can't be stored is found out by whoever asks, in every runner.
+            encode(payload)
+            at = await self._stored.keep(name, payload, task_id, at)
+        if self._started:
+            self.wake(Wake(name, task_id, payload if known.waiting is not None else {}), at)
+        return TaskHandle(task_id=task_id, name=name)
+
+    async def get(self, task_id: str) -> TaskStatus | None:
+        known = await self.store.tasks.get(task_id)
+        return await self.woken(task_id) if known is None else known.status
+
+    async def cancel(self, task_id: str) -> bool:
+        written = await self.store.tasks.cancel(task_id)
+        return await self.unwake(task_id) or written
+
+    async def start(self) -> None:
+        # A new one at each start, so that what was left behind is seen to be nobody's.
+        self._stored.holder = RandomIds().new("host")
+        self._stored.stopping = False
+        self._started = True
+        loop = asyncio.get_running_loop()
+        await self.begin()
+        self._tasks = [loop.create_task(self._sweep())]
+        if self.store.lease_seconds is not None:
+            kept = keep(self.store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
+            self._tasks.append(loop.create_task(kept))
+
+    def _held(self) -> list[str]:
+        return [record.task_id for record in self._stored.held()]
+
+    async def drain(self, grace: float) -> None:
+        self._started = False
+        self.halt()
+        sweep, *keeping = self._tasks or [None]
+        await stopped(sweep)
+        self._stored.stopping = True
+        await self.end(grace)
+        await stopped(*keeping)
+        self._tasks = []
+
+    async def call(self, wake: Wake, failures: int) -> float | None:
+        """Does what was woken; whatever goes wrong is logged, and tried again later."""
+        known = self.registered[wake.name]
+        try:
+            if known.waiting is None:
+                return await self._stored.do(wake.task_id)
+            return await known.task(wake.payload)
+        except Exception as error:  # Nobody waits for a wake-up, and what it is about is still there.
+            pause = known.retry.delay(failures + 1)
+            log.warning("task %s (%s) failed, and is tried again in %.1f s", wake.task_id, wake.name, pause)
+            log.debug("task %s failed", wake.task_id, exc_info=error)
+            raise Failed(self.clock.now() + pause) from error
+
+    async def _sweep(self) -> None:
+        while True:
+            self._swept.clear()
+            try:
+                await self.look()
+            except FrontdeskError as error:
+                log.warning("what was left undone could not be looked for: %s", error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SWEEP):
+                    await self._swept.wait()
+
+    async def look(self) -> None:
+        """Wakes everything that has something to do and of which nobody may know."""
+        kept = [name for name, known in self.registered.items() if known.waiting is None]
+        if kept:
+            before = self.clock.now() + 2 * _SWEEP
+            for task in await self.store.tasks.due(kept, before, holder=self._stored.holder, limit=_AT_ONCE):
+                if not self.remind(Wake(task.name, task.task_id, {}), task.due_at):
+                    break
+        for name, known in self.registered.items():
+            if known.waiting is not None:
+                async for task_id, payload in known.waiting():
+                    if not self.remind(Wake(name, task_id, payload), None):
+                        break
+
+    async def begin(self) -> None:
+        """Gets ready to be woken."""
+        raise NotImplementedError
+
+    def halt(self) -> None:
+        """Begins nothing more."""
+        raise NotImplementedError
+
+    async def end(self, grace: float) -> None:
+        """Ends what runs, after a while by force."""
+        raise NotImplementedError
+
+    def wake(self, wake: Wake, at: float | None) -> None:
+        """Has somebody do it, now or at a time. A wake-up may be lost: the next look finds what it was about."""
+        raise NotImplementedError
+
+    def remind(self, wake: Wake, at: float | None) -> bool:
+        """The same for what may be known already; false if there is no room for more."""
+        raise NotImplementedError
+
+    async def woken(self, task_id: str) -> TaskStatus | None:
+        """How far something is that was only woken."""
+        raise NotImplementedError
+
+    async def unwake(self, task_id: str) -> bool:
+        """Forgets what was woken, and stops it; tells whether there was anything."""
+        raise NotImplementedError

@@ -1,0 +1,116 @@
+"""Tasks that are written down: taken up, tried as often as their policy says, and settled."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from frontdesk.abc.runner import RetryPolicy, Task, Waiting
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.noun import Noun
+from frontdesk.data.task import TaskRecord, TaskStatus
+from frontdesk.errors import StoreUnavailableError
+from frontdesk.loggers import tasks as log
+
+_PAUSE = 0.5
+_DIED = "the process ended each time that it worked on it"
+
+
+class Registered(Noun, frozen=True, kw_only=True):
+    """What was registered under a name."""
+
+    task: Task
+    retry: RetryPolicy
+    waiting: Waiting | None
+    most: int
+
+
+class StoredTasks:
+    """Does the tasks that this process has taken up in the store."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, known: Mapping[str, Registered]) -> None:
+        self._store = store
+        self._clock = clock
+        self._known = known
+        self._held: dict[str, tuple[TaskRecord, asyncio.Task[Any] | None]] = {}
+        self.holder = ""
+        self.stopping = False
+
+    async def keep(self, name: str, payload: Mapping[str, Any], task_id: str, at: float | None) -> float:
+        """Writes a task down; returns when it is due."""
+        due_at = self._clock.now() if at is None else at
+        await self._store.tasks.schedule(TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at))
+        return due_at
+
+    async def do(self, task_id: str) -> float | None:
+        """Takes a task up and tries it; returns when it is due again. One that is another's, or over, is left alone."""
+        record = await self._store.tasks.claim(task_id, self.holder, now=self._clock.now())
+        if record is None:
+            return None
+        self._held[task_id] = (record, asyncio.current_task())
+        try:
+            return await self._try(record, self._known[record.name])
+        finally:
+            del self._held[task_id]
+
+    async def _try(self, record: TaskRecord, known: Registered) -> float | None:
+        now, attempts = self._clock.now, record.attempts
+        if attempts > known.retry.attempts:
+            log.error("task %s (%s) is given up: %s", record.task_id, record.name, _DIED)
+            return await self._settle(record, "failed", attempts=attempts - 1, error=_DIED)
+        try:
+            again = await known.task(record.payload)
+        except asyncio.CancelledError:
+            # Not its fault: it waits for the next process, as if it had not been tried.
+            await self._settle(record, "pending", due_at=now(), attempts=attempts - 1)
+            raise
+        except Exception as error:  # Nobody waits for a task: whatever ends it is written down.
+            why = type(error).__name__
+            if attempts >= known.retry.attempts:
+                log.error("task %s (%s) has failed for good", record.task_id, record.name, exc_info=error)
+                return await self._settle(record, "failed", attempts=attempts, error=why)
+            log.warning("task %s (%s) failed, attempt %s", record.task_id, record.name, attempts, exc_info=error)
+            due_at = now() + known.retry.delay(attempts)
+            return await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
+        if again is not None:
+            return await self._settle(record, "pending", due_at=again, attempts=0)
+        return await self._settle(record, "succeeded", attempts=attempts)
+
+    async def _settle(
+        self,
+        record: TaskRecord,
+        status: TaskStatus,
+        *,
+        attempts: int,
+        due_at: float | None = None,
+        error: str | None = None,
+    ) -> float | None:
+        at = record.due_at if due_at is None else due_at
+        while True:
+            try:
+                settled = await self._store.tasks.settle(record, status, due_at=at, attempts=attempts, error=error)
+            except StoreUnavailableError:
+                if self.stopping:
+                    # It is found again: whoever held it is gone.
+                    return None
+                await asyncio.sleep(_PAUSE)
+                continue
+            if settled is None:
+                log.info("task %s (%s) is no longer this process's", record.task_id, record.name)
+            return settled.due_at if settled is not None and settled.status == "pending" else None
+
+    def held(self) -> Sequence[TaskRecord]:
+        """What this process works on."""
+        return [record for record, _ in self._held.values()]
+
+    async def renew(self, held: Sequence[str]) -> Collection[str]:
+        """Keeps what it works on; returns the ids of what it has lost."""
+        kept = await self._store.tasks.renew([self._held[one][0] for one in held if one in self._held])
+        return set(held) - {one.task_id for one in kept}
+
+    def lose(self, task_id: str) -> None:
+        """Stops working on what is another's by now, or soon may be."""
+        record, task = self._held.get(task_id, (None, None))
+        if record is not None and task is not None:
+            log.warning("task %s (%s) could not be kept, and stops here", task_id, record.name)
+            task.cancel()

@@ -1,0 +1,82 @@
+"""Events that came in, in the store that forgets."""
+
+from collections.abc import Iterator, Sequence
+
+from frontdesk.data.delivery import InboxItem
+from frontdesk.errors import LostEventError
+from frontdesk.stores.memory_drawers import Shelf
+
+
+class MemoryInbox:
+    """Events that were accepted and are not finished."""
+
+    def __init__(self, limit: int) -> None:
+        self.known: Shelf[tuple[str, str], None] = Shelf(limit)
+        self.queues: dict[tuple[str, str], dict[str, InboxItem]] = {}
+        self.holders: dict[tuple[str, str], str] = {}
+        self.errors: Shelf[int, tuple[InboxItem, str]] = Shelf(limit, self._forget)
+        self.order: dict[int, None] = {}
+        self.count = 0
+
+    def _forget(self, number: int, _: object) -> None:
+        self.order.pop(number, None)
+
+    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
+        queue = self.queues.get((channel, conversation_id), {})
+        return next(iter(queue.values()), None)
+
+    async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
+        item = await self.next(channel, conversation_id)
+        if item is None or self.holders.get((channel, item.event_id)) == holder:
+            return None
+        taken = item.replace(fence=item.fence + 1, attempts=item.attempts + 1)
+        self.queues[channel, conversation_id][item.event_id] = taken
+        self.holders[channel, item.event_id] = holder
+        return taken
+
+    async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
+        return [item for item in items if self._is_mine(item) and (item.channel, item.event_id) in self.holders]
+
+    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[InboxItem]:
+        free = (one for one in self._all() if self.holders.get((one.channel, one.event_id)) != holder)
+        return sorted((one for one in free if one.number > after), key=lambda one: one.number)[:limit]
+
+    def _all(self) -> Iterator[InboxItem]:
+        for queue in self.queues.values():
+            yield from queue.values()
+
+    async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
+        numbers = [one for one in reversed(self.order) if before is None or one < before][:limit]
+        found = (self.errors.get(number) for number in numbers)
+        return [one for one in found if one is not None]
+
+    def accept(self, item: InboxItem) -> None:
+        if (item.channel, item.event_id) in self.known:
+            return
+        self.count += 1
+        self.known.put((item.channel, item.event_id), None)
+        queue = self.queues.setdefault((item.channel, item.conversation_id), {})
+        queue[item.event_id] = item.replace(number=self.count)
+
+    def check(self, item: InboxItem) -> None:
+        if not self._is_mine(item):
+            raise LostEventError("the event is done, or another process answers it")
+
+    def _is_mine(self, item: InboxItem) -> bool:
+        known = self.queues.get((item.channel, item.conversation_id), {}).get(item.event_id)
+        return known is not None and known.fence == item.fence
+
+    def finish(self, item: InboxItem, error: str | None) -> None:
+        queue = self.queues.get((item.channel, item.conversation_id), {})
+        known = queue.pop(item.event_id, item)
+        self.holders.pop((item.channel, item.event_id), None)
+        if not queue:
+            self.queues.pop((item.channel, item.conversation_id), None)
+        if error is not None:
+            self.errors.put(known.number, (known, error))
+            self.order[known.number] = None
+
+    def give_back(self, item: InboxItem, tried: bool) -> None:
+        queue = self.queues[item.channel, item.conversation_id]
+        queue[item.event_id] = queue[item.event_id].replace(attempts=item.attempts - (not tried))
+        self.holders.pop((item.channel, item.event_id), None)

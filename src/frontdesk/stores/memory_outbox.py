@@ -1,0 +1,113 @@
+"""The deliveries of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.errors import DeliveryExistsError, LostDeliveryError
+from frontdesk.stores.memory_drawers import Shelf
+
+
+class MemoryOutbox:
+    """Deliveries and how far they are. What waits is kept as long as it takes; what has ended makes room."""
+
+    def __init__(self, limit: int) -> None:
+        self.queues: dict[Destination, dict[str, Delivery]] = {}
+        self.places: dict[str, Destination] = {}
+        self.ended: Shelf[str, Delivery] = Shelf(limit, self._forget)
+        self.in_order: dict[str, None] = {}
+        self.count = 0
+
+    def _forget(self, delivery_id: str, record: Delivery) -> None:
+        self.in_order.pop(delivery_id, None)
+
+    async def get(self, delivery_id: str) -> Delivery | None:
+        return self._get(delivery_id)
+
+    def _get(self, delivery_id: str) -> Delivery | None:
+        place = self.places.get(delivery_id)
+        return self.ended.get(delivery_id) if place is None else self.queues[place][delivery_id]
+
+    async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
+        return list(islice(self.queues.get(destination, {}).values(), limit))
+
+    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+        found = (
+            place
+            for (name, place), queue in self.queues.items()
+            if name == channel and next(iter(queue.values())).due_at <= now and (after is None or place > after)
+        )
+        return sorted(found)[:limit]
+
+    async def find(
+        self,
+        *,
+        status: DeliveryStatus | None = None,
+        channel: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[Delivery]:
+        wanted = (("status", status), ("channel", channel), ("owner", owner), ("run_id", run_id))
+        given = [(name, value) for name, value in wanted if value is not None]
+        last = None if before is None else self._get(before)
+        most = self.count + 1 if before is None else 0 if last is None else last.number
+        found = (
+            one
+            for one in self._newest_first()
+            if one.number < most and all(getattr(one, name) == value for name, value in given)
+        )
+        return list(islice(found, limit))
+
+    def _newest_first(self) -> Iterator[Delivery]:
+        for delivery_id in reversed(self.in_order):
+            if (found := self._get(delivery_id)) is not None:
+                yield found
+
+    async def counts(self) -> Mapping[DeliveryStatus, int]:
+        return Counter(one.status for one in self._newest_first())
+
+    def check_new(self, delivery_id: str) -> None:
+        if delivery_id in self.in_order:
+            raise DeliveryExistsError
+
+    def check(self, delivery: Delivery) -> None:
+        known = self._get(delivery.delivery_id)
+        if known is None or known.fence != delivery.fence:
+            raise LostDeliveryError
+
+    def add(self, delivery: Delivery) -> None:
+        if delivery.delivery_id not in self.in_order:
+            self.count += 1
+            self.in_order[delivery.delivery_id] = None
+            self._put(delivery.replace(number=self.count))
+
+    def change(self, delivery: Delivery) -> None:
+        known = self._get(delivery.delivery_id)
+        if known is not None:
+            self._put(delivery.replace(fence=known.fence + 1, number=known.number))
+
+    def end_rest(self, delivery: Delivery, error: str, at: float) -> None:
+        for one in list(self.queues.get(delivery.destination, {}).values()):
+            if one.answer_id == delivery.answer_id and one.part > delivery.part:
+                self.change(one.replace(status="dead", error=error, ended_at=at))
+
+    def _put(self, delivery: Delivery) -> None:
+        delivery_id, destination = delivery.delivery_id, delivery.destination
+        queue = self.queues.setdefault(destination, {})
+        if delivery.ended_at is None:
+            self.ended.pop(delivery_id)
+            again = delivery_id not in queue and bool(queue)
+            queue[delivery_id] = delivery
+            self.places[delivery_id] = destination
+            if again and delivery.number < self.count:
+                # One that was given up comes back to where it stood.
+                self.queues[destination] = dict(sorted(queue.items(), key=lambda item: item[1].number))
+            return
+        queue.pop(delivery_id, None)
+        self.places.pop(delivery_id, None)
+        if not queue:
+            del self.queues[destination]
+        self.ended.put(delivery_id, delivery)

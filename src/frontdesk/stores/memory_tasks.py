@@ -1,0 +1,89 @@
+"""Tasks in the store that forgets."""
+
+from collections.abc import Sequence
+
+from frontdesk.data.task import TaskRecord, TaskStatus
+from frontdesk.errors import StoreUnavailableError
+
+_ENDED = ("succeeded", "failed", "cancelled")
+
+
+class MemoryTasks:
+    """Tasks that were scheduled; of those that have ended only the last ones are known."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.open: dict[str, TaskRecord] = {}
+        self.ended: dict[str, TaskRecord] = {}
+        self.again: dict[str, TaskRecord] = {}
+
+    async def get(self, task_id: str) -> TaskRecord | None:
+        return self.open.get(task_id) or self.ended.get(task_id)
+
+    async def schedule(self, task: TaskRecord) -> None:
+        known = self.open.get(task.task_id)
+        if known is None:
+            if len(self.open) >= self.limit:
+                raise StoreUnavailableError
+            self.ended.pop(task.task_id, None)
+            self.open[task.task_id] = task
+        elif known.holder:
+            earlier = self.again.get(task.task_id, task).due_at
+            self.again[task.task_id] = task.replace(due_at=min(task.due_at, earlier))
+        else:
+            self.open[task.task_id] = known.replace(due_at=min(known.due_at, task.due_at))
+
+    async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        free = (one for one in self.open.values() if one.holder != holder)
+        found = [one for one in free if one.due_at < before and one.name in names]
+        return sorted(found, key=_due_at)[:limit]
+
+    async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
+        known = self.open.get(task_id)
+        if known is None or known.holder == holder or known.due_at > now:
+            return None
+        known = self.again.pop(task_id, known).replace(fence=known.fence, attempts=known.attempts)
+        taken = known.replace(holder=holder, fence=known.fence + 1, attempts=known.attempts + 1, status="running")
+        self.open[task_id] = taken
+        return taken
+
+    async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
+        return [task for task in tasks if self._holds(task)]
+
+    def _holds(self, task: TaskRecord) -> bool:
+        known = self.open.get(task.task_id)
+        return known is not None and bool(known.holder) and known.fence == task.fence
+
+    async def settle(
+        self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
+    ) -> TaskRecord | None:
+        if not self._holds(task):
+            return None
+        known = self.open[task.task_id]
+        again = self.again.pop(task.task_id, None)
+        if again is not None:
+            known, status, due_at, attempts = again.replace(fence=known.fence), "pending", again.due_at, 0
+        settled = known.replace(status=status, due_at=due_at, attempts=attempts, error=error, holder="")
+        self._put(settled)
+        return settled
+
+    async def cancel(self, task_id: str) -> bool:
+        known = self.open.get(task_id)
+        if known is None:
+            return False
+        self.again.pop(task_id, None)
+        self._put(known.replace(status="cancelled", holder="", fence=known.fence + 1))
+        return True
+
+    def _put(self, task: TaskRecord) -> None:
+        if task.status not in _ENDED:
+            self.open[task.task_id] = task
+            return
+        self.open.pop(task.task_id, None)
+        self.ended[task.task_id] = task
+        if len(self.ended) > self.limit:
+            self.ended.pop(next(iter(self.ended)))
+
+
+def _due_at(task: TaskRecord) -> float:
+    return task.due_at

@@ -1,0 +1,151 @@
+"""The drawer of deliveries, and the statements that write them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frontdesk.data.codec import decode, encode
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError
+from frontdesk.stores.sql.background import Terms
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.shared_leases import NOW
+from frontdesk.stores.sql.tables import DIGEST, key
+from frontdesk.stores.sql.work import text
+from frontdesk.stores.sql.writes import Do
+
+_STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "fence")
+_PLACE = ("delivery_id", "channel", "place", "owner", "run_id", "answer_id", "part")
+# The parts of an answer have one number, so that those of another never come between them: two processes may give the
+# same number to what they write at once.
+_ADD = (
+    f"INSERT INTO deliveries (number, {', '.join((*_PLACE, *_STATE))}, data) "
+    "SELECT COALESCE((SELECT MIN(number) FROM deliveries WHERE answer_id = ? AND answer_id <> ''), "
+    "(SELECT COALESCE(MAX(number), 0) + 1 FROM deliveries)), "
+    f"{', '.join('?' for _ in (*_PLACE, *_STATE))}, ? WHERE true "
+    "ON CONFLICT (delivery_id) DO NOTHING"
+)
+_ORDER = "number, answer_id, part, delivery_id"
+_NEWEST_FIRST = ", ".join(f"{one} DESC" for one in _ORDER.split(", "))
+_EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?)"
+# A place that is no plain text is kept as its digest, and only the record knows it.
+_WAITING = """
+SELECT place, CASE WHEN substr(place, 1, 1) = ? THEN data END FROM deliveries
+WHERE channel = ? AND {past} ended_at IS NULL AND due_at <= ? AND {left} <= 0 AND NOT EXISTS (
+    SELECT 1 FROM deliveries AS earlier
+    WHERE earlier.ended_at IS NULL AND earlier.channel = deliveries.channel AND earlier.place = deliveries.place
+    AND (earlier.number, earlier.answer_id, earlier.part, earlier.delivery_id)
+    < (deliveries.number, deliveries.answer_id, deliveries.part, deliveries.delivery_id)
+)
+ORDER BY place LIMIT ?
+"""
+
+
+class SqlOutbox:
+    """Deliveries and how far they are."""
+
+    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+        self._engine = engine
+        self._records = records
+        self._left = f"GREATEST(until - {NOW}, 0)" if terms.notifies else "0"
+        self._select = f"SELECT delivery_id, number, {', '.join(_STATE)}, {self._left}, data FROM deliveries"
+
+    async def get(self, delivery_id: str) -> Delivery | None:
+        found = await self._read("delivery_id = ?", (key(delivery_id),))
+        return found[0] if found else None
+
+    async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
+        return await self._read(
+            f"channel = ? AND place = ? AND ended_at IS NULL ORDER BY {_ORDER} LIMIT ?",
+            (*map(key, destination), limit),
+        )
+
+    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+        sql = _WAITING.format(past="" if after is None else "place > ? AND", left=self._left)
+        seen = () if after is None else (key(after),)
+        rows = await self._engine.read(sql, (DIGEST, key(channel), *seen, now, limit))
+        # One whose record can't be read is put aside when its turn comes, under the name that it has here.
+        return [place if data is None else await self._place(place, data) for place, data in rows]
+
+    async def _place(self, place: str, data: Any) -> str:
+        try:
+            return decode(bytes(data)).place
+        except CodecError:
+            return place
+
+    async def find(
+        self,
+        *,
+        status: DeliveryStatus | None = None,
+        channel: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[Delivery]:
+        wanted = {"status": status, "channel": channel, "owner": owner, "run_id": run_id}
+        given = {f"{name} = ?": key(value) for name, value in wanted.items() if value is not None}
+        asked = given if before is None else {**given, _EARLIER: key(before)}
+        return await self._read(
+            f"{' AND '.join(asked) or 'true'} ORDER BY {_NEWEST_FIRST} LIMIT ?", (*asked.values(), limit)
+        )
+
+    async def counts(self) -> Mapping[DeliveryStatus, int]:
+        rows = await self._engine.read("SELECT status, COUNT(*) FROM deliveries GROUP BY status")
+        return {one[0]: one[1] for one in rows}
+
+    async def _read(self, where: str, values: Sequence[Any]) -> list[Delivery]:
+        found: list[Delivery] = []
+        for delivery_id, number, *state, held_for, data in await self._engine.read(
+            f"{self._select} WHERE {where}", values
+        ):
+            place = ("deliveries", ("delivery_id",), (delivery_id,))
+            delivery: Delivery | None = await self._records.read("deliveries", place, data)
+            if delivery is not None:
+                now = dict(zip(_STATE, state, strict=True))
+                now |= {"receipt": text(now["receipt"]), "error": text(now["error"])}
+                now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
+                found.append(delivery.replace(**now, number=number, held_for=held_for))
+        return found
+
+
+def added(delivery: Delivery, *, once: bool) -> Do:
+    """Keeps a delivery, after all that are there."""
+    named = (delivery.delivery_id, *delivery.destination, delivery.owner, delivery.run_id, delivery.answer_id)
+    row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_resting(delivery)))
+    return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
+
+
+def changed(delivery: Delivery, hold: float, terms: Terms) -> Do:
+    """Notes how far a delivery is, unless it has changed meanwhile."""
+    until = f"{NOW} + {hold!r}" if terms.notifies and hold else "0"
+    names = ", ".join(f"{name} = ?" for name in _STATE[:-1])
+    return Do(
+        f"UPDATE deliveries SET {names}, fence = fence + 1, until = {until} WHERE delivery_id = ? AND fence = ?",
+        (*_state(delivery), key(delivery.delivery_id), delivery.fence),
+        LostDeliveryError(),
+    )
+
+
+def rest_ended(delivery: Delivery, error: str, at: float) -> Do:
+    """Gives up the parts that follow a dead one."""
+    return Do(
+        "UPDATE deliveries SET status = 'dead', error = ?, ended_at = ?, until = 0, fence = fence + 1 "
+        "WHERE channel = ? AND place = ? AND ended_at IS NULL AND answer_id = ? AND part > ?",
+        (_bytes(error), at, *map(key, (*delivery.destination, delivery.answer_id)), delivery.part),
+    )
+
+
+def _state(delivery: Delivery) -> tuple[Any, ...]:
+    history = encode(list(delivery.history)) if delivery.history else None
+    times = (delivery.due_at, delivery.queued_at, delivery.ended_at)
+    return (delivery.status, delivery.attempts, *times, _bytes(delivery.receipt), _bytes(delivery.error), history)
+
+
+def _resting(delivery: Delivery) -> Delivery:
+    """What does not change is in the record, and the rest in columns."""
+    return delivery.replace(status="pending", attempts=0, receipt=None, error=None, history=(), ended_at=None, fence=0)
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else value.encode("utf-8", "surrogatepass")

@@ -1,0 +1,137 @@
+"""The drawer of tasks that were scheduled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from frontdesk.data.codec import encode
+from frontdesk.data.task import TaskRecord, TaskStatus
+from frontdesk.stores.sql.background import Terms
+from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.writes import Do
+
+_TASK = "task_id, status, due_at, attempts, holder, fence, error, data"
+_RUNS = "(tasks.status = 'pending' AND tasks.holder <> '')"
+_WAITS = "(tasks.status = 'pending' AND tasks.holder = '')"
+_SCHEDULE = f"""
+INSERT INTO tasks (task_id, name, status, due_at, attempts, holder, fence, until, data)
+VALUES (?, ?, 'pending', ?, 0, '', 0, 0, ?)
+ON CONFLICT (task_id) DO UPDATE SET
+again_at = CASE WHEN NOT {_RUNS} THEN NULL
+    WHEN tasks.again_at < excluded.due_at THEN tasks.again_at ELSE excluded.due_at END,
+due_at = CASE WHEN {_RUNS} OR ({_WAITS} AND tasks.due_at < excluded.due_at) THEN tasks.due_at ELSE excluded.due_at END,
+attempts = CASE WHEN tasks.status = 'pending' THEN tasks.attempts ELSE 0 END,
+error = CASE WHEN tasks.status = 'pending' THEN tasks.error ELSE NULL END,
+name = CASE WHEN {_WAITS} THEN tasks.name ELSE excluded.name END,
+data = CASE WHEN {_WAITS} THEN tasks.data ELSE excluded.data END,
+status = 'pending', ended_at = NULL
+"""
+"""What waits stays as it was first asked for, at the earlier time; what runs is asked for again."""
+_SETTLE = """
+UPDATE tasks SET holder = '', until = 0,
+status = CASE WHEN again_at IS NULL THEN ? ELSE 'pending' END,
+due_at = CASE WHEN again_at IS NULL THEN ? ELSE again_at END,
+attempts = CASE WHEN again_at IS NULL THEN ? ELSE 0 END,
+ended_at = CASE WHEN again_at IS NULL THEN CAST(? AS DOUBLE PRECISION) ELSE NULL END,
+error = ?, again_at = NULL
+WHERE task_id = ? AND fence = ? AND status = 'pending' AND holder <> ''
+"""
+
+
+class SqlTasks:
+    """Tasks that were scheduled, each a row of its own."""
+
+    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+        self._engine = engine
+        self._records = records
+        self._terms = terms
+
+    async def get(self, task_id: str) -> TaskRecord | None:
+        found = await self._read(
+            await self._engine.read(f"SELECT {_TASK} FROM tasks WHERE task_id = ?", (key(task_id),))
+        )
+        return found[0] if found else None
+
+    async def schedule(self, task: TaskRecord) -> None:
+        row = (key(task.task_id), key(task.name), task.due_at, encode(_resting(task)))
+        await self._engine.write([Do(_SCHEDULE, row)])
+
+    async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        marks = ", ".join("?" for _ in names)
+        return await self._read(
+            await self._engine.read(
+                f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND due_at < ? AND {self._terms.free} "
+                f"AND name IN ({marks}) ORDER BY due_at LIMIT ?",
+                (before, holder, *map(key, names), limit),
+            )
+        )
+
+    async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
+        rows = await self._engine.write(
+            [
+                Do(
+                    f"UPDATE tasks SET holder = ?, fence = fence + 1, until = {self._terms.until}, "
+                    "attempts = attempts + 1, again_at = NULL "
+                    f"WHERE task_id = ? AND status = 'pending' AND due_at <= ? AND {self._terms.free} "
+                    f"RETURNING {_TASK}",
+                    (holder, key(task_id), now, holder),
+                    answers=True,
+                )
+            ]
+        )
+        found = await self._read(rows[0])
+        return found[0] if found else None
+
+    async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
+        if not tasks:
+            return ()
+        renewed = [
+            Do(
+                f"UPDATE tasks SET until = {self._terms.until} WHERE task_id = ? AND fence = ? AND holder <> '' "
+                "RETURNING 1",
+                (key(task.task_id), task.fence),
+                answers=True,
+            )
+            for task in tasks
+        ]
+        kept = await self._engine.write(renewed)
+        return [task for task, rows in zip(tasks, kept, strict=True) if rows]
+
+    async def settle(
+        self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
+    ) -> TaskRecord | None:
+        ended_at = None if status == "pending" else self._records.now()
+        why = None if error is None else error.encode("utf-8", "surrogatepass")
+        values = (status, due_at, attempts, ended_at, why, key(task.task_id), task.fence)
+        rows = await self._engine.write([Do(f"{_SETTLE} RETURNING {_TASK}", values, answers=True)])
+        found = await self._read(rows[0])
+        return found[0] if found else None
+
+    async def cancel(self, task_id: str) -> bool:
+        rows = await self._engine.write(
+            [
+                Do(
+                    "UPDATE tasks SET status = 'cancelled', ended_at = ?, holder = '', fence = fence + 1, "
+                    "again_at = NULL WHERE task_id = ? AND status = 'pending' RETURNING 1",
+                    (self._records.now(), key(task_id)),
+                    answers=True,
+                )
+            ]
+        )
+        return bool(rows[0])
+
+    async def _read(self, rows: Rows) -> list[TaskRecord]:
+        found: list[TaskRecord] = []
+        for task_id, status, due_at, attempts, holder, fence, error, data in rows:
+            task: TaskRecord | None = await self._records.read("tasks", ("tasks", ("task_id",), (task_id,)), data)
+            if task is not None:
+                state: dict[str, Any] = {"due_at": due_at, "attempts": attempts, "holder": holder, "fence": fence}
+                why = None if error is None else bytes(error).decode("utf-8", "surrogatepass")
+                found.append(task.replace(**state, status="running" if holder else status, error=why))
+        return found
+
+
+def _resting(task: TaskRecord) -> TaskRecord:
+    """What does not change is in the record, and the rest in columns."""
+    return TaskRecord(task_id=task.task_id, name=task.name, payload=task.payload, due_at=0.0)

@@ -1,0 +1,204 @@
+"""What a store is asked about deliveries that go out."""
+
+import asyncio
+
+import pytest
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.delivery import Attempt, Delivery, Destination
+from frontdesk.errors import DeliveryExistsError, LostDeliveryError
+from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, delivery, run
+
+HERE: Destination = ("telegram", "1")
+
+
+async def add(store: HostStateStore, *deliveries: Delivery) -> None:
+    """Keeps deliveries, all in one transaction."""
+    async with store.transaction() as transaction:
+        for one in deliveries:
+            transaction.add_delivery(one)
+
+
+async def change(store: HostStateStore, *deliveries: Delivery, hold: float = 0.0) -> None:
+    """Notes how far some are, all in one transaction."""
+    async with store.transaction() as transaction:
+        for one in deliveries:
+            transaction.change_delivery(one, hold=hold)
+
+
+async def queue(store: HostStateStore, destination: Destination = HERE, limit: int = 20) -> list[str]:
+    """What waits for a destination."""
+    return [one.delivery_id for one in await store.outbox.open(destination, limit=limit)]
+
+
+async def read(store: HostStateStore, delivery_id: str) -> Delivery:
+    """One that is there."""
+    found = await store.outbox.get(delivery_id)
+    assert found is not None
+    return found
+
+
+def bare(found: Delivery | None) -> Delivery | None:
+    """Without what the store has given it."""
+    return None if found is None else found.replace(number=0, held_for=0.0)
+
+
+class Outbox:
+    """Deliveries and how far they are."""
+
+    async def test_a_delivery_is_read_as_it_was_written(self, store: HostStateStore) -> None:
+        assert await store.outbox.get("del_1") is None
+        tried = (Attempt(at=NOW, code="push_failed"),)
+        sample = delivery(payload={"text": "\0", "parts": [1, None]}, is_echo=True, history=tried, error="e\0")
+        sample = sample.replace(attempts=2, queued_at=NOW + 1, parts=3, answer_id="ans", conversation_id="chat")
+        await add(store, sample)
+        assert bare(await store.outbox.get("del_1")) == sample
+
+    async def test_what_goes_to_one_destination_keeps_its_order(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_c", due_at=NOW + 9), delivery("del_a"))
+        await add(store, delivery("del_b", due_at=NOW - 9), delivery("del_other", place="2"))
+        assert await queue(store) == ["del_c", "del_a", "del_b"]
+        assert await queue(store, limit=2) == ["del_c", "del_a"]
+        assert await queue(store, ("telegram", "2")) == ["del_other"]
+        assert await queue(store, ("slack", "1")) == []
+        numbers = [one.number for one in await store.outbox.open(HERE)]
+        assert numbers == sorted(set(numbers))
+
+    async def test_parts_follow_each_other_in_the_order_of_their_answers(self, store: HostStateStore) -> None:
+        for answer in ("z", "a"):
+            await add(
+                store, *(delivery(f"{answer}{part}", answer_id=answer, part=part, parts=12) for part in range(12))
+            )
+        assert await queue(store, limit=30) == [f"{answer}{part}" for answer in ("z", "a") for part in range(12)]
+        first = await read(store, "z0")
+        await change(store, first.replace(status="accepted", ended_at=NOW))
+        assert (await queue(store))[0] == "z1"
+
+    async def test_a_conversation_is_a_destination_of_its_own(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1"), delivery("del_2", conversation_id="group"))
+        assert await queue(store) == ["del_1"]
+        assert await queue(store, ("telegram", "group")) == ["del_2"]
+
+    @pytest.mark.parametrize("status", ["accepted", "unknown", "dead", "cancelled"])
+    async def test_what_has_ended_leaves_the_queue(self, store: HostStateStore, status: str) -> None:
+        await add(store, delivery("del_1"), delivery("del_2"), delivery("del_3", status=status, ended_at=NOW))
+        tried = (Attempt(at=NOW, code="ok"),)
+        first = await read(store, "del_1")
+        ended = first.replace(status=status, receipt="r\0", error="e", ended_at=NOW + 1, attempts=3, history=tried)
+        await change(store, ended)
+        assert await queue(store) == ["del_2"]
+        assert await store.outbox.get("del_1") == ended.replace(fence=first.fence + 1)
+
+    async def test_one_that_comes_back_stands_where_it_stood(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1", status="dead", ended_at=NOW), delivery("del_2"), delivery("del_3"))
+        assert await queue(store) == ["del_2", "del_3"]
+        await change(store, (await read(store, "del_1")).replace(status="pending", ended_at=None))
+        assert await queue(store) == ["del_1", "del_2", "del_3"]
+
+    async def test_whoever_changes_one_must_know_its_last_state(self, store: HostStateStore) -> None:
+        await add(store, delivery())
+        first = await read(store, "del_1")
+        await change(store, first.replace(status="sending", attempts=1), hold=30.0)
+        with pytest.raises(LostDeliveryError):
+            await change(store, first.replace(status="dead", ended_at=NOW))
+        with pytest.raises(LostDeliveryError):
+            await change(store, delivery("del_unknown"))
+        assert (await read(store, "del_1")).status == "sending"
+        await change(store, (await read(store, "del_1")).replace(status="accepted", ended_at=NOW))
+        assert await queue(store) == []
+
+    async def test_of_twenty_who_take_one_one_gets_it(self, store: HostStateStore) -> None:
+        await add(store, delivery())
+        taken = (await read(store, "del_1")).replace(status="sending")
+        done = await asyncio.gather(*(change(store, taken, hold=30.0) for _ in range(20)), return_exceptions=True)
+        assert done.count(None) == 1
+        assert sum(isinstance(one, LostDeliveryError) for one in done) == 19
+
+    async def test_a_lost_change_takes_the_rest_of_its_transaction_with_it(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1"), delivery("del_2"))
+        first, second = await read(store, "del_1"), await read(store, "del_2")
+        with pytest.raises(LostDeliveryError):
+            await change(store, first.replace(status="dead", ended_at=NOW), second.replace(fence=7))
+        assert await queue(store) == ["del_1", "del_2"]
+
+    async def test_a_delivery_that_is_added_again_stays_as_it_is(self, store: HostStateStore) -> None:
+        await add(store, delivery())
+        await change(store, (await read(store, "del_1")).replace(status="accepted", receipt="r", ended_at=NOW))
+        await add(store, delivery(payload="other"))
+        found = await read(store, "del_1")
+        assert (found.status, found.payload) == ("accepted", {"text": "hello"})
+        assert await queue(store) == []
+
+    async def test_what_may_be_added_once_is_not_added_twice(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.add_delivery(delivery(), once=True)
+        with pytest.raises(DeliveryExistsError):
+            await self._say_again(store)
+        assert await queue(store) == ["del_1"]
+        assert await store.runs.get("alice", "run_of_the_second") is None
+
+    async def _say_again(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.save_run(run("run_of_the_second"))
+            transaction.add_delivery(delivery(), once=True)
+
+    async def test_a_dead_part_ends_what_follows_in_its_answer(self, store: HostStateStore) -> None:
+        parts = [delivery(f"del_{number}", answer_id="a", part=number, parts=4) for number in range(4)]
+        await add(store, *parts, delivery("del_next", answer_id="b", part=3))
+        await add(store, delivery("del_there", answer_id="a", part=3, place="2"))
+        async with store.transaction() as transaction:
+            transaction.end_rest(parts[1], error="why", at=NOW + 1)
+        assert await queue(store) == ["del_0", "del_1", "del_next"]
+        last = await read(store, "del_3")
+        assert (last.status, last.error, last.ended_at) == ("dead", "why", NOW + 1)
+        assert await queue(store, ("telegram", "2")) == ["del_there"]
+
+    async def test_each_destination_waits_once(self, store: HostStateStore) -> None:
+        assert list(await store.outbox.waiting("telegram", now=NOW)) == []
+        await add(store, *(delivery(f"del_{place}{number}", place=place) for place in "cab" for number in range(3)))
+        await add(store, delivery("del_slack", channel="slack"), delivery("del_done", place="d", ended_at=NOW))
+        found = list(await store.outbox.waiting("telegram", now=NOW))
+        assert sorted(found) == ["a", "b", "c"]
+        assert list(await store.outbox.waiting("slack", now=NOW)) == ["1"]
+        pages: list[str] = []
+        while page := await store.outbox.waiting("telegram", now=NOW, after=pages[-1] if pages else None, limit=1):
+            pages += page
+        assert pages == found
+
+    async def test_only_the_first_says_whether_a_destination_is_due(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1", due_at=NOW + 5), delivery("del_2"))
+        await add(store, delivery("del_3", place="2"), delivery("del_4", place="2", due_at=NOW + 5))
+        assert list(await store.outbox.waiting("telegram", now=NOW)) == ["2"]
+        assert sorted(await store.outbox.waiting("telegram", now=NOW + 5)) == ["1", "2"]
+
+    async def test_what_another_process_sends_is_left_to_it(self, store: HostStateStore) -> None:
+        await add(store, delivery())
+        await change(store, (await read(store, "del_1")).replace(status="sending"), hold=60.0)
+        (found,) = await store.outbox.open(HERE)
+        # Where nobody else can be at it, one that is found being sent was left behind.
+        assert (found.held_for > 0) is (store.lease_seconds is not None)
+        assert bool(await store.outbox.waiting("telegram", now=NOW)) is (store.lease_seconds is None)
+
+    async def test_deliveries_are_found_by_what_is_known_of_them(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1"), delivery("del_2", channel="slack", run_id="run_2"))
+        await add(store, delivery("del_3", owner=OTHER), delivery("del_4", status="dead", ended_at=NOW))
+
+        async def found(**asked: object) -> list[str]:
+            return [one.delivery_id for one in await store.outbox.find(**asked)]  # type: ignore[arg-type]
+
+        assert await found() == ["del_4", "del_3", "del_2", "del_1"]
+        assert await found(status="dead") == ["del_4"]
+        assert await found(channel="telegram", owner="alice") == ["del_4", "del_1"]
+        assert await found(run_id="run_2") == ["del_2"]
+        first, second = await store.outbox.find(limit=2)
+        assert [first.delivery_id, second.delivery_id] == ["del_4", "del_3"]
+        assert await found(before="del_3") == ["del_2", "del_1"]
+        assert await found(before="del_never") == []
+        assert dict(await store.outbox.counts()) == {"pending": 3, "dead": 1}
+
+    async def test_odd_ids_are_deliveries_and_places_like_any_other(self, store: HostStateStore) -> None:
+        await add(store, *(delivery(key, place=key) for key in ODD_KEYS))
+        assert sorted(await store.outbox.waiting("telegram", now=NOW)) == sorted(ODD_KEYS)
+        for key in ODD_KEYS:
+            assert await queue(store, ("telegram", key)) == [key]
+            assert bare(await store.outbox.get(key)) == delivery(key, place=key)

@@ -1,0 +1,49 @@
+"""Every runner keeps the same promises."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from frontdesk import InMemoryStateStore
+from frontdesk.abc.store import HostStateStore
+from frontdesk.runners.in_process import InProcessTaskRunner
+from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
+from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.stores.sql.sqlite import SqliteStateStore
+from frontdesk.testing.runner_contract import Make, RunnerContract
+
+
+class InProcess(RunnerContract):
+    @pytest.fixture
+    async def make(self, store: HostStateStore) -> AsyncIterator[Make]:
+        await store.open()
+        yield lambda: InProcessTaskRunner(store)
+        await store.close()
+
+
+class TestInMemory(InProcess):
+    @pytest.fixture
+    def store(self) -> HostStateStore:
+        return InMemoryStateStore()
+
+
+class TestOnSqlite(InProcess):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> HostStateStore:
+        return SqliteStateStore(tmp_path / "state.db")
+
+
+class TestOnPostgres(InProcess):
+    @pytest.fixture
+    def store(self, postgres: str) -> HostStateStore:
+        return PostgresStateStore(postgres, lease_seconds=2.0)
+
+
+class TestOnProcrastinate(RunnerContract):
+    @pytest.fixture
+    async def make(self, postgres: str) -> AsyncIterator[Make]:
+        store = PostgresStateStore(postgres, lease_seconds=2.0)
+        await store.open()
+        yield lambda: ProcrastinateTaskRunner(store)
+        await store.close()

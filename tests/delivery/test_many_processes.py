@@ -1,0 +1,114 @@
+"""Two processes serve the same destinations on one database."""
+
+import asyncio
+
+import pytest
+
+from frontdesk.clock import SystemClock
+from frontdesk.delivery import trip
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.stores.sql.postgres import PostgresStateStore
+from tests.delivery.scripted import Desk, ScriptedChannel
+
+
+async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> None:
+    channel = ScriptedChannel()
+    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    try:
+        desk = Desk(stores[0], channel)
+        desk.clock.set(SystemClock().now())
+        places = [f"p{number}" for number in range(5)]
+        for number in range(20):
+            await desk.add(*(desk.row(f"{place} {number:02}", place=place) for place in places))
+        outboxes = [Outbox(store, {"chat": channel}, SystemClock()) for store in stores]
+
+        async def serve(outbox: Outbox, place: str) -> None:
+            while (at := await outbox.drain("chat", place)) is not None:  # noqa: ASYNC110
+                # Somebody else is at it, for no longer than this.
+                await asyncio.sleep(min(at - SystemClock().now(), 0.01))
+
+        await asyncio.gather(*(serve(outbox, place) for place in places for outbox in outboxes))
+        for place in places:
+            assert channel.texts(place) == [f"text {place} {number:02}" for number in range(20)]
+        assert dict(await stores[0].outbox.counts()) == {"accepted": 100}
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_answers_that_are_written_at_once_do_not_come_between_each_other(postgres: str) -> None:
+    stores = [PostgresStateStore(postgres) for _ in range(4)]
+    for store in stores:
+        await store.open()
+    try:
+        desks = [Desk(store, ScriptedChannel()) for store in stores]
+        for round_ in range(5):
+            letters = "abcdefghijklmnopqrstuvwxyz"[4 * round_ :]
+            await asyncio.gather(
+                *(desk.add(*desk.answer(letter, 4)) for desk, letter in zip(desks, letters, strict=False))
+            )
+        found = [one.delivery_id for one in await stores[0].outbox.open(("chat", "ann"), limit=100)]
+        answers = [found[start : start + 4] for start in range(0, len(found), 4)]
+        assert len(found) == 80
+        assert all(answer == [f"{answer[0][0]}{part}" for part in range(4)] for answer in answers)
+        # What was there before stays before.
+        assert [sorted(one[0][0] for one in answers[start : start + 4]) for start in (0, 4, 8, 12, 16)] == [
+            list("abcdefghijklmnopqrst"[start : start + 4]) for start in (0, 4, 8, 12, 16)
+        ]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_what_another_process_is_sending_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trip, "_MARGIN", 0.2)
+    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    try:
+        channel = ScriptedChannel(terms=ScriptedChannel().push_terms.replace(timeout=0.3), idempotent=True)
+        desk = Desk(stores[0], channel)
+        desk.clock.set(SystemClock().now())
+        await desk.add(desk.row("a0"))
+        left = await desk.get("a0")
+        async with stores[0].transaction() as transaction:
+            transaction.change_delivery(left.replace(status="sending", attempts=1), hold=0.5)
+        other = Outbox(stores[1], {"chat": channel}, SystemClock())
+        at = await other.drain("chat", "ann")
+        assert at is not None
+        assert channel.texts() == []
+        while (at := await other.drain("chat", "ann")) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(max(at - SystemClock().now(), 0.0))
+        assert channel.texts() == ["text a0"]
+        assert [one.code for one in (await desk.get("a0")).history] == ["interrupted", "accepted"]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
+    """A slow process is thought dead; what it then learns is the truth."""
+    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    try:
+        channel = ScriptedChannel()
+        channel.slow["ann"] = asyncio.Event()
+        desk = Desk(stores[0], channel)
+        desk.clock.set(SystemClock().now())
+        await desk.add(desk.row("a0"))
+        slow = asyncio.create_task(Outbox(stores[0], {"chat": channel}, SystemClock()).drain("chat", "ann"))
+        await channel.began.wait()
+        found = await stores[1].outbox.get("a0")
+        assert found is not None
+        async with stores[1].transaction() as transaction:
+            transaction.change_delivery(found.replace(status="unknown", ended_at=desk.clock.now(), error="interrupted"))
+        channel.slow["ann"].set()
+        await slow
+        after = await desk.get("a0")
+        assert (after.status, after.receipt, after.error) == ("accepted", "r1", None)
+    finally:
+        for store in stores:
+            await store.close()

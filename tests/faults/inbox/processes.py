@@ -1,0 +1,116 @@
+"""Starts hosts and workers as processes, and ends them the hard way."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import httpx
+
+from frontdesk.testing.messages import MessagePlatform
+
+ROOT = Path(__file__).parents[3]
+TIMEOUT = 60.0
+
+
+class DeskProcess:
+    """A host or a worker that runs."""
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int | None) -> None:
+        self._process = process
+        self.http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}" if port else "", timeout=TIMEOUT, trust_env=False
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def arm(self, point: str, passes: int) -> None:
+        """Has it end itself when a point is passed for the given time."""
+        (await self.http.post(f"/arm?{point}={passes}")).raise_for_status()
+
+    async def deliver(self, *said: Mapping[str, str]) -> None:
+        """Has it say things to people: `to`, `text` and `key` of each."""
+        (await self.http.post("/deliver", json=list(said))).raise_for_status()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal, if it has not ended by itself."""
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+
+    async def kill(self) -> None:
+        """Ends it at once."""
+        self.signal(signal.SIGKILL)
+        # One that stands still ends only when it goes on.
+        self.signal(signal.SIGCONT)
+        await self.ended()
+
+    async def ended(self) -> int:
+        """Waits for its end."""
+        code = await self._process.wait()
+        await self.http.aclose()
+        return code
+
+
+class Desks:
+    """Where hosts and workers keep their state, and those that were started there."""
+
+    def __init__(
+        self,
+        kind: Literal["sqlite", "postgres"],
+        place: str,
+        platform: MessagePlatform,
+        ledger: Path,
+        **settings: Any,
+    ) -> None:
+        self.ledger = ledger
+        given = {"kind": kind, "place": place, "platform": platform.url, "token": platform.token}
+        self._environment = {**os.environ, "FD_DESK": json.dumps({**given, "ledger": str(ledger), **settings})}
+        self._all: list[DeskProcess] = []
+
+    async def host(self) -> DeskProcess:
+        """One more host, ready to serve."""
+        return await self._start("-m", "tests.faults.inbox.server")
+
+    async def worker(self) -> DeskProcess:
+        """One more worker."""
+        command = ("-m", "frontdesk.cli", "worker", "tests.faults.inbox.server:make", "--log-level", "error")
+        return await self._start(*command)
+
+    async def _start(self, *command: str) -> DeskProcess:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *command), cwd=ROOT, env=self._environment, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        try:
+            line = (await asyncio.wait_for(process.stdout.readline(), TIMEOUT)).decode().strip()
+            assert line, "it did not start"
+        except BaseException:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            raise
+        found = DeskProcess(process, int(line) if line.isdigit() else None)
+        self._all.append(found)
+        return found
+
+    def asked(self) -> list[str]:
+        """What the agent was asked, over all processes."""
+        return self.ledger.read_text().splitlines() if self.ledger.exists() else []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for one in self._all:
+            await one.kill()

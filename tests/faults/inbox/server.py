@@ -1,0 +1,130 @@
+"""A host with a message channel in a process of its own, made to be killed; `FD_DESK` holds its settings as JSON.
+
+Served (`python -m tests.faults.inbox.server`), it says its port on its output when it is ready. `/arm?point=passes`
+makes the process end itself, `/deliver` says things to people, `/deliveries` tells how far they are. A worker of the
+same host is `frontdesk worker tests.faults.inbox.server:make`. The agent repeats what it hears, and writes it down;
+asked to hold, it waits for a file.
+"""
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
+from frontdesk.abc.push import PushTerms
+from frontdesk.delivery import trip
+from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
+from frontdesk.stores.sql.postgres import PostgresStateStore
+from frontdesk.testing import CrashPlan, crashing
+from frontdesk.testing.messages import MessageChannel
+from tests.scenarios.desk import until
+
+DOUBTS = ("interrupted", "timeout", "push_unknown", "unexpected")
+SECRET = "a secret of sixteen characters or more"
+TERMS = PushTerms(
+    at_once=50,
+    timeout=2.0,
+    retry=RetryPolicy(attempts=1000, first_delay=0.02, longest_delay=0.2),
+    failures=1000,
+)
+
+
+def make() -> AgentFrameworkHost:
+    """The host."""
+    given = json.loads(os.environ["FD_DESK"])
+    # So many processes die here that nobody has the time to wait for each of them.
+    trip._MARGIN = 0.5
+    ledger = Path(given["ledger"])
+
+    async def repeat(text: str) -> str:
+        word, _, rest = text.partition(" ")
+        place = os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        os.write(place, f"{text}\n".encode())
+        os.close(place)
+        if word == "hold":
+            await until(ledger.with_name(f"{rest}.go").exists, within=60)
+        if word == "die" and not ledger.with_name(f"{rest}.dead").exists():
+            os.kill(os.getpid(), 9)
+        return f"heard {text}"
+
+    channel = MessageChannel(
+        platform_url=given["platform"],
+        token=given["token"],
+        secret=SECRET,
+        intake=given.get("intake", "polling"),
+        poll_seconds=1.0,
+        call_timeout=2.0,
+        idempotent=given.get("idempotent", True),
+        text_limit=given.get("text_limit", 4096),
+    )
+    channel.push_terms = TERMS
+    where: dict[str, Any] = {"state_dir": given["place"]}
+    if given["kind"] == "postgres":
+        store = PostgresStateStore(given["place"], lease_seconds=given.get("lease", 2.0))
+        where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
+    return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
+
+
+class Desk:
+    """The app, and what a test does to it."""
+
+    def __init__(self, host: AgentFrameworkHost) -> None:
+        self._host = host
+        self._app: ASGIApp = host.app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] not in ("/arm", "/deliver", "/deliveries"):
+            await self._app(scope, receive, send)
+            return
+        answer = b""
+        if scope["path"] == "/deliveries":
+            answer = await self._deliveries()
+        elif scope["path"] == "/arm":
+            point, passes = scope["query_string"].decode().split("=")
+            self._app = crashing(self._host, CrashPlan(point, int(passes)))  # pyright: ignore[reportArgumentType]
+        else:
+            body, more = b"", True
+            while more:
+                message = await receive()
+                body, more = body + message.get("body", b""), message.get("more_body", False)
+            for one in json.loads(body):
+                who = ChannelIdentity(channel="messages", native_id=one["to"])
+                await self._host.deliver(who, one["text"], idempotency_key=one["key"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": answer})
+
+    async def _deliveries(self) -> bytes:
+        """How far each delivery is, by its idempotency key, and how often nobody knew whether it had arrived."""
+        found: dict[str, tuple[str, int]] = {}
+        last: str | None = None
+        while page := await self._host.deliveries.list(before=last, limit=1000):
+            for one in page:
+                doubts = sum(entry.code in DOUBTS for entry in one.history)
+                found[one.idempotency_key] = (one.status if one.ended_at else "open", doubts)
+            last = page[-1].delivery_id
+            if len(page) < 1000:
+                break
+        return json.dumps(found).encode()
+
+
+def main() -> None:
+    """Serves until it is killed."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    host = make()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            print(listener.getsockname()[1], flush=True)
+
+    config = uvicorn.Config(Desk(host), log_level="critical", timeout_keep_alive=300, timeout_graceful_shutdown=2)
+    Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

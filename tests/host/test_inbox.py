@@ -1,0 +1,108 @@
+"""How events are answered: in the background, without being kept, or not at all."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk import ChannelRequest, InMemoryStateStore
+from frontdesk.errors import StoreUnavailableError
+from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.testing import EchoAgent
+from frontdesk.testing.messages import MessagePlatform, message_platform
+from tests.faults.inbox.desk import answering, heard, undone
+from tests.scenarios.desk import until
+
+
+@pytest.fixture
+async def platform(tmp_path: Path) -> AsyncIterator[MessagePlatform]:
+    async with message_platform(tmp_path / "log") as found:
+        yield found
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+        return request.replace(**changes)
+
+    return {"run_hook": hook}
+
+
+async def test_an_event_that_a_hook_puts_into_the_background_is_done_and_answered(platform: MessagePlatform) -> None:
+    agent, store = EchoAgent(), InMemoryStateStore()
+    async with answering(agent, platform, settings=changed(background=True), store=store):
+        ann = await platform.user("Ann")
+        await platform.say(ann, "later")
+        assert await heard(platform, ann, 1) == ["later"]
+        assert await undone(store) == 0
+    assert len(agent.seen) == 1
+
+
+async def test_an_event_of_which_nothing_is_kept_is_answered_once(platform: MessagePlatform) -> None:
+    agent, store = EchoAgent(), InMemoryStateStore()
+    async with answering(agent, platform, settings=changed(store=False), store=store):
+        ann = await platform.user("Ann")
+        for text in ("one", "two"):
+            await platform.say(ann, text)
+        assert await heard(platform, ann, 2) == ["one", "two"]
+        assert await undone(store) == 0
+    assert len(agent.seen) == 2
+
+
+async def test_what_a_hook_refuses_is_said_and_the_next_event_is_answered(platform: MessagePlatform) -> None:
+    def hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+        if request.input == "bad":
+            raise ValueError("the secret reason")
+        return request
+
+    store = InMemoryStateStore()
+    async with answering(EchoAgent(), platform, settings={"run_hook": hook}, store=store):
+        ann = await platform.user("Ann")
+        for text in ("bad", "good"):
+            await platform.say(ann, text)
+        said = await heard(platform, ann, 2)
+    assert said == ["A hook of this host refused the request.", "good"]
+    assert [error for _, error in await store.inbox.failed()] == ["hook_failed"]
+
+
+class _Shaky(MemoryInbox):
+    """Can't be reached at first."""
+
+    failures = 2
+
+    async def claim(self, channel: str, conversation_id: str, holder: str) -> Any:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailableError
+        return await super().claim(channel, conversation_id, holder)
+
+
+async def test_an_event_waits_for_a_store_that_is_away(platform: MessagePlatform) -> None:
+    store = InMemoryStateStore()
+    store.inbox = shaky = _Shaky(100)
+    async with answering(EchoAgent(), platform, store=store):
+        ann = await platform.user("Ann")
+        await platform.say(ann, "still there?")
+        assert await heard(platform, ann, 1) == ["still there?"]
+    assert shaky.failures == 0
+
+
+async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
+    from frontdesk.testing import GatedAgent
+
+    agent, store = GatedAgent(), InMemoryStateStore()
+    async with answering(agent, platform, store=store) as host:
+        ann = await platform.user("Ann")
+        await platform.say(ann, "for ever")
+        await agent.started.wait()
+        (run,) = host._parts.active._runs.values()
+        await host._parts.active.cancel(run)
+        agent.release.set()
+        await platform.say(ann, "again")
+        assert await heard(platform, ann, 1) == ["again"]
+        await until(lambda: _undone(store))
+    assert [error for _, error in await store.inbox.failed()] == ["cancelled"]
+
+
+async def _undone(store: InMemoryStateStore) -> bool:
+    return await undone(store) == 0
