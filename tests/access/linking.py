@@ -1,11 +1,12 @@
 """Four people with a desk, and a simple model of who is linked with whom."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
 from frontdesk.clock import Clock
+from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.data.link import LinkProof
 from frontdesk.ids import RandomIds
@@ -34,8 +35,24 @@ class Said:
         self.words.append((identity.native_id, text))
         return True
 
-    def tell_soon(self, identity: ChannelIdentity, text: str) -> None:
-        self.words.append((identity.native_id, text))
+    def notes(self, people: Sequence[ChannelIdentity], text: str, *, owner: str) -> Sequence[Delivery]:
+        return [
+            Delivery(
+                delivery_id=RandomIds().new("dlv"),
+                run_id="",
+                owner=owner,
+                channel=one.channel,
+                identity=one,
+                part=0,
+                payload=text,
+                created_at=1.0,
+                due_at=1.0,
+            )
+            for one in people
+        ]
+
+    async def send(self, notes: Sequence[Delivery]) -> None:
+        self.words += [(one.identity.native_id, one.payload) for one in notes]
 
     def to(self, name: str) -> list[str]:
         """What somebody was told."""

@@ -1,5 +1,6 @@
 """Message channels without a platform, on a host with a linker: a test says what comes in, and hears what goes out."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -43,6 +44,7 @@ class Mute(Channel):
         self.name, self.path = name, f"/{name}"
         self.pushed: list[tuple[str, str]] = []
         self.own = commands
+        self.news = asyncio.Event()
         for option, value in options.items():
             setattr(self, option, value)
 
@@ -79,7 +81,15 @@ class Loud(Mute):
         if self.broken is not None:
             raise self.broken
         self.pushed.append((identity.native_id, result.result.text))
+        self.news.set()
         return None
+
+    async def hears(self, native_id: str, count: int) -> list[str]:
+        """Waits until somebody was told so many things."""
+        while len(self.heard(native_id)) < count:
+            self.news.clear()
+            await self.news.wait()
+        return self.heard(native_id)
 
     def heard(self, native_id: str) -> list[str]:
         """What somebody was told first."""

@@ -55,9 +55,9 @@ async def test_both_channels_are_told() -> None:
     async with opened([red, blue]):
         await link(red, blue)
         await blue.says("ann2", "/unlink")
-    # What is told beside is told before the host has stopped.
-    assert red.heard("ann")[1:] == ["“Ann2” (id ann2) on blue is no longer linked with this account."]
-    assert blue.heard("ann2") == ["This account is now linked with “Ann” (id ann) on red."]
+        told = await red.hears("ann", 2)
+        assert told[1:] == ["“Ann2” (id ann2) on blue is no longer linked with this account."]
+        assert await blue.hears("ann2", 1) == ["This account is now linked with “Ann” (id ann) on red."]
 
 
 async def test_connect_is_another_word_for_link() -> None:

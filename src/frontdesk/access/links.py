@@ -15,6 +15,7 @@ from frontdesk.access.families import Change, Family, joined, leaving, parted
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.clock import Clock
+from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
 from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
@@ -30,6 +31,7 @@ _CANCELLED = "The account was linked to another one."
 _OVER = "This proof has been used, or has ended. Begin again."
 _TAKEN = "This account is linked with another one already. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
+_ALONE = "This account is no longer linked. It has a conversation of its own again."
 _BUSY = "These accounts are being changed at the moment."
 
 T = TypeVar("T")
@@ -44,8 +46,12 @@ class Messenger(Protocol):
         """Says something to a person in their direct chat, if that can be done."""
         ...
 
-    def tell_soon(self, identity: ChannelIdentity, text: str) -> None:
-        """The same, without waiting for it."""
+    def notes(self, people: Sequence[ChannelIdentity], text: str, *, owner: str) -> Sequence[Delivery]:
+        """What takes a word to people in their direct chats; to be written with what it tells of."""
+        ...
+
+    async def send(self, notes: Sequence[Delivery]) -> None:
+        """Has notes sent that were written."""
         ...
 
 
@@ -128,12 +134,14 @@ class Links:
         self._check(there, other, proof)
         await self._ask(there, other)
         change = joined(there, survivor.key, other, proof, self.now(), lambda: self._ids.new("lnk"))
-        await self._write(change, proof.grant_id, None if first is not None else proof.subject)
+        notes: list[Delivery] = []
+        if there.key != other.key:
+            notes += self._notes(other.identities, f"This account is now linked with {told_as(survivor)}.", here, there)
+            told = f"{told_as(proof.identity)} is now linked with this account."
+            notes += self._notes(there.identities, told, here, there)
+        await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject)
         made = next(one for one in change.links if one.identity.key == proof.identity.key)
         audit.info("linked %s with %s by %s (%s)", _shown(made.identity), _shown(survivor), made.linker, made.link_id)
-        if there.key != other.key:
-            self._tell_all(other.identities, f"This account is now linked with {told_as(survivor)}.", here)
-            self._tell_all(there.identities, f"{told_as(proof.identity)} is now linked with this account.", here)
         return made
 
     def _check(self, there: Family, other: Family, proof: LinkProof) -> None:
@@ -165,14 +173,14 @@ class Links:
         change = parted(family, identity.key)
         if change is None:
             return
-        await self._write(change)
         left = leaving(family, identity.key)
-        for one in left:
-            audit.info("unlinked %s (%s)", _shown(one), family.links[one.key].link_id)
-        self._tell_all(left, "This account is no longer linked. It has a conversation of its own again.", here)
         gone = {one.key for one in left}
         stayed = [one for one in family.identities if one.key not in gone]
-        self._tell_all(stayed, f"{told_as(identity)} is no longer linked with this account.", here)
+        told = f"{told_as(identity)} is no longer linked with this account."
+        notes = [*self._notes(left, _ALONE, here, family), *self._notes(stayed, told, here, family)]
+        await self._write(change, notes)
+        for one in left:
+            audit.info("unlinked %s (%s)", _shown(one), family.links[one.key].link_id)
 
     async def whoami(self, identity: ChannelIdentity) -> Whoami:
         """What a person may be told of themselves."""
@@ -233,7 +241,9 @@ class Links:
             transaction.remember_identity(new, instead_of=record)
         return new
 
-    async def _write(self, change: Change, grant_id: str | None = None, first: str | None = None) -> None:
+    async def _write(
+        self, change: Change, notes: Sequence[Delivery], grant_id: str | None = None, first: str | None = None
+    ) -> None:
         """`first` is a subject that nobody was linked with so far."""
         now = self.now()
         async with self._store.transaction() as transaction:
@@ -253,6 +263,10 @@ class Links:
                 transaction.add_link(link)
             if change.given_up is not None:
                 transaction.cancel_approvals(change.given_up, at=now, reason=_CANCELLED)
+            for note in notes:
+                transaction.add_delivery(note)
+        if self._messenger is not None:
+            await self._messenger.send(notes)
 
     async def _tried(self, change: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):
@@ -263,12 +277,14 @@ class Links:
                 continue
         raise ConflictError(_BUSY, code="links_busy", retry_after=1.0)
 
-    def _tell_all(self, people: Sequence[ChannelIdentity], text: str, here: ChannelIdentity | None) -> None:
+    def _notes(
+        self, people: Sequence[ChannelIdentity], text: str, here: ChannelIdentity | None, family: Family
+    ) -> Sequence[Delivery]:
+        """What takes a word to everybody but who is told on the spot."""
         if self._messenger is None:
-            return
-        for one in people:
-            if here is None or one.key != here.key:
-                self._messenger.tell_soon(one, text)
+            return ()
+        others = [one for one in people if here is None or one.key != here.key]
+        return self._messenger.notes(others, text, owner=family.key)
 
 
 def _is(link: LinkRecord | None, subject: str | None) -> bool:

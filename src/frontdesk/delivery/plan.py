@@ -14,7 +14,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord
+from frontdesk.data.run import RunRecord, RunStatus
 from frontdesk.delivery.push import can_push, encode_content, parts_of
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
@@ -101,19 +101,30 @@ class Planner:
         self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
     ) -> list[Delivery]:
         """Says why there is no answer, where the answer would have gone; no hook sees it, because nothing was said."""
-        channel, now = self._channels[who.channel], self._clock.now()
-        run = RunRecord(run_id=run_id, owner=owner, channel=request.channel, status="failed", created_at=now)
-        said = AgentResponse(messages=[Message("assistant", [text])])
         blank = self._blank(owner, request, who, run_id, originating=True)
+        return self._plain(blank, text, "failed")
+
+    def notice(self, who: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
+        """Tells somebody in their direct chat what the host has done; nothing where the channel can't speak first."""
+        if who.channel not in self.pushing:
+            return []
+        blank = self._blank(owner, ChannelRequest(channel=who.channel), who, self._ids.new("run"), originating=False)
+        return self._plain(blank, text, "completed")
+
+    def _plain(self, blank: Delivery, text: str, status: RunStatus) -> list[Delivery]:
+        """Words of the host's own, in parts."""
+        channel, said = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", [text])])
+        run = RunRecord(
+            run_id=blank.run_id, owner=blank.owner, channel=channel.name, status=status, created_at=blank.created_at
+        )
         try:
             contents = [
                 encode_content(channel, one) for one in parts_of(channel, HostedRunResult(result=said, run=run))
             ]
         except CodecError as error:
-            log.error("why there is no answer can't be said on %s: %s", channel.name, error)
+            log.error("what the host has to say can't be said on %s: %s", channel.name, error)
             return []
-        parts = [blank.replace(payload=one, part=n, parts=len(contents)) for n, one in enumerate(contents)]
-        return self._named(parts)
+        return self._named([blank.replace(payload=one, part=n, parts=len(contents)) for n, one in enumerate(contents)])
 
     def _blank(
         self, owner: str, request: ChannelRequest, who: ChannelIdentity, run_id: str, *, originating: bool

@@ -314,7 +314,6 @@ class AgentFrameworkHost:
         steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
         # What is still to be sent needs its channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.inbox.stop)]
-        steps.append(("what is told", lambda: parts.teller.drain(grace)))
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]

@@ -54,13 +54,13 @@ class Parts:
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
         self.gate = self._gated(keys, access)
-        self.teller = Teller(channels, ids, clock)
+        planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
+        self.outbox = Outbox(store, channels, clock)
+        self.teller = Teller(channels, ids, clock, planner, self.outbox)
         self.links = self._linked(keys, access)
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
         )
-        planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
-        self.outbox = Outbox(store, channels, clock)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         items = TurnItems(channels)
