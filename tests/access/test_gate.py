@@ -205,7 +205,7 @@ class TestTheWire:
     async def test_it_cannot_send_an_answer_to_others(self) -> None:
         door = Door()
         for target in (ResponseTarget.identity(BOB), ResponseTarget.identities([ALICE, BOB])):
-            with pytest.raises(InvalidRequestError) as caught:
+            with pytest.raises(ForbiddenError) as caught:
                 await door.enter(ChannelRequest(channel="web", response_target=target))
             assert caught.value.param == "response_target"
         assert await door.is_empty()
@@ -223,7 +223,7 @@ class TestTheWire:
         for target in (ResponseTarget.identity(phone), ResponseTarget.identities([phone, ALICE])):
             admitted = await door.enter(ChannelRequest(channel="web", response_target=target))
             assert admitted.request.response_target == target
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(ForbiddenError):
             await door.enter(
                 ChannelRequest(channel="web", response_target=ResponseTarget.identity(phone)), Caller(identity=BOB)
             )
@@ -237,7 +237,7 @@ class TestTheWire:
         request = ChannelRequest(channel="web", response_target=ResponseTarget.identity(phone))
         assert (await door.enter(request)).request == request.replace(identity=ALICE)
         people[phone.key] = "carol"
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(ForbiddenError):
             await door.enter(request)
 
     async def test_a_hook_can_send_an_answer_to_others(self) -> None:
@@ -247,7 +247,7 @@ class TestTheWire:
 
     async def test_a_hook_that_leaves_a_foreign_destination_grants_nothing(self) -> None:
         request = ChannelRequest(channel="web", response_target=ResponseTarget.identity(BOB))
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(ForbiddenError):
             await Door().enter(request, hook=lambda wire: wire.replace(metadata={"seen": "yes"}))
 
     async def test_a_hook_can_take_a_foreign_destination_away(self) -> None:

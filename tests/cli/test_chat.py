@@ -193,9 +193,12 @@ def test_a_key_opens_a_locked_door(parrot: Running, tmp_path: Path) -> None:
     [
         ([], "Valid credentials are needed. (401, unauthenticated)"),
         (["--api-key", "another-key-that-is-long"], "The API key is not valid. (401, unauthenticated)"),
-        (["--api-key", "ключ"], "--api-key: this is no key; a key is one line of plain characters"),
+        (["--api-key", "ключ"], "what --api-key gives is no key; a key is one line of plain characters"),
         (["--api-key-file", "gone"], "--api-key-file gone: No such file or directory"),
-        (["--api-key-file", "empty"], "--api-key-file empty: this is no key; a key is one line of plain characters"),
+        (
+            ["--api-key-file", "empty"],
+            "what --api-key-file empty gives is no key; a key is one line of plain characters",
+        ),
     ],
 )
 def test_a_key_that_does_not_fit_is_told(options: list[str], told: str, parrot: Running, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class Gate(Authorizer):
         if others and key is not None:
             others -= {Address.of(one) for one in await self._keys.identities_of(key)}
         if others:
-            raise InvalidRequestError("An answer can only be sent to yourself.", param="response_target")
+            raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
 
     def passed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
         """The decision if it lets the caller in, else an error in words that may be shown."""

@@ -44,7 +44,7 @@ def _api_key(arguments: Namespace) -> str | None:
 def _usable(key: str, source: str) -> str:
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise CommandError(f"{source}: this is no key; a key is one line of plain characters")
+        raise CommandError(f"what {source} gives is no key; a key is one line of plain characters")
     return key
 
 

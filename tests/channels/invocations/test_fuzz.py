@@ -50,7 +50,7 @@ async def test_the_server_keeps_what_its_document_promises(tmp_path: Path, caplo
     async with open_desk(agent, InvocationsChannel(run_hook=_any_input), max_background_runs_per_caller=100) as desk:
         status, said = await _fuzz(desk, tmp_path)
         assert status == 0, said
-        assert len(desk.runs()) > 10
+        assert len(desk.runs()) > 5
         assert not desk.active
     assert not [record for record in caplog.records if record.name.startswith("frontdesk") and record.levelno >= 40]
 

@@ -166,3 +166,30 @@ async def test_a_turn_that_is_not_kept_is_delivered_all_the_same(tmp_path: Path)
         answered = await house.client.http.post("/v1/responses", json={"input": "hi", "store": False})
         assert "You said: hi" in answered.text
         assert await house.heard("chat", ann, 1) == ["You said: hi"]
+
+
+async def test_the_wire_itself_names_a_channel_of_the_callers(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        me = await house.meet("chat", "Me", "anonymous")
+        target = {"kind": "identities", "identities": [{"channel": "chat", "native_id": "anonymous"}]}
+        answered = await house.client.http.post("/invocations", json={"message": "later", "response_target": target})
+        assert answered.status_code == 202, answered.text
+        assert await house.heard("chat", me, 2) == ["You said: hello", "You said: later"]
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "param"),
+    [
+        ({"kind": "identities", "identities": [{"channel": "chat", "native_id": "eve"}]}, 403, "response_target"),
+        ({"kind": "identities"}, 400, "response_target"),
+        ({"kind": "channels", "channels": []}, 400, "response_target.channels"),
+        ({"kind": "active", "channels": ["chat"]}, 400, "response_target"),
+        ({"kind": "everybody"}, 400, "response_target.kind"),
+    ],
+)
+async def test_the_wire_can_t_name_a_stranger_or_nonsense(
+    tmp_path: Path, target: dict[str, Any], status: int, param: str
+) -> None:
+    async with open_house(tmp_path) as house:
+        answered = await house.client.http.post("/invocations", json={"message": "hi", "response_target": target})
+        assert (answered.status_code, answered.json()["error"]["param"]) == (status, param)

@@ -12,7 +12,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.invocations.client import Answer
 from frontdesk.channels.invocations.config import InvocationsConfig, ToolCalls
 from frontdesk.channels.invocations.openapi import document
-from frontdesk.channels.invocations.parse import approval_of, decode, run_id_of, to_request
+from frontdesk.channels.invocations.parse import approval_of, decode, run_id_of, target_of, to_request
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
@@ -114,7 +114,12 @@ class _Room:
         approval = approval_of(body)
         if approval is not None:
             request = await self._context.approval_request(call.caller, [approval])
-            return request.replace(run_id=run_id_of(call.headers), stream=body.stream, background=body.background)
+            return request.replace(
+                run_id=run_id_of(call.headers),
+                stream=body.stream,
+                background=body.background,
+                response_target=target_of(body.response_target),
+            )
         return to_request(
             body,
             channel=self._channel.name,

@@ -10,10 +10,22 @@ import msgspec
 from agent_framework import Content, Message
 from msgspec import UNSET
 
-from frontdesk.channels.invocations.wire import DataPart, InvocationBody, TextPart, UriPart
+from frontdesk.channels.invocations.wire import (
+    Active,
+    Back,
+    Channels,
+    DataPart,
+    Identities,
+    InvocationBody,
+    Nowhere,
+    Target,
+    TextPart,
+    UriPart,
+)
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
+from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http import Headers
 from frontdesk.kit.names import plain_id
@@ -21,6 +33,7 @@ from frontdesk.kit.names import plain_id
 INVOCATION_ID = b"x-agent-invocation-id"
 SESSION_ID = b"x-agent-session-id"
 
+_HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 _WHERE = re.compile(r" - at `\$\.?(.*)`$")
@@ -63,11 +76,26 @@ def to_request(
         identity=identity,
         stream=body.stream,
         background=body.background,
+        response_target=target_of(body.response_target),
         metadata=body.metadata or {},
         client_outputs=outputs,
         checkpoint_id=checkpoint_id,
         run_id=run_id_of(headers),
     )
+
+
+def target_of(target: Target | None) -> ResponseTarget:
+    """Where the answer goes; whether it may is asked at the gate."""
+    if target is None or isinstance(target, Back):
+        return _HERE
+    if isinstance(target, Nowhere):
+        return ResponseTarget.none()
+    if isinstance(target, Channels):
+        return ResponseTarget.channels(target.channels, echo_input=target.echo_input)
+    if isinstance(target, Identities):
+        places = tuple(Address(channel=one.channel, native_id=one.native_id) for one in target.identities)
+        return ResponseTarget(kind="identities", addresses=places, echo_input=target.echo_input)
+    return ResponseTarget(kind="active" if isinstance(target, Active) else "all_linked", echo_input=target.echo_input)
 
 
 def _responses(body: InvocationBody) -> tuple[ClientOutput, ...]:

@@ -66,6 +66,51 @@ class ApprovalAnswer(Body, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(max_length=4096)] | None = None
 
 
+class Place(Body, frozen=True, kw_only=True):
+    """The caller on a channel."""
+
+    channel: Annotated[str, Meta(min_length=1, max_length=256)]
+    native_id: Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class Back(Body, tag="originating", tag_field="kind", frozen=True, kw_only=True):
+    """The answer comes back, as it does if nothing is said."""
+
+
+class Nowhere(Body, tag="none", tag_field="kind", frozen=True, kw_only=True):
+    """The answer waits to be fetched."""
+
+
+class Elsewhere(Body, tag_field="kind", frozen=True, kw_only=True):
+    """The answer goes to the caller in other places."""
+
+    echo_input: bool = False
+    """Also sends the question there, before the answer."""
+
+
+class Active(Elsewhere, tag="active", frozen=True, kw_only=True):
+    """Where the caller was last seen."""
+
+
+class AllLinked(Elsewhere, tag="all_linked", frozen=True, kw_only=True):
+    """Every place that the caller has linked."""
+
+
+class Channels(Elsewhere, tag="channels", frozen=True, kw_only=True):
+    """Channels by their names."""
+
+    channels: Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(min_length=1, max_length=32)]
+
+
+class Identities(Elsewhere, tag="identities", frozen=True, kw_only=True):
+    """Certain places, which must be the caller's own."""
+
+    identities: Annotated[list[Place], Meta(min_length=1, max_length=32)]
+
+
+Target = Back | Nowhere | Active | AllLinked | Channels | Identities
+
+
 class InvocationBody(Body, frozen=True, kw_only=True):
     """`POST /invocations`: one of `message`, `input`, `approval` and `responses`, or `checkpoint_id` by itself."""
 
@@ -77,6 +122,7 @@ class InvocationBody(Body, frozen=True, kw_only=True):
     session_id: Id | None = None
     stream: bool = False
     background: bool = False
+    response_target: Target | None = None
     options: Options | None = None
     metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None
 
