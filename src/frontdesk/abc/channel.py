@@ -116,6 +116,13 @@ class ChannelContext(Protocol):
         """Keeps a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
+    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
+        """Answers an event with the channel's own words, behind all that is on its way to the same conversation.
+
+        The same number for the same event is one reply, however often the event is dealt with.
+        """
+        ...
+
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         """A run, its input and its result."""
         ...

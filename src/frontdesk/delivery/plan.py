@@ -102,7 +102,13 @@ class Planner:
     ) -> list[Delivery]:
         """Says why there is no answer, where the answer would have gone; no hook sees it, because nothing was said."""
         blank = self._blank(owner, request, who, run_id, originating=True)
-        return self._plain(blank, text, "failed")
+        return self._plain(blank, text, "failed", request.details)
+
+    def reply(self, request: ChannelRequest, who: ChannelIdentity, text: str, key: str) -> list[Delivery]:
+        """The channel's own words to where a request came from; the same key gives the same ids."""
+        blank = self._blank("", request, who, f"run_{key}", originating=True)
+        rows = self._plain(blank, text, "completed", request.details)
+        return [one.replace(delivery_id=f"dlv_{key}_{one.part}", answer_id=f"ans_{key}") for one in rows]
 
     def notice(self, who: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Tells somebody in their direct chat what the host has done; nothing where the channel can't speak first."""
@@ -111,11 +117,18 @@ class Planner:
         blank = self._blank(owner, ChannelRequest(channel=who.channel), who, self._ids.new("run"), originating=False)
         return self._plain(blank, text, "completed")
 
-    def _plain(self, blank: Delivery, text: str, status: RunStatus) -> list[Delivery]:
-        """Words of the host's own, in parts."""
+    def _plain(
+        self, blank: Delivery, text: str, status: RunStatus, details: Mapping[str, Any] | None = None
+    ) -> list[Delivery]:
+        """Words of the host's own, in parts; `details` are what the channel needs to say them as it answers."""
         channel, said = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", [text])])
         run = RunRecord(
-            run_id=blank.run_id, owner=blank.owner, channel=channel.name, status=status, created_at=blank.created_at
+            run_id=blank.run_id,
+            owner=blank.owner,
+            channel=channel.name,
+            status=status,
+            created_at=blank.created_at,
+            details=details or {},
         )
         try:
             contents = [

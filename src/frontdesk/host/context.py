@@ -73,6 +73,9 @@ class HostContext(LinkCalls):
         await self._parts.inbox.accept(item)
         return True
 
+    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
+        await self._parts.inbox.reply(item, text, number)
+
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))
         if record is None:

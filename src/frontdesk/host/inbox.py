@@ -8,6 +8,7 @@ again, because nobody knows how far it came; an event that ends its process agai
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any
 
 from frontdesk.abc.channel import Channel
@@ -20,6 +21,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import (
+    DeliveryExistsError,
     FrontdeskError,
     InternalError,
     LostEventError,
@@ -97,6 +99,16 @@ class InboxWorker:
             transaction.accept(item)
         if self._runner is not None:
             await self._runner.schedule(TASK, _payload(item), task_id=_task_id(item))
+
+    async def reply(self, item: InboxItem, text: str, number: int) -> None:
+        """Has words sent to where an event came from; those that are known by their number are on their way."""
+        key = sha256(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}".encode("utf-8", "surrogatepass"))
+        rows = self._planner.reply(item.request, item.caller.identity, text, key.hexdigest()[:32])
+        with suppress(DeliveryExistsError):
+            async with self._store.transaction() as transaction:
+                for row in rows:
+                    transaction.add_delivery(row, once=True)
+        await self._outbox.wake(rows)
 
     async def _waiting(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """All that waits at the first look; after that a page at a time, because it was woken when it came."""

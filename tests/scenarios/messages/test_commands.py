@@ -110,3 +110,12 @@ async def test_a_command_that_fails_tells_no_reason_and_holds_up_nothing() -> No
         await chat.platform.say(ada, "/break")
         await chat.platform.say(ada, "still there?")
         assert await chat.heard(ada.chat_id, 2) == ["The command failed.", "still there?"]
+
+
+async def test_what_a_command_says_does_not_overtake_an_answer_that_waits() -> None:
+    async with open_chat(EchoAgent()) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.fail("flood", method="send", times=1, retry_after=0.3)
+        for text in ("first", "/new", "third"):
+            await chat.platform.say(ada, text)
+        assert await chat.heard(ada.chat_id, 3) == ["first", "We start anew.", "third"]

@@ -1,6 +1,6 @@
 """What is done about an event when it is its turn: commands, buttons, and words back to where it came from."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import challenge_text, decided, parts_of, pressed, refusal
-from frontdesk.testing.messages.wire import Edit, Send
+from frontdesk.testing.messages.wire import Edit
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
 _UNKNOWN = "I don't know /{}. /help tells what I understand."
@@ -76,12 +76,11 @@ class Replies:
         if request.operation == "approval":
             return await self._pressed(item)
         # A command may answer more than once, and each word is another message.
-        said: list[Send] = []
+        said: list[str] = []
 
         async def reply(text: str) -> None:
-            parts = parts_of(text, self._text_limit)
-            await self.say(item, parts, first=len(said))
-            said.extend(parts)
+            said.append(text)
+            await self._context.reply(item, text, number=len(said))
 
         call = CommandCall(item, self._context, reply)
         if not await self._context.run_command(call.name, call) and request.attributes["named"]:
@@ -105,22 +104,6 @@ class Replies:
             await self._client.edit(edit)
         return request.replace(conversation_id=item.conversation_id, group=item.request.group)
 
-    async def say(self, item: InboxItem, parts: Sequence[Send], first: int = 0) -> None:
-        """Answers where an event came from; in a group, to the message that asked. `first` is the first part's number.
-
-        A part has the same key when the event is answered again, because it was not known that it had been.
-        """
-        request = item.request
-        asked = request.attributes["message_id"] if request.group and request.operation != "approval" else ""
-        for number, one in enumerate(parts, first):
-            placed = msgspec.structs.replace(
-                one,
-                chat_id=item.conversation_id,
-                reply_to=asked if number == 0 else "",
-                idempotency_key=f"{item.event_id}:{number}",
-            )
-            await self._client.send(placed)
-
     async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
         try:
             return challenge_text(await self._context.begin_link(item.caller))
@@ -139,7 +122,7 @@ class Replies:
         if isinstance(error, LinkRequiredError):
             challenge = await self._challenge(item, error)
             here, direct = (here, challenge) if request.group else (challenge, "")
-        await self.say(item, parts_of(here, self._text_limit))
+        await self._context.reply(item, here)
         for number, one in enumerate(parts_of(direct, self._text_limit)):
             key = f"{item.event_id}:direct:{number}"
             user_id = caller.identity.native_id
