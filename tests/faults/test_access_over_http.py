@@ -16,7 +16,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import ForbiddenError
 from frontdesk.testing import EchoAgent, FakeClock, HostClient, serving
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 from tests.scenarios.cast import PlainAgent
@@ -121,7 +121,7 @@ async def test_sends_to_others_ignored_the_list() -> None:
         for target in (ResponseTarget.identity(bob), ResponseTarget.identities([alice, bob])):
             request = ChannelRequest(channel="invocations", input="for bob", response_target=target)
             for call in (context.run, context.stream, context.submit):
-                with pytest.raises(InvalidRequestError, match="only be sent to yourself"):
+                with pytest.raises(ForbiddenError, match="only be sent to yourself"):
                     await call(request, Caller(identity=alice))
     assert agent.seen == []
 
