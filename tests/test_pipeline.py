@@ -145,7 +145,7 @@ WIRE = {
 @pytest.mark.parametrize("fields", WIRE.values(), ids=WIRE)
 async def test_the_wire_can_t_say(fields: dict[str, Any]) -> None:
     async with opened() as (desk, ledger):
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises((InvalidRequestError, ForbiddenError)):
             await desk.run(request(**fields), caller())
         assert not ledger.writes
 
