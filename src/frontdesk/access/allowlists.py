@@ -42,12 +42,18 @@ class NativeIdAllowlist:
     ) -> None:
         self.channel = channel
         self._ids = LoadedIds(native_ids, cache_seconds, clock)
+        self._fixed = self._ids.fixed
 
-    async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
+    def evaluate(self, context: AuthorizationContext) -> AllowlistDecision | Awaitable[AllowlistDecision]:
         identity = context.identity
         if self.channel is not None and identity.channel != self.channel:
             return ABSTAIN
-        return ALLOW if identity.native_id in await self._ids.present() else DENY
+        if self._fixed is not None:
+            return ALLOW if identity.native_id in self._fixed else DENY
+        return self._look(identity.native_id)
+
+    async def _look(self, native_id: str) -> AllowlistDecision:
+        return ALLOW if native_id in await self._ids.present() else DENY
 
 
 class LinkedClaimAllowlist:

@@ -16,12 +16,13 @@ from frontdesk.abc.allowlist import (
     LinkRequired,
 )
 from frontdesk.abc.linker import IdentityLinker
-from frontdesk.access.allowlists import AllowAll, evaluate
+from frontdesk.access.allowlists import AllowAll, NativeIdAllowlist, evaluate
 from frontdesk.access.decision import Linking, Verdict, after_link, before_link
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import as_rule
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkRecord
+from frontdesk.kit.calls import settle
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 
@@ -143,6 +144,12 @@ async def _link(linker: IdentityLinker, who: ChannelIdentity) -> LinkRecord | No
 async def _said(allowlist: IdentityAllowlist | None, context: AuthorizationContext) -> AllowlistDecision:
     if allowlist is None:
         return AllowlistDecision.ALLOW
+    if type(allowlist) is NativeIdAllowlist:
+        # By far the most frequent list, and one that is fixed can't fail: it need not be waited for.
+        said = allowlist.evaluate(context)
+        if isinstance(said, AllowlistDecision):
+            return said
+        return await call_access("allowlist", settle, said)
     return await call_access("allowlist", evaluate, allowlist, context)
 
 

@@ -34,6 +34,11 @@ class LoadedIds:
         self._failing = False
         self._loading: asyncio.Task[None] | None = None
 
+    @property
+    def fixed(self) -> frozenset[str] | None:
+        """The ids, if nothing is ever loaded."""
+        return self._ids if self._loader is None else None
+
     async def present(self) -> frozenset[str]:
         """The ids as they were loaded last, at most `cache_seconds` ago if the loader works."""
         if self._loader is not None and self._is_due():
