@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.abc.allowlist import AuthorizationContext
 from frontdesk.access import loaded
-from frontdesk.access.allowlists import NativeIdAllowlist
+from frontdesk.access.allowlists import NativeIdAllowlist, evaluate
 from frontdesk.testing import FakeClock
 from tests.access.door import ALICE, ALLOW, BOB, DENY
 from tests.scenarios.desk import until
@@ -39,7 +39,7 @@ class List:
         self._allowlist = NativeIdAllowlist(source.load, cache_seconds=cache_seconds, clock=self.clock)
 
     async def says(self, identity: Any = ALICE) -> Any:
-        return await self._allowlist.evaluate(AuthorizationContext(identity=identity))
+        return await evaluate(self._allowlist, AuthorizationContext(identity=identity))
 
 
 async def test_it_is_loaded_once_in_its_time() -> None:
@@ -57,7 +57,7 @@ async def test_it_is_loaded_once_in_its_time() -> None:
 
 async def test_a_plain_function_can_load_too() -> None:
     allowlist = NativeIdAllowlist(lambda: {"alice"})
-    assert await allowlist.evaluate(AuthorizationContext(identity=ALICE)) is ALLOW
+    assert await evaluate(allowlist, AuthorizationContext(identity=ALICE)) is ALLOW
 
 
 async def test_a_clock_that_is_set_back_does_not_make_a_list_last() -> None:
@@ -168,9 +168,9 @@ async def test_it_can_be_used_in_one_loop_after_another() -> None:
     def elsewhere() -> Any:
         fresh = Source("bob")
         other = NativeIdAllowlist(fresh.load, clock=ids.clock)
-        asyncio.run(other.evaluate(AuthorizationContext(identity=ALICE)))
+        asyncio.run(evaluate(other, AuthorizationContext(identity=ALICE)))
         ids.clock.advance(100.0)
-        return asyncio.run(other.evaluate(AuthorizationContext(identity=BOB)))
+        return asyncio.run(evaluate(other, AuthorizationContext(identity=BOB)))
 
     assert await asyncio.to_thread(elsewhere) is ALLOW
 
