@@ -20,9 +20,7 @@ _ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
 _VERSION = "SELECT MAX(version) FROM frontdesk_schema"
 _NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
 # What is to be kept for how long, the host knows; a command drops nothing.
-_FOR_GOOD = Expiry(
-    continuations=None, runs=None, grants=None, last_seen=None, approvals=None, inbox=None, deliveries=None
-)
+_FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
 
 
 def place_of(option: str, given: str | None, name: str | None) -> Path | str:
