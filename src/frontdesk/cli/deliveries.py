@@ -2,21 +2,18 @@
 
 import asyncio
 import json
-import logging
-import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of, store_at
+from frontdesk.cli.tables import cell, print_table, show_audit
 from frontdesk.cli.terminal import visible
 from frontdesk.clock import SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.errors import LostDeliveryError, RequestError
 from frontdesk.host.deliveries import Deliveries
-from frontdesk.loggers import audit
+from frontdesk.kit.key_file import time_of
 from frontdesk.stores.sql.store import SqlStateStore
 
 _COLUMNS = ("delivery_id", "status", "channel", "to", "part", "attempts", "created_at", "error")
@@ -55,17 +52,10 @@ async def _list(deliveries: Deliveries, arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps({"deliveries": [_row(one) for one in found], "counts": dict(counts)}, indent=2))
         return 0
-    rows = [[visible(_cell(_row(one)[name])) for name in _COLUMNS] for one in found]
-    _print_table([_COLUMNS, *rows])
+    print_table(_COLUMNS, [_row(one) for one in found])
     told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     print(f"All together: {told or 'none'}.")
     return 0
-
-
-def _print_table(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _show(found: Delivery, *, as_json: bool) -> int:
@@ -83,15 +73,14 @@ def _show(found: Delivery, *, as_json: bool) -> int:
         print(json.dumps({**shown, "history": history}, indent=2))
         return 0
     for name, value in shown.items():
-        print(f"{name + ':':14}{visible(_cell(value)) or '-'}")
+        print(f"{name + ':':14}{visible(cell(value)) or '-'}")
     for one in found.history:
         print(f"  {_time(one.at)}  {visible(one.code)}")
     return 0
 
 
 async def _change(deliveries: Deliveries, arguments: Namespace, *, live: bool) -> int:
-    audit.addHandler(logging.StreamHandler(sys.stderr))
-    audit.setLevel(logging.INFO)
+    show_audit()
     if arguments.action == "drop":
         dropped = await deliveries.drop(arguments.delivery_id, by=_BY)
         print(f"{visible(dropped.delivery_id)} is dropped.")
@@ -115,11 +104,5 @@ def _row(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
 def _time(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if at is None else time_of(at)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.tables import print_table
 from frontdesk.cli.terminal import visible
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ANONYMOUS
@@ -78,11 +79,8 @@ def _list(path: Path, *, as_json: bool) -> int:
     rows = [_row(key, now) for key in read_keys(path)]
     if as_json:
         print(json.dumps(rows, indent=2))
-        return 0
-    shown = [[visible(row[name] or "") for name in _COLUMNS] for row in rows]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *shown, strict=True)]
-    for line in (_COLUMNS, *shown):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    else:
+        print_table(_COLUMNS, rows)
     return 0
 
 

@@ -2,23 +2,21 @@
 
 import asyncio
 import json
-import logging
-import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.links import Links
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of, store_at
+from frontdesk.cli.tables import cell, print_table, show_audit
 from frontdesk.cli.terminal import visible
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkRecord
 from frontdesk.ids import RandomIds
-from frontdesk.loggers import audit
+from frontdesk.kit.key_file import time_of
 from frontdesk.stores.sql.store import SqlStateStore
 
 _PAGE = 500
@@ -51,13 +49,11 @@ async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int
 
 
 async def _list(store: SqlStateStore, *, as_json: bool) -> int:
+    rows = [_row(link) async for link in _all(store)]
     if as_json:
-        print(json.dumps([_row(link) async for link in _all(store)], indent=2))
-        return 0
-    rows = [[visible(_row(link)[name] or "") for name in _COLUMNS] async for link in _all(store)]
-    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
-    for line in (_COLUMNS, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        print(json.dumps(rows, indent=2))
+    else:
+        print_table(_COLUMNS, rows)
     return 0
 
 
@@ -88,8 +84,7 @@ async def _show(store: SqlStateStore, link: LinkRecord, *, as_json: bool) -> int
 
 
 async def _revoke(store: SqlStateStore, link: LinkRecord, *, live: bool) -> int:
-    audit.addHandler(logging.StreamHandler(sys.stderr))
-    audit.setLevel(logging.INFO)
+    show_audit()
     ids, clock = RandomIds(), SystemClock()
     before = {one.identity.key: one for one in await store.identities.links(link.isolation_key)}
     await Links(store, IdentityKeys(store, ids, clock), ids, clock).part(link.identity)
@@ -105,12 +100,11 @@ async def _revoke(store: SqlStateStore, link: LinkRecord, *, live: bool) -> int:
 
 def _row(link: LinkRecord) -> dict[str, Any]:
     name = link.identity.attributes.get("name")
-    at = datetime.fromtimestamp(link.linked_at, UTC)
     return {
         "channel": link.identity.channel,
         "id": link.identity.native_id,
         "name": name if isinstance(name, str) else None,
-        "linked_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "linked_at": time_of(link.linked_at),
         "linker": link.linker,
         "person": link.isolation_key,
     }
@@ -121,9 +115,7 @@ def _name(link: LinkRecord) -> str:
 
 
 def _told(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, list):
         rows = cast("list[Any]", value)
         return ", ".join(visible(one if isinstance(one, str) else f"{one['id']} on {one['channel']}") for one in rows)
-    return visible(value or "-")
+    return visible(cell(value)) or "-"
