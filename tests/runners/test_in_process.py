@@ -7,7 +7,7 @@ from typing import Any
 
 from frontdesk import InMemoryStateStore, RetryPolicy
 from frontdesk.data.task import TaskRecord
-from frontdesk.runners import in_process
+from frontdesk.runners import base
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing.runner_contract import Notes, ended, started
@@ -55,7 +55,7 @@ async def test_a_task_that_nobody_knows_here_waits_for_who_does() -> None:
 
 
 async def test_more_than_can_be_known_is_found_when_there_is_room(monkeypatch: Any) -> None:
-    monkeypatch.setattr(in_process, "MOST_KNOWN", 8)
+    monkeypatch.setattr(base, "MOST_KNOWN", 8)
     store, notes = InMemoryStateStore(), Notes()
     notes.gate = asyncio.Event()
     runner = InProcessTaskRunner(store)
@@ -64,7 +64,7 @@ async def test_more_than_can_be_known_is_found_when_there_is_room(monkeypatch: A
         for number in range(50):
             await runner.schedule("note", {}, task_id=f"task_{number}")
         await notes.called(2)
-        assert len(runner._wakes) == 8
+        assert len(runner.wakes) == 8
         notes.gate.set()
         await notes.called(50)
         assert notes.together == 2

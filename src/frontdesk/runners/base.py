@@ -1,6 +1,7 @@
 """What every runner does: it knows the tasks, keeps those that are to be kept, and looks for what was left undone."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -14,15 +15,16 @@ from frontdesk.ids import RandomIds
 from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.stored import Registered, StoredTasks
-from frontdesk.runners.wakes import Failed, Wake
+from frontdesk.runners.wakes import Failed, Wake, Wakes
 from frontdesk.sessions.keeping import keep
 
 MOST = 100
+MOST_KNOWN = 10_000
 _SWEEP = 2.0
 _AT_ONCE = 500
 
 
-class TaskRunner:
+class TaskRunner(ABC):
     """The part that runners share; how somebody is woken is up to each."""
 
     durable: bool
@@ -36,6 +38,7 @@ class TaskRunner:
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
         self._swept = asyncio.Event()
+        self.wakes = Wakes(self.call, self.clock, most=MOST_KNOWN, freed=self._swept.set)
 
     def register(
         self,
@@ -143,28 +146,32 @@ class TaskRunner:
 
     async def begin(self) -> None:
         """Gets ready to be woken."""
-        raise NotImplementedError
+        for name, known in self.registered.items():
+            self.wakes.make_room(name, known.most)
 
     def halt(self) -> None:
         """Begins nothing more."""
-        raise NotImplementedError
+        self.wakes.stopping = True
 
+    @abstractmethod
     async def end(self, grace: float) -> None:
         """Ends what runs, after a while by force."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wake(self, wake: Wake, at: float | None) -> None:
         """Has somebody do it, now or at a time. A wake-up may be lost: the next look finds what it was about."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remind(self, wake: Wake, at: float | None) -> bool:
         """The same for what may be known already; false if there is no room for more."""
-        raise NotImplementedError
 
     async def woken(self, task_id: str) -> TaskStatus | None:
         """How far something is that was only woken."""
-        raise NotImplementedError
+        running = self.wakes.running(task_id)
+        return None if running is None else "running" if running else "pending"
 
     async def unwake(self, task_id: str) -> bool:
         """Forgets what was woken, and stops it; tells whether there was anything."""
-        raise NotImplementedError
+        known = task_id in self.wakes
+        await self.wakes.cancel(task_id)
+        return known

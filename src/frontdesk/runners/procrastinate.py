@@ -30,9 +30,8 @@ from frontdesk.data.codec import decode, encode
 from frontdesk.errors import CodecError, StoreUnavailableError
 from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import tasks as log
-from frontdesk.runners.base import TaskRunner
-from frontdesk.runners.in_process import MOST_KNOWN
-from frontdesk.runners.wakes import Wake, Wakes
+from frontdesk.runners.base import MOST_KNOWN, TaskRunner
+from frontdesk.runners.wakes import Wake
 
 _AWAY = (ProcrastinateException, psycopg.Error, PoolTimeout, OSError)
 _QUEUE = "frontdesk"
@@ -73,15 +72,13 @@ class ProcrastinateTaskRunner(TaskRunner):
         self._schema = schema_name()
         self._app = App(connector=PsycopgConnector())
         self._app.task(name=_CALL, queue=_QUEUE)(self._take)
-        self._wakes = Wakes(self.call, self.clock, most=MOST_KNOWN, freed=self._swept.set)
         self._unsent: dict[str, Wake] = {}
         self._news = asyncio.Event()
         self._worker: Worker | None = None
         self._working: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
-        for name, known in self.registered.items():
-            self._wakes.make_room(name, known.most)
+        await super().begin()
         await self._prepare()
         self._pool = AsyncConnectionPool(
             self._address.conninfo,
@@ -95,7 +92,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         )
         await self._pool.open()
         await self._app.connector.open_async(self._pool)
-        self._wakes.start()
+        self.wakes.start()
         loop = asyncio.get_running_loop()
         self._working = [loop.create_task(self._send()), loop.create_task(self._work())]
 
@@ -123,7 +120,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     async def _work(self) -> None:
         """Takes jobs, again and again: a worker ends when its database goes away."""
-        while not self._wakes.stopping:
+        while not self.wakes.stopping:
             self._worker = Worker(
                 self._app,
                 queues=[_QUEUE],
@@ -139,7 +136,7 @@ class ProcrastinateTaskRunner(TaskRunner):
                 await self._worker.run()
             except _AWAY as error:
                 log.warning("no jobs can be taken at the moment: %s", type(error).__name__)
-            if not self._wakes.stopping:
+            if not self.wakes.stopping:
                 await asyncio.sleep(_PAUSE)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
@@ -152,11 +149,11 @@ class ProcrastinateTaskRunner(TaskRunner):
         except CodecError as error:
             log.error("a job can't be read: %s", error)
             return
-        if self._wakes.wake(wake):
-            await self._wakes.settled(wake.task_id)
+        if self.wakes.wake(wake):
+            await self.wakes.settled(wake.task_id)
 
     def halt(self) -> None:
-        self._wakes.stopping = True
+        super().halt()
         if self._worker is not None:
             self._worker.stop()
 
@@ -165,7 +162,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             return
         sending, working = self._working
         self._working = []
-        left = await self._wakes.drain(grace)
+        left = await self.wakes.drain(grace)
         await asyncio.wait([working], timeout=_PAUSE)
         await stopped(working, within=_PAUSE)
         await stopped(sending)
@@ -180,15 +177,15 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def wake(self, wake: Wake, at: float | None) -> None:
         later = at is not None and at > self.clock.now()
-        if later or self._wakes.running(wake.task_id):
-            self._wakes.wake(wake, at)
+        if later or self.wakes.running(wake.task_id):
+            self.wakes.wake(wake, at)
         elif len(self._unsent) < MOST_KNOWN:
             self._unsent[wake.task_id] = wake
             self._news.set()
 
     def remind(self, wake: Wake, at: float | None) -> bool:
         # Here nobody is told: whoever looks and has room does it.
-        return wake.task_id in self._wakes or (self._wakes.has_room(wake.name) and self._wakes.wake(wake, at))
+        return wake.task_id in self.wakes or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
 
     async def _send(self) -> None:
         """Tells everybody what there is to do."""
@@ -233,9 +230,9 @@ class ProcrastinateTaskRunner(TaskRunner):
         await self._defer(_woken(cast("Mapping[str, str]", job.task_kwargs)))
 
     async def woken(self, task_id: str) -> TaskStatus | None:
-        running = self._wakes.running(task_id)
-        if running is not None:
-            return "running" if running else "pending"
+        known = await super().woken(task_id)
+        if known is not None:
+            return known
         if task_id in self._unsent:
             return "pending"
         if not self._working:
@@ -247,8 +244,8 @@ class ProcrastinateTaskRunner(TaskRunner):
         return "running" if any(job.status == "doing" for job in jobs) else "pending" if jobs else None
 
     async def unwake(self, task_id: str) -> bool:
-        known = task_id in self._wakes or self._unsent.pop(task_id, None) is not None
-        await self._wakes.cancel(task_id)
+        unsent = self._unsent.pop(task_id, None) is not None
+        known = await super().unwake(task_id) or unsent
         if not self._working:
             return known
         manager, lock = self._app.job_manager, _lock(task_id)
