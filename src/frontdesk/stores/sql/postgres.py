@@ -1,7 +1,8 @@
 """Postgres: many processes on one database. A task writes for all turns of this process, a pool reads."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 try:
@@ -221,7 +222,7 @@ class PostgresEngine:
     ) -> list[Any] | None:
         """Sends everything without waiting for answers in between; nothing is kept if any of it is to be refused."""
         sent: list[_Sent] = []
-        try:
+        async with _undone(connection, step):
             async with connection.pipeline():
                 await connection.execute("BEGIN")
                 for unit in grouped(writes):
@@ -231,10 +232,6 @@ class PostgresEngine:
                 return None
             step.committing = True
             await self._finish(connection)
-        except BaseException:
-            if not connection.closed and not step.committing:
-                await connection.execute("ROLLBACK")
-            raise
         for write in writes:
             write.answers.clear()
         for one in sent:
@@ -266,16 +263,12 @@ class PostgresEngine:
         for write in writes:
             write.answers.clear()
         await connection.execute("BEGIN")
-        try:
+        async with _undone(connection, step):
             for unit in grouped(writes):
                 for write, outcome in await self._unit(connection, unit):
                     outcomes[id(write)] = outcome
             step.committing = True
             await self._finish(connection)
-        except BaseException:
-            if not connection.closed and not step.committing:
-                await connection.execute("ROLLBACK")
-            raise
         return [outcomes[id(write)] for write in writes]
 
     async def _finish(self, connection: "AsyncConnection[Any]") -> None:
@@ -344,6 +337,17 @@ def _held(fences: Sequence[Fence]) -> tuple[list[Any], ...]:
         [fence.lease.fence for fence in fences],
         [fence.keep for fence in fences],
     )
+
+
+@asynccontextmanager
+async def _undone(connection: "AsyncConnection[Any]", step: "_Step") -> AsyncGenerator[None]:
+    """Takes back what was begun when it fails; once a commit was sent, nobody knows whether there is anything left."""
+    try:
+        yield
+    except BaseException:
+        if not connection.closed and not step.committing:
+            await connection.execute("ROLLBACK")
+        raise
 
 
 class _Step:
