@@ -13,13 +13,13 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import uvloop
 
+from bench.figures import Line
 from frontdesk import AgentFrameworkHost, ChannelIdentity, PostgresStateStore, ProcrastinateTaskRunner
 from frontdesk.abc.push import PushTerms
 from frontdesk.data.delivery import Delivery
@@ -95,16 +95,6 @@ async def lags(platform: MessagePlatform, times: int, lap: str) -> list[float]:
         await platform.wait_for_answers(ann.chat_id, number + 1)
     entries = [one for one in await platform.log() if one.method == "send" and one.chat_id == ann.chat_id]
     return [(one.at - float(one.text)) * 1e3 for one in entries]
-
-
-@dataclass(frozen=True)
-class Line:
-    name: str
-    text: str
-    met: bool | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name:<62} {self.text:>20}  {'' if self.met is None else 'met' if self.met else 'MISSED'}"
 
 
 async def measure_on(kind: str, place: str, log: Path, *, quick: bool) -> list[Line]:

@@ -58,3 +58,15 @@ def growth(before: Row, after: Row, label: str) -> float:
 def percentile(values: list[float], part: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure with its name, and whether it met its target if it has one."""
+
+    name: str
+    text: str
+    met: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name:<70} {self.text:>16}  {'' if self.met is None else 'met' if self.met else 'MISSED'}"

@@ -16,12 +16,13 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import httpx
+
+from bench.figures import Line
 
 ROOT = Path(__file__).parent.parent
 WORDS = 200
@@ -129,16 +130,6 @@ async def lags(writer: httpx.AsyncClient, reader: httpx.AsyncClient, streams: in
                 if name == "update" and line.startswith("data: "):
                     found.append((now - float(json.loads(line.removeprefix("data: "))["text"])) * 1e3)
     return found
-
-
-@dataclass(frozen=True)
-class Line:
-    name: str
-    text: str
-    met: bool | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name:<58} {self.text:>24}  {'' if self.met is None else 'met' if self.met else 'MISSED'}"
 
 
 async def on_sqlite(*, quick: bool) -> list[Line]:
