@@ -15,7 +15,6 @@ from frontdesk import (
     ChannelContribution,
     ChannelIdentity,
     ChannelRequest,
-    ChannelSession,
     NativeIdAllowlist,
 )
 from frontdesk.abc.allowlist import AllowlistDecision
@@ -27,6 +26,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.errors import ForbiddenError, LinkRequiredError, UnauthenticatedError, UnsupportedError
 from tests.access.door import FixedLinker, link
+from tests.host.link_door import Call
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import Desk, open_desk, until
 
@@ -236,23 +236,6 @@ async def test_a_permission_for_the_direct_chat_is_one_for_the_person_and_not_fo
         assert ears.heard == ["direct"]
 
 
-class _Command:
-    """What a command gets."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-        self.request = ChannelRequest(channel=caller.identity.channel, operation="command")
-        self.session: ChannelSession | None = None
-        self.raw_event: Any = None
-        self.replies: list[str] = []
-
-    async def reply(self, text: str) -> None:
-        self.replies.append(text)
-
-    async def run(self, request: ChannelRequest) -> Any:
-        raise AssertionError
-
-
 OF_LINKING = ("link", "connect", "unlink", "whoami")
 
 
@@ -261,21 +244,21 @@ async def test_commands_are_asked_about_and_those_of_linking_pass_who_must_link(
     chat = Chat(allowlist=NativeIdAllowlist(["alice"]), require_link=True)
     async with open_desk(Ears().hear, channels=[chat], linker=linker):
         with pytest.raises(LinkRequiredError):
-            await chat.context.run_command("new", _Command(chat.by("alice")))
+            await chat.context.run_command("new", Call(chat.by("alice"), ""))
         for name in OF_LINKING:
-            command = _Command(chat.by("alice"))
+            command = Call(chat.by("alice"), "")
             assert await chat.context.run_command(name, command)
             assert len(command.replies) == 1
         assert [one.native_id for one in linker.begun] == ["alice", "alice"]
         for name in ("new", *OF_LINKING, "no such command"):
-            command = _Command(chat.by("bob"))
+            command = Call(chat.by("bob"), "")
             with pytest.raises(ForbiddenError) as caught:
                 await chat.context.run_command(name, command)
             assert (caught.value.code, command.replies) == ("denied", [])
         assert not chat.said
         alice = chat.by("alice")
         linker.links[alice.identity.key] = link(alice.identity)
-        assert await chat.context.run_command("new", _Command(alice))
+        assert await chat.context.run_command("new", Call(alice, ""))
         assert chat.said == ["new"]
 
 
@@ -289,7 +272,7 @@ async def test_a_channels_own_command_of_such_a_name_does_not_pass_who_must_link
 
         context.add_commands([ChannelCommand(name="whoami", description="", handler=never)])
         with pytest.raises(LinkRequiredError):
-            await context.run_command("whoami", _Command(chat.by("alice")))
+            await context.run_command("whoami", Call(chat.by("alice"), ""))
 
 
 async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> None:
@@ -347,7 +330,7 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
             context.approval_request(bob, [ApprovalAnswer(approval_id="apr_1", approved=True)]),
             context.begin_link(bob),
             context.reset_session(bob),
-            context.run_command("new", _Command(bob)),
+            context.run_command("new", Call(bob, "")),
         ]
         for one in calls:
             with pytest.raises(ForbiddenError) as caught:

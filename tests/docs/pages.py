@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from frontdesk import errors
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.py"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench/README.md"])
@@ -85,3 +87,9 @@ def tables(page: Path) -> dict[str, list[list[str]]]:
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
             found.setdefault(title, []).append(cells)
     return {title: rows[2:] for title, rows in found.items()}
+
+
+def request_errors() -> list[type[errors.RequestError]]:
+    """Every kind of error that a caller can be shown."""
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.RequestError)]
+    return [one for one in kinds if one is not errors.RequestError]

@@ -10,7 +10,7 @@ from frontdesk.channels.conversations import ConversationsChannel, wire
 from frontdesk.channels.conversations.render import error_out
 from frontdesk.kit import openai_items
 from frontdesk.testing import EchoAgent, serving
-from tests.docs.pages import ROOT, tables
+from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
 PAGE = ROOT / "docs/reference/conversations.md"
@@ -67,11 +67,7 @@ def test_every_field_of_an_answer_is_documented() -> None:
 def test_every_error_is_documented() -> None:
     rows = tables(PAGE)["Errors"]
     documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
-    kinds = [
-        one
-        for one in vars(errors).values()
-        if isinstance(one, type) and issubclass(one, errors.RequestError) and one is not errors.RequestError
-    ]
+    kinds = request_errors()
     assert set(documented) == {kind.status for kind in kinds if not issubclass(kind, OF_RUNS)}
     for kind in kinds:
         if not issubclass(kind, OF_RUNS):

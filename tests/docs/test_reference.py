@@ -10,12 +10,12 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, errors, testing
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, testing
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
 from frontdesk.data.run import RunStatus
-from tests.docs.pages import ROOT, prose_of, tables
+from tests.docs.pages import ROOT, prose_of, request_errors, tables
 
 HOST = ROOT / "docs/reference/host.md"
 INVOCATIONS = ROOT / "docs/reference/invocations.md"
@@ -87,11 +87,7 @@ def test_every_route_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    kinds = [
-        one
-        for one in vars(errors).values()
-        if inspect.isclass(one) and issubclass(one, errors.RequestError) and one is not errors.RequestError
-    ]
+    kinds = request_errors()
     documented: dict[int, set[str]] = {
         int(status): set(spans(codes)) for status, codes, _ in tables(INVOCATIONS)["Errors"]
     }

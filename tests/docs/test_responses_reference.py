@@ -15,7 +15,7 @@ from frontdesk.channels.responses.render import error_out, status_of
 from frontdesk.kit import media, openai_items
 from frontdesk.kit.outbound import GuardedClient
 from frontdesk.testing import EchoAgent, serving
-from tests.docs.pages import ROOT, tables
+from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 
 PAGE = ROOT / "docs/reference/responses.md"
@@ -90,11 +90,7 @@ def test_every_event_is_documented() -> None:
 def test_every_error_is_documented() -> None:
     rows = tables(PAGE)["Errors"]
     documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
-    kinds = [
-        one
-        for one in vars(errors).values()
-        if isinstance(one, type) and issubclass(one, errors.RequestError) and one is not errors.RequestError
-    ]
+    kinds = request_errors()
     assert set(documented) == {kind.status for kind in kinds}
     for kind in kinds:
         assert documented[kind.status][0] == error_out(kind()).type

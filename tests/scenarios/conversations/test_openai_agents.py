@@ -3,43 +3,15 @@
 from typing import Any
 
 import pytest
-from agent_framework import Message
 from agents import (
-    Agent,
     OpenAIConversationsSession,
-    OpenAIResponsesModel,
-    RunConfig,
     Runner,
     function_tool,
-    set_tracing_disabled,
 )
 
 from tests.scenarios.conversations.desk import AsyncGuest, heard, open_desk, texts, user
-from tests.scenarios.responses.cast import answering, parrot, piece
-from tests.scenarios.responses.desk import Desk
-
-QUIET = RunConfig(tracing_disabled=True)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_tracing() -> None:
-    # It would call home.
-    set_tracing_disabled(True)
-
-
-def _agent(desk: Desk, **options: Any) -> Agent[Any]:
-    model = OpenAIResponsesModel(model="Concierge", openai_client=desk.client())
-    return Agent(name="Guest", instructions="Be brief.", model=model, **options)
-
-
-def _looking() -> Any:
-    def answer(messages: list[Message]) -> Any:
-        if messages[-1].role == "tool":
-            return ["there is ", str(messages[-1].contents[-1].result)]
-        call_id = f"call_{len(messages)}"
-        return [piece(call_id, '{"place": ', "look"), piece(call_id, '"garden"}')]
-
-    return answering(answer)
+from tests.scenarios.responses.cast import parrot
+from tests.scenarios.responses.guests import QUIET, looking, visiting_agent
 
 
 @function_tool
@@ -53,7 +25,7 @@ async def test_a_session_is_a_conversation() -> None:
     async with open_desk(target) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for word in ("one", "two"):
-            result = await Runner.run(_agent(desk), word, session=session, run_config=QUIET)
+            result = await Runner.run(visiting_agent(desk), word, session=session, run_config=QUIET)
             assert result.final_output == f"you said {word}"
         assert heard(target) == ["one", "you said one", "two"]
         items = await AsyncGuest(desk).items(session.session_id, order="asc")
@@ -61,10 +33,12 @@ async def test_a_session_is_a_conversation() -> None:
 
 
 async def test_a_session_keeps_the_calls_of_the_clients_functions() -> None:
-    async with open_desk(_looking()) as desk:
+    async with open_desk(looking()) as desk:
         session: Any = OpenAIConversationsSession(openai_client=desk.client())
         for _ in range(2):
-            result = await Runner.run(_agent(desk, tools=[look]), "what is there?", session=session, run_config=QUIET)
+            result = await Runner.run(
+                visiting_agent(desk, tools=[look]), "what is there?", session=session, run_config=QUIET
+            )
             assert result.final_output == "there is a cat in the garden"
         kinds = [one.get("type") for one in await session.get_items()]
         assert kinds == ["message", "function_call", "function_call_output", "message"] * 2
@@ -88,12 +62,12 @@ async def test_a_session_is_read_popped_and_cleared() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_run_in_a_conversation_of_the_hosts(stream: bool) -> None:
-    target = _looking()
+    target = looking()
     async with open_desk(target) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[user("be kind")])
         options: Any = {"conversation_id": made.id, "run_config": QUIET}
-        agent = _agent(desk, tools=[look])
+        agent = visiting_agent(desk, tools=[look])
         if stream:
             run = Runner.run_streamed(agent, "what is there?", **options)
             assert [event async for event in run.stream_events()]

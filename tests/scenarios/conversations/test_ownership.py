@@ -6,7 +6,7 @@ import pytest
 
 from frontdesk import ApiKeyAuth
 from tests.scenarios.conversations.desk import AsyncGuest, counting, heard, open_desk, user
-from tests.scenarios.responses.desk import Desk
+from tests.scenarios.responses.desk import answers
 
 ALICE, BOB = "the-key-of-alice", "the-key-of-bob-who-is-a-stranger"
 NOBODYS = "conv_01a1de0ebdda27dff63ab5ee2ae40287"
@@ -36,14 +36,6 @@ def _calls(conversation_id: str, item_id: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-async def _answers(desk: Desk, key: str, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
-    for method, path, body in calls:
-        response = await desk.http.request(method, path, json=body, headers={"authorization": f"Bearer {key}"})
-        found.append((response.status_code, response.text))
-    return found
-
-
 @pytest.mark.parametrize("known", [True, False])
 async def test_anothers_conversation_looks_like_none_on_every_route(known: bool) -> None:
     target = counting()
@@ -54,8 +46,8 @@ async def test_anothers_conversation_looks_like_none_on_every_route(known: bool)
         made = await alice.do("conversations.create", items=[user("secret")])
         (item,) = await alice.items(made.id)
         written = len(desk.ledger.writes)
-        theirs = await _answers(desk, BOB, _calls(made.id, item.id))
-        nobodys = await _answers(desk, BOB, _calls(NOBODYS, item.id))
+        theirs = await answers(desk, BOB, _calls(made.id, item.id))
+        nobodys = await answers(desk, BOB, _calls(NOBODYS, item.id))
         assert {status for status, _ in theirs} == {404}
         assert theirs == nobodys
         assert len(desk.ledger.writes) == written

@@ -98,3 +98,12 @@ async def open_desk(
             if tapped:
                 await tap.kept(desk.http)
     assert not tap.wrong, "\n".join(tap.wrong)
+
+
+async def answers(desk: Desk, key: str, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
+    """What somebody is answered to each of some calls."""
+    found: list[tuple[int, str]] = []
+    for method, path, body in calls:
+        response = await desk.http.request(method, path, json=body, headers={"authorization": f"Bearer {key}"})
+        found.append((response.status_code, response.text))
+    return found

@@ -10,7 +10,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.testing import GatedAgent
 from tests.scenarios.responses.cast import Till, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import answers, open_desk
 
 ALICE, BOB = "the-key-of-alice", "the-key-of-bob-who-is-a-stranger"
 NOBODYS = "resp_01a1de0ebdda27dff63ab5ee2ae40287"
@@ -37,14 +37,6 @@ def _calls(response_id: str, item_id: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-async def _answers(desk: Desk, key: str, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
-    for method, path, body in calls:
-        response = await desk.http.request(method, path, json=body, headers={"authorization": f"Bearer {key}"})
-        found.append((response.status_code, response.text))
-    return found
-
-
 @pytest.mark.parametrize("known", [True, False])
 async def test_anothers_response_looks_like_none_on_every_route(known: bool) -> None:
     async with open_desk(parrot(), auth=_auth()) as desk:
@@ -56,8 +48,8 @@ async def test_anothers_response_looks_like_none_on_every_route(known: bool) -> 
         item = made.output[0].id
         for item_id in (item, f"in_{item.partition('_')[2]}"):
             nobodys = f"{item_id.partition('_')[0]}_{NOBODYS.partition('_')[2]}0000"
-            stranger = await _answers(desk, BOB, _calls(made.id, item_id))
-            nothing = await _answers(desk, BOB, _calls(NOBODYS, nobodys))
+            stranger = await answers(desk, BOB, _calls(made.id, item_id))
+            nothing = await answers(desk, BOB, _calls(NOBODYS, nobodys))
             assert {status for status, _ in stranger} <= {400, 404}
             assert stranger == nothing
         assert (await alice.retrieve(made.id)).output_text == "you said hello"
@@ -71,8 +63,8 @@ async def test_a_running_response_of_anothers_can_not_be_seen_or_cancelled() -> 
         await agent.started.wait()
         (run,) = desk.host._parts.active._runs.values()
         run_id = run.record.run_id
-        stranger = await _answers(desk, BOB, _calls(run_id, "msg_1")[:4])
-        assert stranger == await _answers(desk, BOB, _calls(NOBODYS, "msg_1")[:4])
+        stranger = await answers(desk, BOB, _calls(run_id, "msg_1")[:4])
+        assert stranger == await answers(desk, BOB, _calls(NOBODYS, "msg_1")[:4])
         assert {status for status, _ in stranger} == {404}
         agent.release.set()
         assert (await waiting).output_text == "one two"
@@ -88,7 +80,7 @@ async def test_anothers_question_can_not_be_answered() -> None:
         made_up = {**yes, "approval_request_id": "mcpr_1"}
         for more in ({}, {"previous_response_id": asked.id}):
             calls = [("POST", "/v1/responses", {"input": [one], **more}) for one in (yes, made_up)]
-            stranger, nothing = await _answers(desk, BOB, calls)
+            stranger, nothing = await answers(desk, BOB, calls)
             assert stranger == nothing
             assert stranger[0] in (400, 404)
         assert till.ran == []
