@@ -9,7 +9,8 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from frontdesk.data.codec import encode
-from frontdesk.runners.procrastinate import ProcrastinateTaskRunner, _lock, _text, schema_name
+from frontdesk.kit.names import digest
+from frontdesk.runners.procrastinate import ProcrastinateTaskRunner, _text, schema_name
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.runner_contract import Notes, ended, started
 from tests.databases import PostgresServer
@@ -87,8 +88,8 @@ async def test_the_job_of_a_worker_that_is_gone_does_not_keep_others_from_its_ta
                 postgres,
                 f"INSERT INTO {schema}.procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, status, "
                 "worker_id) VALUES ('frontdesk', 'frontdesk.wake', %s, %s, %s, 'doing', %s)",
-                _lock("a"),
-                _lock("a"),
+                digest("a"),
+                digest("a"),
                 Jsonb(args),
                 worker[0],
             )

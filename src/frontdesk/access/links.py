@@ -20,6 +20,7 @@ from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
 from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
 from frontdesk.ids import Ids
+from frontdesk.kit.names import digest
 from frontdesk.kit.people import told_as
 from frontdesk.loggers import audit
 
@@ -31,7 +32,7 @@ _CANCELLED = "The account was linked to another one."
 _OVER = "This proof has been used, or has ended. Begin again."
 _TAKEN = "This account is linked with another one already. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
-_ALONE = "This account is no longer linked. It has a conversation of its own again."
+PARTED = "This account is no longer linked. It has a conversation of its own again."
 _BUSY = "These accounts are being changed at the moment."
 
 T = TypeVar("T")
@@ -177,7 +178,7 @@ class Links:
         gone = {one.key for one in left}
         stayed = [one for one in family.identities if one.key not in gone]
         told = f"{told_as(identity)} is no longer linked with this account."
-        notes = [*self._notes(left, _ALONE, here, family), *self._notes(stayed, told, here, family)]
+        notes = [*self._notes(left, PARTED, here, family), *self._notes(stayed, told, here, family)]
         await self._write(change, notes)
         for one in left:
             audit.info("unlinked %s (%s)", _shown(one), family.links[one.key].link_id)
@@ -292,7 +293,7 @@ def _is(link: LinkRecord | None, subject: str | None) -> bool:
 
 
 def _being_first(subject: str, change: Change, expires_at: float) -> Grant:
-    name = hashlib.sha256(subject.encode("utf-8", "surrogatepass")).hexdigest()
+    name = digest(subject)
     return Grant(grant_id=f"link-first:{name}", identity=change.records[0][0].identity, expires_at=expires_at)
 
 

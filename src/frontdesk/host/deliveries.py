@@ -1,7 +1,6 @@
 """Speaks to people who have not asked, and lets the operator look after what is on its way."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 from agent_framework import Content, Message
 
@@ -29,6 +28,7 @@ from frontdesk.errors import (
 from frontdesk.ids import Ids
 from frontdesk.kit.current import current_turn
 from frontdesk.kit.messages import stamped
+from frontdesk.kit.names import digest
 from frontdesk.loggers import audit
 from frontdesk.sessions.record import answer_hosting
 from frontdesk.sessions.turns import Turns
@@ -210,5 +210,4 @@ def _said(message: str | Message) -> Message:
 
 
 def _digest(owner: str, idempotency_key: str) -> str:
-    text = f"{len(owner)}:{owner}:{idempotency_key}"
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return digest(f"{len(owner)}:{owner}:{idempotency_key}")[:32]

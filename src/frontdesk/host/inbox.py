@@ -8,7 +8,6 @@ again, because nobody knows how far it came; an event that ends its process agai
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any
 
 from frontdesk.abc.channel import Channel
@@ -31,6 +30,7 @@ from frontdesk.errors import (
     TooManyRequestsError,
 )
 from frontdesk.ids import RandomIds
+from frontdesk.kit.names import digest
 from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -102,8 +102,8 @@ class InboxWorker:
 
     async def reply(self, item: InboxItem, text: str, number: int) -> None:
         """Has words sent to where an event came from; those that are known by their number are on their way."""
-        key = sha256(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}".encode("utf-8", "surrogatepass"))
-        rows = self._planner.reply(item.request, item.caller.identity, text, key.hexdigest()[:32])
+        key = digest(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
+        rows = self._planner.reply(item.request, item.caller.identity, text, key)
         with suppress(DeliveryExistsError):
             async with self._store.transaction() as transaction:
                 for row in rows:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelCommandContext
+from frontdesk.access.links import PARTED
 from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyRequestsError
 from frontdesk.host.link_calls import LinkCalls
@@ -14,7 +15,6 @@ _IN_PRIVATE = "Please ask me that in a direct chat."
 _ANSWERED = "I have answered you in our direct chat."
 _LINKED = "Done: your accounts share one conversation now."
 _GIVEN_UP = "Nothing was linked."
-_PARTED = "This account is no longer linked. It has a conversation of its own again."
 _ALONE = "This account is not linked."
 
 
@@ -78,7 +78,7 @@ class _Commands:
         return _GIVEN_UP if ended is None else _shown(ended)
 
     async def _unlink(self, context: ChannelCommandContext) -> str:
-        return _PARTED if await self._calls.unlink(context.caller) else _ALONE
+        return PARTED if await self._calls.unlink(context.caller) else _ALONE
 
     async def _whoami(self, context: ChannelCommandContext) -> str:
         found = await self._calls.whoami(context.caller)

@@ -1,5 +1,6 @@
 """Ids and names that come from outside."""
 
+import hashlib
 import re
 
 from frontdesk.errors import InvalidRequestError
@@ -21,3 +22,8 @@ def plain_id(value: str, param: str) -> str:
             param=param,
         )
     return value
+
+
+def digest(text: str) -> str:
+    """A text of any length and any characters as a short plain one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,10 +1,11 @@
 """What a paused workflow waits for. Pure."""
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
 from agent_framework import Content, Message, WorkflowEvent, WorkflowRunResult
+
+from frontdesk.kit.names import digest
 
 REQUEST_INFO = "request_info"
 """The name under which a workflow's request is shown as a call."""
@@ -42,7 +43,7 @@ def call_id_of(request: Request) -> str:
     request_id = str(request.request_id)
     if 1 <= len(request_id) <= LONGEST_CALL_ID:
         return request_id
-    return f"req_{hashlib.sha256(request_id.encode(errors='surrogatepass')).hexdigest()[:40]}"
+    return f"req_{digest(request_id)[:40]}"
 
 
 def type_name(request: Request) -> str:

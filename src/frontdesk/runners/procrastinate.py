@@ -28,6 +28,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode, encode
 from frontdesk.errors import CodecError, StoreUnavailableError
+from frontdesk.kit.names import digest
 from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.base import MOST_KNOWN, TaskRunner
@@ -197,7 +198,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             await self._news.wait()
 
     async def _defer(self, wake: Wake) -> bool:
-        lock = _lock(wake.task_id)
+        lock = digest(wake.task_id)
         job = self._app.configure_task(_CALL, queue=_QUEUE, lock=lock, queueing_lock=lock)
         try:
             await job.defer_async(name=wake.name, task_id=_text(wake.task_id), payload=_text(wake.payload))
@@ -238,7 +239,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         if not self._working:
             return None
         try:
-            jobs = list(await self._app.job_manager.list_jobs_async(queue=_QUEUE, lock=_lock(task_id)))
+            jobs = list(await self._app.job_manager.list_jobs_async(queue=_QUEUE, lock=digest(task_id)))
         except _AWAY as error:
             raise StoreUnavailableError from error
         return "running" if any(job.status == "doing" for job in jobs) else "pending" if jobs else None
@@ -248,7 +249,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         known = await super().unwake(task_id) or unsent
         if not self._working:
             return known
-        manager, lock = self._app.job_manager, _lock(task_id)
+        manager, lock = self._app.job_manager, digest(task_id)
         try:
             for job in await manager.list_jobs_async(queue=_QUEUE, queueing_lock=lock, status="todo"):
                 if job.id is not None:
@@ -268,10 +269,6 @@ def schema_name() -> str:
 
 async def _commit_each(connection: "AsyncConnection[Any]") -> None:
     await connection.set_autocommit(True)
-
-
-def _lock(task_id: str) -> str:
-    return hashlib.sha256(task_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,6 @@ record names is never restored.
 """
 
 import asyncio
-import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,7 +19,7 @@ from agent_framework import CheckpointStorage, FileCheckpointStorage, WorkflowCh
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.session import CheckpointRef
 from frontdesk.errors import UnavailableError
-from frontdesk.kit.names import is_plain_id
+from frontdesk.kit.names import digest, is_plain_id
 from frontdesk.loggers import runs as log
 
 _SESSION = "frontdesk_session"
@@ -154,7 +153,7 @@ class ReadOnly:
 
 def _plain(session_id: str) -> str:
     """A session's name among checkpoints: of one length, in one case, whatever the id is made of."""
-    return hashlib.sha256(session_id.encode(errors="surrogatepass")).hexdigest()
+    return digest(session_id)
 
 
 def _only(known: WorkflowCheckpoint | None, checkpoint_id: str) -> WorkflowCheckpoint:

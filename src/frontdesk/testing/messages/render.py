@@ -1,6 +1,5 @@
 """From a result to messages. Pure."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import ForbiddenError, RequestError
 from frontdesk.kit.contents import asked_for, file_name
 from frontdesk.kit.framework import is_messages, is_response, whole_outputs
+from frontdesk.kit.names import digest
 from frontdesk.kit.requests import approvals_in, calls_in, requests_of, type_name
 from frontdesk.kit.text import split_text
 from frontdesk.testing.messages.wire import Button, Media, Send
@@ -103,7 +103,7 @@ def _buttons(approval_id: str) -> tuple[Button, ...]:
 
 def _name(approval_id: str) -> str:
     # A button has room for little, and an approval's id has any length.
-    return hashlib.sha256(approval_id.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+    return digest(approval_id)[:_DIGITS]
 
 
 def pressed(data: str, waiting: Sequence[PendingApproval]) -> tuple[PendingApproval, bool] | None:
