@@ -1,7 +1,6 @@
 """Bodies are read as far as they may be, and for as long as they may take."""
 
 import asyncio
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,14 +11,13 @@ from hypothesis import strategies as st
 from frontdesk.errors import BodyTimeoutError, BodyTooLargeError, MethodNotAllowedError, SessionBusyError
 from frontdesk.kit.http import (
     ClientGoneError,
-    DisconnectWatch,
     error_headers,
     headers_of,
-    present_task,
     read_body,
     send_json,
 )
 from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.tasks import present_task
 
 GONE = {"type": "http.disconnect"}
 
@@ -159,63 +157,6 @@ class TestReminders:
 
         for step in (leave_one, wait_for_one, leave_one, wait_for_one):
             asyncio.run(step())
-
-
-class TestDisconnectWatch:
-    async def test_a_client_that_leaves_ends_the_work(self) -> None:
-        async def work() -> str:
-            watch = DisconnectWatch(Wire([GONE]).receive, present_task(), Reminders(0.01))
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                assert watch.forgive()
-            finally:
-                watch.stop()
-            assert present_task().cancelling() == 0
-            return "cleaned up"
-
-        assert await asyncio.create_task(work()) == "cleaned up"
-
-    async def test_anything_else_that_cancels_is_not_the_client(self) -> None:
-        async def work() -> None:
-            watch = DisconnectWatch(Wire().receive, present_task(), Reminders(0.01))
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                assert not watch.forgive()
-                raise
-            finally:
-                watch.stop()
-
-        task = asyncio.create_task(work())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    async def test_after_the_request_nobody_watches(self) -> None:
-        wire, later, patience = Wire([GONE]), Wire([GONE]), Reminders(0.01)
-        DisconnectWatch(wire.receive, present_task(), patience).stop()
-
-        async def work() -> None:
-            watch = DisconnectWatch(later.receive, present_task(), patience)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                watch.stop()
-
-        with pytest.raises(asyncio.CancelledError):
-            await asyncio.create_task(work())
-        # The second watch began, so the first would have begun before it.
-        assert (wire.asked, later.asked) == (0, 1)
-
-    async def test_a_request_that_is_over_is_not_kept_until_the_watch_would_have_begun(self) -> None:
-        wire = Wire()
-        left = weakref.ref(wire)
-        watch = DisconnectWatch(wire.receive, present_task(), Reminders(60))
-        watch.stop()
-        del wire
-        assert left() is None
 
 
 async def test_a_json_answer_has_its_length() -> None:

@@ -1,6 +1,6 @@
 """What all nouns have in common."""
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -21,6 +21,12 @@ class Noun(
     in memory that is a good part of a request.
     """
 
-    def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
-        return msgspec.structs.replace(self, **changes)
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Any) -> Self:
+            """A copy with some fields changed."""
+            ...
+
+    else:
+        # A method of our own that hands its arguments on would take five times as long.
+        replace = msgspec.Struct.__replace__

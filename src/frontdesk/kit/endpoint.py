@@ -17,11 +17,13 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.kit.http import ClientGoneError, DisconnectWatch, headers_of, present_task, read_body
+from frontdesk.kit.http import ClientGoneError, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.watching import Watched, Watches
 from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
@@ -31,22 +33,21 @@ _PATIENCE = 0.05
 Release = Callable[[], None]
 
 
-class HttpCall:
+class HttpCall(Watched):
     """One HTTP request on its way through a channel."""
 
-    __slots__ = ("_patience", "begun", "caller", "headers", "receive", "release", "scope", "send", "watch")
+    __slots__ = ("_watches", "begun", "caller", "headers", "release", "scope", "send")
 
     caller: Caller
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, patience: Reminders) -> None:
-        self._patience = patience
+    def __init__(self, scope: Scope, receive: Receive, send: Send, watches: Watches) -> None:
+        super().__init__(receive)
+        self._watches = watches
         self.scope = scope
-        self.receive = receive
         self.send = send
         self.headers = headers_of(scope)
         self.begun = False
         """Whether an answer is on its way, so that an error can't be one any more."""
-        self.watch: DisconnectWatch | None = None
         self.release: Release | None = None
         """Says that the answer is no longer being made."""
 
@@ -64,13 +65,13 @@ class HttpCall:
                 raise UnsupportedMediaError
         task = present_task()
         raw = await read_body(self.receive, self.headers, task, limit=limit, deadline=deadline)
-        self.watch = DisconnectWatch(self.receive, task, self._patience)
+        self._watches.add(self, task)
         return raw
 
     def watched(self) -> None:
         """From here on the client of a request without a body is watched too: it may leave a long answer."""
-        if self.watch is None:
-            self.watch = DisconnectWatch(self.receive, present_task(), self._patience)
+        if self.task is None:
+            self._watches.add(self, present_task())
 
     @property
     def request_id(self) -> bytes | None:
@@ -84,8 +85,8 @@ class _SignedCall(HttpCall):
 
     __slots__ = ("_body_header",)
 
-    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, patience: Reminders) -> None:
-        super().__init__(scope, receive, send, patience)
+    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, watches: Watches) -> None:
+        super().__init__(scope, receive, send, watches)
         self._body_header = body_header
 
     async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
@@ -104,7 +105,7 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_limiter", "_make", "_methods", "_patience", "_refuse", "_runs", "_verifier")
+    __slots__ = ("_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier", "_watches")
 
     def __init__(
         self,
@@ -122,10 +123,10 @@ class HttpEndpoint:
         self._runs = frozenset(runs)
         self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
         self._methods = methods
-        self._patience = Reminders(_PATIENCE)
+        self._watches = Watches(_PATIENCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = self._make(scope, receive, send, self._patience)
+        call = self._make(scope, receive, send, self._watches)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
@@ -140,7 +141,7 @@ class HttpEndpoint:
         except RequestError as error:
             await self._failed(call, error)
         except asyncio.CancelledError:
-            if call.watch is None or not call.watch.forgive():
+            if not call.forgive():
                 # The server is stopping, and the caller is still there to be told.
                 await self._failed(call, UnavailableError("The server is stopping.", retry_after=1))
                 raise
@@ -149,8 +150,7 @@ class HttpEndpoint:
             log.error("a request to %r failed", scope["path"], exc_info=error)
             await self._failed(call, InternalError())
         finally:
-            if call.watch is not None:
-                call.watch.stop()
+            self._watches.drop(call)
 
     async def _limited(self, limiter: Limiter, handler: Handler, call: HttpCall) -> None:
         limiter.take(call.caller)

@@ -17,7 +17,7 @@ from frontdesk.errors import (
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.reminders import Reminder, Reminders
+from frontdesk.kit.reminders import Reminders
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -108,14 +108,6 @@ class _Late:
         self.task.cancel()
 
 
-def present_task() -> "asyncio.Task[Any]":
-    """The task that runs this; ASGI servers always have one."""
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("this needs a task to run in")
-    return task
-
-
 async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
@@ -189,48 +181,3 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
         # The rest of the body is still on its way, and nobody will read it.
         headers.append((b"connection", b"close"))
     return headers
-
-
-class DisconnectWatch(Reminder):
-    """Cancels a task when its client goes away.
-
-    Watching costs a task, and most requests are over before a client could lose patience, so it begins after a delay.
-    """
-
-    __slots__ = ("_receive", "_task", "_watcher", "gone")
-
-    def __init__(self, receive: Receive, task: "asyncio.Task[Any]", patience: Reminders) -> None:
-        super().__init__(0.0, self._begin)
-        self._receive: Receive | None = receive
-        self._task: asyncio.Task[Any] | None = task
-        # Until Python 3.12, asking which loop is running costs a call of the system.
-        patience.add(self, task.get_loop())
-        self._watcher: asyncio.Task[None] | None = None
-        self.gone = False
-
-    def _begin(self) -> None:
-        if self._receive is not None:
-            self._watcher = asyncio.get_running_loop().create_task(self._watch(self._receive))
-
-    async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self.gone = True
-        if self._task is not None:
-            self._task.cancel()
-
-    def forgive(self) -> bool:
-        """Whether the task was cancelled by this watch; then the cancellation is taken back."""
-        if self.gone and self._task is not None:
-            self._task.uncancel()
-        return self.gone
-
-    def stop(self) -> None:
-        """The request is over."""
-        self.cancel()
-        if self._watcher is not None and not self.gone:
-            self._watcher.cancel()
-        # The task and the watch would keep each other alive until the garbage collector comes, and the watch, which is
-        # kept until its time, would keep all that the server has of the request.
-        self._task = None
-        self._receive = None

@@ -36,19 +36,15 @@ class Reminders:
 
     def set(self, call: Callable[[], object]) -> Reminder:
         """Calls a function after the delay, give or take a tenth of it, unless it is cancelled."""
-        reminder = Reminder(0.0, call)
-        self.add(reminder, asyncio.get_running_loop())
-        return reminder
-
-    def add(self, reminder: Reminder, loop: asyncio.AbstractEventLoop) -> None:
-        """Sets a timer that somebody else has made, on the loop that is running."""
-        reminder.due = loop.time() + self._delay
+        loop = asyncio.get_running_loop()
+        reminder = Reminder(loop.time() + self._delay, call)
         if self._loop is not loop:
             self._queue.clear()
             self._loop = loop
         if not self._queue:
             loop.call_later(self._delay, self._look, loop)
         self._queue.append(reminder)
+        return reminder
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not loop:

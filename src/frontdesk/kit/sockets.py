@@ -17,8 +17,9 @@ from frontdesk.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from frontdesk.kit.http import JSON, error_headers, present_task
+from frontdesk.kit.http import JSON, error_headers
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
+from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
 from frontdesk.loggers import http as log
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
+from frontdesk.kit.tasks import present_task
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turns import Turn, Turns
 
@@ -49,10 +50,7 @@ class ActiveRuns:
         key = (record.owner, record.run_id)
         if key in self._runs:
             raise RunExistsError
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("a run needs a task to run in")
-        run = self._runs[key] = ActiveRun(turn, record, task)
+        run = self._runs[key] = ActiveRun(turn, record, present_task())
         return run
 
     def end(self, run: ActiveRun) -> None:
