@@ -26,7 +26,6 @@ ENDS = {
     "host/tell.py",
     "host/work.py",
     "kit/endpoint.py",
-    "kit/http.py",
     "kit/lanes.py",
     "kit/sockets.py",
     "pipeline.py",

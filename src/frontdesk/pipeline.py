@@ -14,7 +14,7 @@ from typing import Any
 from agent_framework import AgentResponse, Message, WorkflowRunResult
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
 from frontdesk.approvals.answers import Answers
@@ -82,6 +82,10 @@ class Pipeline:
         self._planner = planner
         self._outbox = outbox
         self._defer = defer
+        self._scopes: dict[str, ConversationScope | None] = {
+            name: one.conversation_scope if one.session_family == "host_tracked" else None
+            for name, one in channels.items()
+        }
 
     async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
@@ -115,7 +119,9 @@ class Pipeline:
                 raise
             except BaseException as error:
                 return await self._broken(run, error)
-            return await self._deliver(await self._record(run, result), admitted)
+            recorded = await self._record(run, result)
+            hook = self._channels[admitted.request.channel].response_hook
+            return recorded if hook is None else await self._deliver(recorded, admitted, hook)
         finally:
             self._close(run)
 
@@ -174,7 +180,8 @@ class Pipeline:
             recorded = await self._record(run, result)
             if hook is not None and recorded.result is not None:
                 recorded = recorded.replace(result=_joined(shown, recorded.result))
-            outcome.append(await self._deliver(recorded, admitted))
+            shows = self._channels[admitted.request.channel].response_hook
+            outcome.append(recorded if shows is None else await self._deliver(recorded, admitted, shows))
         finally:
             self._close(run)
 
@@ -214,7 +221,7 @@ class Pipeline:
             admitted = admitted.replace(request=admitted.request.replace(background=True, stream=False))
         if self._active.get(admitted.owner, admitted.run_id) is not None:
             raise RunExistsError
-        scope = self._scope(admitted)
+        scope = self._scopes[admitted.request.channel]
         self._turns.check(admitted, scope)
         await self._turns.check_previous(admitted)
         record = await self._defer(admitted, self._turns.new_id(admitted, scope), event)
@@ -222,7 +229,8 @@ class Pipeline:
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """Ends a background run that can't go on: its question stays, and says how it ended."""
-        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=True, new_id=job.run.session_id)
+        scope = self._scopes[admitted.request.channel]
+        turn = await self._turns.open(admitted, tracked=scope, patient=True, new_id=job.run.session_id)
         turn.job = job
         try:
             run = self._recorder.begin(turn)
@@ -231,20 +239,21 @@ class Pipeline:
         finally:
             self._turns.close(turn)
 
-    def _scope(self, admitted: AdmittedRequest) -> ConversationScope | None:
-        channel = self._channels[admitted.request.channel]
-        return channel.conversation_scope if channel.session_family == "host_tracked" else None
-
     async def _open(
         self, admitted: AdmittedRequest, patient: bool, job: Job | None = None, event: InboxItem | None = None
     ) -> ActiveRun:
         self._target.check(admitted.request)
-        await self._recorder.refuse_known(admitted)
+        if admitted.request.run_id is not None:
+            await self._recorder.refuse_known(admitted)
         new_id = None if job is None else job.run.session_id
-        turn = await self._turns.open(admitted, tracked=self._scope(admitted), patient=patient, new_id=new_id)
+        scope = self._scopes[admitted.request.channel]
+        turn = await self._turns.open(admitted, tracked=scope, patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
         try:
-            run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
+            # Most requests bring nothing but words, and have nothing to be resumed.
+            words = isinstance(admitted.request.input, str) and not admitted.request.approvals
+            resumed = await (self._target.prepare(turn) if words else self._resumed(turn))
+            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
         except BaseException:
             self._turns.close(turn)
             raise
@@ -341,10 +350,9 @@ class Pipeline:
             admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
         )
 
-    async def _deliver(self, hosted: Result, admitted: AdmittedRequest) -> Result:
+    async def _deliver(self, hosted: Result, admitted: AdmittedRequest, hook: ResponseHook) -> Result:
         request = admitted.request
-        hook = self._channels[request.channel].response_hook
-        if hook is None or hosted.result is None or admitted.pushes:
+        if hosted.result is None or admitted.pushes:
             # What goes out as a delivery has been through the hook.
             return hosted
         context = ChannelResponseContext(

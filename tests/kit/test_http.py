@@ -1,4 +1,4 @@
-"""Bodies are read as far as they may be, and for as long as they may take."""
+"""Bodies are read as far as they may be."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,8 +16,6 @@ from frontdesk.kit.http import (
     read_body,
     send_json,
 )
-from frontdesk.kit.reminders import Reminders
-from frontdesk.kit.tasks import present_task
 
 GONE = {"type": "http.disconnect"}
 
@@ -40,9 +38,8 @@ class Wire:
         await asyncio.Event().wait()
 
 
-async def read(wire: Wire, *, length: bytes | None = None, limit: int = 10, patience: float = 60) -> bytes:
-    headers = {} if length is None else {b"content-length": length}
-    return await read_body(wire.receive, headers, present_task(), limit=limit, deadline=Reminders(patience))
+async def read(wire: Wire, *, length: bytes | None = None, limit: int = 10) -> bytes:
+    return await read_body(wire.receive, {} if length is None else {b"content-length": length}, limit=limit)
 
 
 class TestReadBody:
@@ -85,29 +82,6 @@ class TestReadBody:
         with pytest.raises(ClientGoneError):
             await read(Wire([*before, GONE]))
 
-    @pytest.mark.parametrize("before", [[], [part(b"x", True)]])
-    async def test_a_client_that_hangs_has_its_time(self, before: list[dict[str, Any]]) -> None:
-        with pytest.raises(BodyTimeoutError):
-            await read(Wire(before), patience=0.01)
-        assert present_task().cancelling() == 0
-
-    async def test_a_task_that_is_cancelled_is_not_late(self) -> None:
-        reading = asyncio.create_task(read(Wire()))
-        await asyncio.sleep(0)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-
-    async def test_after_the_body_nobody_is_late_any_more(self) -> None:
-        deadline, passed = Reminders(0.01), asyncio.Event()
-        for end in ([part(b"x")], [GONE]):
-            reading = read_body(Wire(end).receive, {}, present_task(), limit=10, deadline=deadline)
-            await asyncio.gather(reading, return_exceptions=True)
-        # Set later, so it comes later; by then the others would have come too.
-        deadline.set(passed.set)
-        await passed.wait()
-        assert present_task().cancelling() == 0
-
     @given(parts=st.lists(st.binary(max_size=6), min_size=1, max_size=6), limit=st.integers(0, 20))
     async def test_what_is_read_is_what_was_sent_or_too_much(self, parts: list[bytes], limit: int) -> None:
         wire = Wire([part(one, place < len(parts) - 1) for place, one in enumerate(parts)])
@@ -117,46 +91,6 @@ class TestReadBody:
         else:
             with pytest.raises(BodyTooLargeError):
                 await read(wire, limit=limit)
-
-
-class TestReminders:
-    async def test_they_come_in_the_order_in_which_they_were_set(self) -> None:
-        reminders, came, last = Reminders(0.01), [], asyncio.Event()
-        for number in range(5):
-            reminders.set(lambda number=number: came.append(number))
-        reminders.set(last.set)
-        await last.wait()
-        assert came == [0, 1, 2, 3, 4]
-
-    async def test_a_cancelled_one_does_not_come(self) -> None:
-        reminders, came, last = Reminders(0.01), [], asyncio.Event()
-        kept, dropped = (reminders.set(lambda word=word: came.append(word)) for word in ("kept", "dropped"))
-        dropped.cancel()
-        reminders.set(last.set)
-        await last.wait()
-        assert came == ["kept"]
-        kept.cancel()
-
-    async def test_they_work_again_after_they_have_all_come(self) -> None:
-        reminders = Reminders(0.01)
-        for _ in range(3):
-            came = asyncio.Event()
-            reminders.set(came.set)
-            await came.wait()
-
-    def test_they_work_in_one_loop_after_another(self) -> None:
-        reminders = Reminders(0.01)
-
-        async def leave_one() -> None:
-            reminders.set(lambda: None)
-
-        async def wait_for_one() -> None:
-            came = asyncio.Event()
-            reminders.set(came.set)
-            await came.wait()
-
-        for step in (leave_one, wait_for_one, leave_one, wait_for_one):
-            asyncio.run(step())
 
 
 async def test_a_json_answer_has_its_length() -> None:

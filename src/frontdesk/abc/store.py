@@ -40,7 +40,7 @@ class Sessions(Protocol):
         """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
         ...
 
-    async def begin(self, owner: str, session_id: str) -> Lease:
+    def begin(self, owner: str, session_id: str) -> Lease:
         """Claims a session that is new, and whose id is also the name by which its owner finds it."""
         ...
 

@@ -66,6 +66,11 @@ class TargetTurn(Protocol):
         """Notes a checkpoint that was saved, before an earlier one is given up."""
         ...
 
+    @property
+    def has_history(self) -> bool:
+        """Whether there may be any; a session that has none need not be asked."""
+        ...
+
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
         ...

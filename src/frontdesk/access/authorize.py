@@ -67,8 +67,7 @@ class Authorizer:
         of the door's own.
         """
         if channel in self._open and identity is None and rule is None:
-            source: ClaimSource = "channel" if caller.claims else "none"
-            return await self._known(caller.identity, caller.claims, source)
+            return await self._known(caller.identity, caller.claims, "channel" if caller.claims else "none")
         who = identity or caller.identity
         door = channel or who.channel
         return await self._decide(who, caller if identity is None else None, rule or self.rule(door))

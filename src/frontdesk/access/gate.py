@@ -60,9 +60,10 @@ class Gate(Authorizer):
         identity = caller.identity
         if request.response_target.addresses and request.response_target == wire.response_target:
             await self._own_destinations(wire, caller, allowed.isolation_key)
-        if request.identity is not None and request.identity.key != identity.key:
-            allowed = await self._another(request.identity, caller, wire.channel)
-            identity = request.identity
+        spoken_for = request.identity
+        if spoken_for is not None and spoken_for is not identity and spoken_for.key != identity.key:
+            allowed = await self._another(spoken_for, caller, wire.channel)
+            identity = spoken_for
         if allowed.isolation_key is None and request.previous_run_id is not None:
             # Who was never here has nothing to continue, and a refused request leaves nothing behind.
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")

@@ -5,22 +5,29 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from agent_framework import AgentResponse, Content, Message
+from agent_framework import Content, Message
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import AdmittedRequest
+from frontdesk.kit.framework import is_response
 from frontdesk.kit.requests import approvals_in, requests_of
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
     """The tool calls of a result that need a human's word."""
-    return [_question(content, admitted, session_id or "") for content in _asked(result)]
+    found = _asked(result)
+    return [_question(content, admitted, session_id or "") for content in found] if found else ()
 
 
 def _asked(result: Any) -> Sequence[Content]:
-    if isinstance(result, AgentResponse):
-        return [one for one in result.user_input_requests if one.type == "function_approval_request"]
-    return approvals_in(requests_of(result))
+    if not is_response(result):
+        return approvals_in(requests_of(result))
+    found: list[Content] = []
+    for message in result.messages:
+        for one in message.contents:
+            if one.type == "function_approval_request" and one.user_input_request:
+                found.append(one)
+    return found
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:

@@ -5,11 +5,13 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.data.identity import Caller
 from frontdesk.errors import (
+    BodyTimeoutError,
     InternalError,
     MethodNotAllowedError,
     RequestError,
@@ -20,10 +22,9 @@ from frontdesk.errors import (
 from frontdesk.kit.http import ClientGoneError, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
-from frontdesk.kit.reminders import Reminders
+from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
-from frontdesk.kit.watching import Watched, Watches
 from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
@@ -33,30 +34,31 @@ _PATIENCE = 0.05
 Release = Callable[[], None]
 
 
-class HttpCall(Watched):
+class HttpCall(Waiting):
     """One HTTP request on its way through a channel."""
 
-    __slots__ = ("_watches", "begun", "caller", "headers", "release", "scope", "send")
-
     caller: Caller
+    begun = False
+    """Whether an answer is on its way, so that an error can't be one any more."""
+    release: Release | None = None
+    """Says that the answer is no longer being made."""
+    _late = False
+    _gone = False
+    _watcher: "asyncio.Task[None] | None" = None
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, watches: Watches) -> None:
-        super().__init__(receive)
-        self._watches = watches
+    def __init__(self, scope: Scope, receive: Receive, send: Send, clients: "Clients") -> None:
+        self._clients = clients
         self.scope = scope
+        self.receive = receive
         self.send = send
         self.headers = headers_of(scope)
-        self.begun = False
-        """Whether an answer is on its way, so that an error can't be one any more."""
-        self.release: Release | None = None
-        """Says that the answer is no longer being made."""
 
     def hand_on(self) -> "Release | None":
         """What says that the answer is no longer being made, for somebody who makes it for longer than the request."""
         release, self.release = self.release, None
         return release
 
-    async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
+    async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """The body; from then on the client is watched, since all that it can still do is leave."""
         kind = self.headers.get(b"content-type", b"application/json")
         if kind != b"application/json":
@@ -64,14 +66,54 @@ class HttpCall(Watched):
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
         task = present_task()
-        raw = await read_body(self.receive, self.headers, task, limit=limit, deadline=deadline)
-        self._watches.add(self, task)
+        deadline.add(self, task)
+        try:
+            raw = await read_body(self.receive, self.headers, limit=limit)
+        except asyncio.CancelledError:
+            if not self._late:
+                raise
+            task.uncancel()
+            raise BodyTimeoutError from None
+        finally:
+            deadline.drop(self)
+        self._clients.add(self, task)
         return raw
+
+    def run_late(self) -> None:
+        """Its body has taken too long."""
+        if self.task is not None:
+            self._late = True
+            self.task.cancel()
 
     def watched(self) -> None:
         """From here on the client of a request without a body is watched too: it may leave a long answer."""
         if self.task is None:
-            self._watches.add(self, present_task())
+            self._clients.add(self, present_task())
+
+    def watch(self) -> None:
+        """From here on the request is cancelled when its client leaves."""
+        if self.task is not None:
+            self._watcher = self.task.get_loop().create_task(self._watch(self.task))
+
+    async def _watch(self, task: "asyncio.Task[Any]") -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        task.cancel()
+
+    def forgive(self) -> bool:
+        """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
+        if self._gone and self.task is not None:
+            self.task.uncancel()
+        return self._gone
+
+    def end(self) -> None:
+        """It is over."""
+        self._clients.drop(self)
+        if self._watcher is not None and not self._gone:
+            self._watcher.cancel()
+        # The two would keep each other alive until the garbage collector comes.
+        self.task = None
 
     @property
     def request_id(self) -> bytes | None:
@@ -80,16 +122,28 @@ class HttpCall(Watched):
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
 
 
+class BodyDeadline(Patience[HttpCall]):
+    """How long the bodies of a channel's requests may take."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds, HttpCall.run_late)
+
+
+class Clients(Patience[HttpCall]):
+    """The clients of an endpoint's requests: to watch one costs a task, so that it begins after a while."""
+
+    def __init__(self) -> None:
+        super().__init__(_PATIENCE, HttpCall.watch)
+
+
 class _SignedCall(HttpCall):
     """A request whose credentials cover its body, by the hash in a header."""
 
-    __slots__ = ("_body_header",)
-
-    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, watches: Watches) -> None:
-        super().__init__(scope, receive, send, watches)
+    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, clients: Clients) -> None:
+        super().__init__(scope, receive, send, clients)
         self._body_header = body_header
 
-    async def json_body(self, *, limit: int, deadline: Reminders) -> bytes:
+    async def json_body(self, *, limit: int, deadline: BodyDeadline) -> bytes:
         raw = await super().json_body(limit=limit, deadline=deadline)
         # Whoever came in with other credentials need not send it; if it is there, it must be right.
         promised = self.headers.get(self._body_header)
@@ -105,7 +159,7 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier", "_watches")
+    __slots__ = ("_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
 
     def __init__(
         self,
@@ -123,10 +177,10 @@ class HttpEndpoint:
         self._runs = frozenset(runs)
         self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
         self._methods = methods
-        self._watches = Watches(_PATIENCE)
+        self._clients = Clients()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = self._make(scope, receive, send, self._watches)
+        call = self._make(scope, receive, send, self._clients)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
@@ -150,7 +204,7 @@ class HttpEndpoint:
             log.error("a request to %r failed", scope["path"], exc_info=error)
             await self._failed(call, InternalError())
         finally:
-            self._watches.drop(call)
+            call.end()
 
     async def _limited(self, limiter: Limiter, handler: Handler, call: HttpCall) -> None:
         limiter.take(call.caller)

@@ -1,23 +1,19 @@
 """HTTP without ceremony: requests read and responses written straight on ASGI, because every layer costs."""
 
-import asyncio
 import math
-import types
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.types import Receive, Scope, Send
 
 from frontdesk.errors import (
-    BodyTimeoutError,
     BodyTooLargeError,
     InvalidRequestError,
     MethodNotAllowedError,
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.reminders import Reminders
 
 Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -36,76 +32,15 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-async def read_body(
-    receive: Receive, headers: Headers, task: "asyncio.Task[Any]", *, limit: int, deadline: Reminders
-) -> bytes:
-    """The whole body, if it is small enough and arrives in time."""
+async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
+    """The whole body, if it is small enough."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
-    # A small body is there already, nearly always, and then there is nothing to wait for and no need of a deadline.
-    coming: Any = receive()
-    try:
-        waiting = _begin(coming)
-    except StopIteration as arrived:
-        message: Any = arrived.value
-        if message["type"] == "http.request" and not message.get("more_body", False):
-            return _within(message.get("body", b""), limit)
-        coming = _given(message)
-    else:
-        coming = coming if waiting is _NOT_BEGUN else _go_on(coming, waiting)
-    late = _Late(task)
-    reminder = deadline.set(late.cancel)
-    try:
-        return await _read_rest(receive, await coming, limit)
-    except asyncio.CancelledError:
-        if not late.happened:
-            raise
-        late.task.uncancel()
-        raise BodyTimeoutError from None
-    finally:
-        reminder.cancel()
-
-
-_NOT_BEGUN = object()
-
-
-def _begin(coming: Any) -> Any:
-    """What a coroutine waits for after its first step; anything else that can be awaited is left as it is."""
-    return cast(Any, coming).send(None) if isinstance(coming, types.CoroutineType) else _NOT_BEGUN
-
-
-async def _given(message: Any) -> Any:
-    return message
-
-
-@types.coroutine
-def _go_on(begun: Any, waiting: Any) -> Generator[Any, Any, Any]:
-    """Awaits the rest of a coroutine that was begun by hand, handing on what it waits for and what comes of that."""
-    try:
-        while True:
-            try:
-                sent = yield waiting
-            except BaseException as error:
-                waiting = begun.throw(error)
-            else:
-                waiting = begun.send(sent)
-    except StopIteration as done:
-        return done.value
-
-
-class _Late:
-    """Ends the wait of the present task."""
-
-    __slots__ = ("happened", "task")
-
-    def __init__(self, task: "asyncio.Task[Any]") -> None:
-        self.task = task
-        self.happened = False
-
-    def cancel(self) -> None:
-        self.happened = True
-        self.task.cancel()
+    message = await receive()
+    if message["type"] != "http.request" or message.get("more_body", False):
+        return await _read_rest(receive, message, limit)
+    return _within(message.get("body", b""), limit)
 
 
 async def _read_rest(receive: Receive, message: Any, limit: int) -> bytes:

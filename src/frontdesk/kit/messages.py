@@ -1,13 +1,11 @@
 """Framework messages: made from input, and stamped with where they came from."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from agent_framework import Content, Message
 
 from frontdesk.errors import InvalidRequestError
-
-T = TypeVar("T")
 
 
 def as_messages(value: Any) -> list[Message] | None:
@@ -36,10 +34,14 @@ def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None
     """A copy that says where it came from; the contents are shared with the original."""
     fields = message.__dict__.copy()
     fields["additional_properties"] = {**message.additional_properties, "hosting": hosting}
-    fields["message_id"] = message.message_id or message_id
-    return _made(type(message), fields)
+    if message_id is not None:
+        fields["message_id"] = message.message_id or message_id
+    copied = _new(type(message))
+    copied.__dict__ = fields
+    return copied
 
 
+_new = object.__new__
 _TEXT = Content.from_text("")
 _MESSAGE = Message("user", [_TEXT])
 
@@ -50,17 +52,15 @@ def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | 
     Most messages are that, and the framework's constructors cost ten times as much as a copy of their work.
     """
     # A dictionary copied whole is a block of memory; one filled key by key costs four times as much.
-    content = _TEXT.__dict__.copy()
-    content["text"] = text
-    content["additional_properties"] = {}
+    fields = _TEXT.__dict__.copy()
+    fields["text"] = text
+    fields["additional_properties"] = {}
+    content = _new(Content)
+    content.__dict__ = fields
     fields = _MESSAGE.__dict__.copy()
-    fields["contents"] = [_made(Content, content)]
+    fields["contents"] = [content]
     fields["additional_properties"] = {} if hosting is None else {"hosting": hosting}
     fields["message_id"] = message_id
-    return _made(Message, fields)
-
-
-def _made(kind: type[T], fields: dict[str, Any]) -> T:
-    made = object.__new__(kind)
-    made.__dict__ = fields
-    return made
+    message = _new(Message)
+    message.__dict__ = fields
+    return message

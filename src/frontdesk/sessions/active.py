@@ -13,17 +13,16 @@ from frontdesk.sessions.turns import Turn, Turns
 class ActiveRun:
     """A run in progress. It runs in the task that asked for it, so cancelling it cancels that task's present wait."""
 
-    __slots__ = ("cancel_requested", "cancellable", "ended", "interrupted", "record", "task", "turn")
+    cancel_requested = False
+    cancellable = True
+    interrupted = False
+    """Whether it has to stop here and now, and is not over by that."""
+    ended: asyncio.Event | None = None
 
     def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
         self.turn = turn
         self.record = record
         self.task = task
-        self.cancel_requested = False
-        self.cancellable = True
-        self.interrupted = False
-        """Whether it has to stop here and now, and is not over by that."""
-        self.ended: asyncio.Event | None = None
 
     async def forgive(self) -> None:
         """Takes back the cancellation of the task, once the run has ended by it."""

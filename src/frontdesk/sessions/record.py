@@ -28,6 +28,7 @@ from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.turns import Turn
 
+_NOTHING: Mapping[str, Any] = {}
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 _TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
@@ -109,8 +110,13 @@ class Recorder:
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
         try:
-            left = {"client_calls": _client_calls(turn.admitted, result), "checkpoint": turn.checkpoint}
-            return await self._write(turn, run, kept, questions, status="completed", result=result, **left)
+            changes = {
+                "status": "completed",
+                "result": result,
+                "client_calls": _client_calls(turn.admitted, result),
+                "checkpoint": turn.checkpoint,
+            }
+            return await self._write(turn, run, kept, questions, changes)
         except StaleTurnError:
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
@@ -127,11 +133,12 @@ class Recorder:
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
+        changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
-            return await self._write(turn, run, asked, (), status=status, failure=failure, stopped_at=turn.checkpoint)
+            return await self._write(turn, run, asked, (), {**changes})
         except StaleTurnError:
             turn.lease = None
-            return await self._write(turn, run, asked, (), status=status, failure=failure, stopped_at=turn.checkpoint)
+            return await self._write(turn, run, asked, (), changes)
 
     async def _write(
         self,
@@ -139,7 +146,7 @@ class Recorder:
         run: RunRecord,
         messages: Sequence[Message],
         questions: Sequence[PendingApproval],
-        **changes: Any,
+        changes: dict[str, Any],
     ) -> RunRecord:
         changes["finished_at"] = self._clock.now()
         if not turn.admitted.request.store:
@@ -199,12 +206,14 @@ class Recorder:
             transaction.append_history(session.session_id, messages)
             if items:
                 transaction.add_items(session.owner, items)
-            changes |= {"messages": session.messages, "state": session.state, "checkpoint": session.checkpoint}
+            changes["messages"], changes["state"] = session.messages, session.state
+            changes["checkpoint"] = session.checkpoint
         run = run.replace(**changes)
         transaction.save_run(run)
         for question in questions:
             transaction.add_approval(question)
-        self._note_boxes(transaction, turn, changes)
+        if turn.deliveries or turn.event is not None:
+            self._note_boxes(transaction, turn, changes)
         if turn.admitted.request.channel in self._pushing:
             self._see(transaction, turn.admitted, now)
         return run
@@ -259,7 +268,7 @@ def _after(turn: Turn, session: SessionRecord, added: int, now: float, changes: 
 def _state(turn: Turn) -> Mapping[str, Any]:
     live = turn.session
     if live is None or (not live.state and live.service_session_id is None):
-        return {}
+        return _NOTHING
     state = live.to_dict()
     # Looked at here, so that a store in memory takes nothing that another would refuse.
     form_of(state)

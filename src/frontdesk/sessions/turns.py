@@ -31,23 +31,20 @@ _LONGEST_PAUSE = 0.25
 class Turn:
     """One turn: the request, its session while it is open, and what the turn adds to it."""
 
-    __slots__ = (
-        "_store",
-        "_work",
-        "admitted",
-        "checkpoint",
-        "closed",
-        "deliveries",
-        "event",
-        "job",
-        "lease",
-        "messages",
-        "plan",
-        "record",
-        "retold",
-        "session",
-        "staged",
-    )
+    messages: list[Any]
+    staged: list[Any] | None = None
+    retold: Sequence[Any] | None = None
+    """The history, where it is told by the items of a conversation and not kept by the session yet."""
+    plan: Any = None
+    checkpoint: CheckpointRef | None = None
+    closed = False
+    job: Job | None = None
+    """The background run that the turn is, if it is one."""
+    event: InboxItem | None = None
+    """The event that the turn answers, finished together with it."""
+    deliveries: Sequence[Delivery] = ()
+    """What is sent elsewhere for the result, written together with it."""
+    _work: ThreadWork | None = None
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -57,20 +54,7 @@ class Turn:
         self.record = record
         self.lease = lease
         self.session: AgentSession | None = None if record is None else _restore(record)
-        self.messages: list[Any] = []
-        self.staged: list[Any] | None = None
-        self.retold: Sequence[Any] | None = None
-        """The history, where it is told by the items of a conversation and not kept by the session yet."""
-        self.plan: Any = None
-        self.checkpoint: CheckpointRef | None = None
-        self._work: ThreadWork | None = None
-        self.closed = False
-        self.job: Job | None = None
-        """The background run that the turn is, if it is one."""
-        self.event: InboxItem | None = None
-        """The event that the turn answers, finished together with it."""
-        self.deliveries: Sequence[Delivery] = ()
-        """What is sent elsewhere for the result, written together with it."""
+        self.messages = []
 
     @property
     def earlier(self) -> Sequence[Any]:
@@ -103,6 +87,12 @@ class Turn:
     def busy(self) -> bool:
         """Whether a thread is still at work."""
         return self._work is not None and self._work.busy
+
+    @property
+    def has_history(self) -> bool:
+        """Whether there may be any; a session that has none need not be asked."""
+        record = self.record
+        return bool(self.retold) or (record is not None and record.messages != record.unheard)
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
@@ -167,7 +157,7 @@ class Turns:
             return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
         if name is None:
             session_id = new_id or self._ids.new("ses")
-            return await self._take(admitted, self._fresh(admitted, session_id, session_id))
+            return self._take(admitted, self._fresh(admitted, session_id, session_id))
         return await self._resume(admitted, name, wait)
 
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
@@ -298,7 +288,7 @@ class Turns:
             if turn is not None:
                 return turn
             self._locks.release(record.session_id)
-        return await self._take(admitted, self._branch(admitted, run, record))
+        return self._take(admitted, self._branch(admitted, run, record))
 
     async def _go_on(self, admitted: AdmittedRequest, run: RunRecord, record: SessionRecord) -> Turn | None:
         """The next turn of a run's own session, unless the session has gone on without it."""
@@ -327,11 +317,11 @@ class Turns:
     async def _of_run(self, run: RunRecord) -> SessionRecord | None:
         return None if run.session_id is None else await self._store.sessions.get(run.owner, run.session_id)
 
-    async def _take(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
+    def _take(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
         session_id = record.session_id
         self._locks.try_take(session_id)
         try:
-            lease = await self._store.sessions.begin(record.owner, session_id)
+            lease = self._store.sessions.begin(record.owner, session_id)
             return self._opened(Turn(self._store, admitted, record, lease))
         except BaseException:
             self._locks.release(session_id)

@@ -37,11 +37,7 @@ class Shelf(Generic[K, V]):
         else:
             self._row.append(key)
         self._items[key] = value
-        if len(self._items) > self._limit:
-            self._make_room()
-
-    def _make_room(self) -> None:
-        while True:
+        while len(self._items) > self._limit:
             key = self._row.popleft()
             if key in self._touched:
                 self._touched.discard(key)
@@ -50,7 +46,6 @@ class Shelf(Generic[K, V]):
                 value = self._items.pop(key)
                 if self._on_drop is not None:
                     self._on_drop(key, value)
-                return
 
     def touch(self, key: K) -> None:
         """Gives a key that is there a second chance."""
@@ -121,7 +116,7 @@ class MemorySessions:
             return session_id
         return known
 
-    async def begin(self, owner: str, session_id: str) -> Lease:
+    def begin(self, owner: str, session_id: str) -> Lease:
         kept = _Session(owner)
         kept.fence = self._count = self._count + 1
         self.kept.put(session_id, kept)

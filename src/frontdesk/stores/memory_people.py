@@ -33,9 +33,10 @@ class MemoryIdentities:
             self.owned.pop(record.isolation_key, None)
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
-        record = self.records.get(identity.key)
+        key = identity.key
+        record = self.records.get(key)
         if record is not None:
-            self.records.touch(identity.key)
+            self.records.touch(key)
         return record
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:

@@ -93,11 +93,10 @@ class AgentTarget:
         return as_stream(stream, lambda result: self._done(turn, result), scope)
 
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
-        need_messages(turn.messages)
-        self.check(turn.admitted.request)
         messages = turn.messages
-        if self._history == "host" and (history := await turn.history()):
-            messages = [*history, *messages]
+        need_messages(messages)
+        if self._history == "host" and turn.has_history:
+            messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}
         if self._takes_session and turn.session is not None:
             arguments["session"] = turn.session

@@ -40,7 +40,7 @@ class Leases:
         assert await store.sessions.get(OWNER, "ses_1") == session(turns=2)
 
     async def test_a_new_session_is_claimed_at_once_and_found_by_its_id(self, store: HostStateStore) -> None:
-        lease = await store.sessions.begin(OWNER, "ses_1")
+        lease = store.sessions.begin(OWNER, "ses_1")
         assert lease.session_id == "ses_1"
         assert await store.sessions.get(OWNER, "ses_1") is None
         assert await store.sessions.reserve(named("ses_1"), "ses_2") == "ses_1"
@@ -99,7 +99,7 @@ class Leases:
 
     @pytest.mark.parametrize("begun", [True, False])
     async def test_a_lease_that_was_released_has_ended(self, store: HostStateStore, begun: bool) -> None:
-        lease = await (store.sessions.begin(OWNER, "ses_1") if begun else store.sessions.claim("ses_1"))
+        lease = store.sessions.begin(OWNER, "ses_1") if begun else await store.sessions.claim("ses_1")
         store.sessions.release(lease)
         await refused(store, lease)
         await save(store, await store.sessions.claim("ses_1"), 1)
@@ -123,7 +123,7 @@ class Leases:
     async def test_a_session_can_be_kept_over_what_is_written(self, store: HostStateStore) -> None:
         for session_id, lease in (
             ("ses_1", await store.sessions.claim("ses_1")),
-            ("ses_2", await store.sessions.begin(OWNER, "ses_2")),
+            ("ses_2", store.sessions.begin(OWNER, "ses_2")),
         ):
             for turns in (1, 2, 3):
                 await save(store, lease, turns, keep=True)
@@ -154,8 +154,8 @@ class Leases:
     async def test_good_leases_are_renewed_and_lost_ones_named(self, store: HostStateStore) -> None:
         good = [
             await store.sessions.claim("ses_1"),
-            await store.sessions.begin(OWNER, "ses_2"),
-            await store.sessions.begin(OWNER, "ses_3"),
+            store.sessions.begin(OWNER, "ses_2"),
+            store.sessions.begin(OWNER, "ses_3"),
         ]
         await save(store, good[2], 1, keep=True)
         old = await store.sessions.claim("ses_4")

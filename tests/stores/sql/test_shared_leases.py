@@ -90,7 +90,7 @@ async def test_a_lease_that_is_renewed_does_not_run_out(two: Two) -> None:
 
 async def test_a_session_that_was_begun_and_kept_is_a_session_like_any_other(two: Two) -> None:
     one, other = two
-    lease = await one.sessions.begin(OWNER, "ses_1")
+    lease = one.sessions.begin(OWNER, "ses_1")
     await save(one, lease, keep=True)
     assert await is_busy(other)
     await save(one, lease, 2)
@@ -100,7 +100,7 @@ async def test_a_session_that_was_begun_and_kept_is_a_session_like_any_other(two
 async def test_a_session_that_was_begun_and_kept_once_stayed_taken(two: Two) -> None:
     # The last write did not give the row free, and neither did the release after it.
     one, other = two
-    lease = await one.sessions.begin(OWNER, "ses_1")
+    lease = one.sessions.begin(OWNER, "ses_1")
     await save(one, lease, keep=True)
     await save(one, lease)
     one.sessions.release(lease)
@@ -109,7 +109,7 @@ async def test_a_session_that_was_begun_and_kept_once_stayed_taken(two: Two) -> 
 
 async def test_a_session_that_was_begun_and_kept_once_was_not_renewed(two: Two) -> None:
     one, other = two
-    lease = await one.sessions.begin(OWNER, "ses_1")
+    lease = one.sessions.begin(OWNER, "ses_1")
     await save(one, lease, keep=True)
     await expire(one)
     assert list(await one.sessions.renew([lease])) == []
@@ -118,7 +118,7 @@ async def test_a_session_that_was_begun_and_kept_once_was_not_renewed(two: Two) 
 
 async def test_a_session_that_was_begun_was_once_written_over(two: Two) -> None:
     one, other = two
-    lease = await one.sessions.begin(OWNER, "ses_1")
+    lease = one.sessions.begin(OWNER, "ses_1")
     await save(one, lease, 1, keep=True)
     await expire(one)
     await save(other, await other.sessions.claim("ses_1"), 2)
@@ -130,7 +130,7 @@ async def test_a_session_that_was_begun_was_once_written_over(two: Two) -> None:
 
 async def test_what_was_begun_and_stored_is_claimed_like_any_other(two: Two) -> None:
     one, other = two
-    lease = await one.sessions.begin(OWNER, "ses_1")
+    lease = one.sessions.begin(OWNER, "ses_1")
     await save(one, lease, 1)
     await save(other, await other.sessions.claim("ses_1"), 2)
     with pytest.raises(StaleTurnError):

@@ -245,7 +245,7 @@ async def test_more_than_a_lot_is_dropped_in_lots(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(runs=1.0, sessions=1.0), clock=clock) as store:
         names = [str(number) for number in range(2 * AT_ONCE + 7)]
-        leases = [await store.sessions.begin(OWNER, name) for name in names]
+        leases = [store.sessions.begin(OWNER, name) for name in names]
         async with store.transaction() as transaction:
             for name, lease in zip(names, leases, strict=True):
                 transaction.save_run(run(name, finished_at=NOW))

@@ -23,10 +23,9 @@ from frontdesk.channels.conversations.render import conversation_out, deleted_ou
 from frontdesk.channels.conversations.verify import verifier
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.any_auth import as_auth
-from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.reminders import Reminders
 
 
 class ConversationsChannel(Channel):
@@ -77,7 +76,7 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
-        self._deadline = Reminders(config.body_timeout)
+        self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._verifier = verifier(channel.auth, config, allow_anonymous=context.anonymous_allowed)
 

@@ -16,14 +16,14 @@ from frontdesk.channels.invocations.parse import approval_of, decode, run_id_of,
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
 from frontdesk.kit.any_auth import as_auth, schemes_of
-from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.reminders import Reminders
 
 
 class InvocationsChannel(Channel):
@@ -79,7 +79,7 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
-        self._deadline = Reminders(config.body_timeout)
+        self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
@@ -99,7 +99,8 @@ class _Room:
     async def create(self, call: HttpCall) -> None:
         config = self._config
         body = decode(await call.json_body(limit=config.max_body_bytes, deadline=self._deadline))
-        request = await self._request(call, body)
+        approval = approval_of(body)
+        request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)
         answer = Answer(call, self._renderer)
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
         if not request.stream:
@@ -110,16 +111,16 @@ class _Room:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.keep_alive)
 
-    async def _request(self, call: HttpCall, body: InvocationBody) -> ChannelRequest:
-        approval = approval_of(body)
-        if approval is not None:
-            request = await self._context.approval_request(call.caller, [approval])
-            return request.replace(
-                run_id=run_id_of(call.headers),
-                stream=body.stream,
-                background=body.background,
-                response_target=target_of(body.response_target),
-            )
+    async def _answered(self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer) -> ChannelRequest:
+        request = await self._context.approval_request(call.caller, [approval])
+        return request.replace(
+            run_id=run_id_of(call.headers),
+            stream=body.stream,
+            background=body.background,
+            response_target=target_of(body.response_target),
+        )
+
+    def _asked(self, call: HttpCall, body: InvocationBody) -> ChannelRequest:
         return to_request(
             body,
             channel=self._channel.name,

@@ -64,9 +64,9 @@ def to_request(
     session_id = _session_id(body, query)
     outputs = _responses(body)
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
-    for given, name in ((outputs, "responses"), (checkpoint_id, "checkpoint_id")):
-        if given and session_id is None:
-            raise InvalidRequestError(f"`{name}` needs the `session_id` that it belongs to.", param="session_id")
+    if session_id is None and (outputs or checkpoint_id):
+        name = "responses" if outputs else "checkpoint_id"
+        raise InvalidRequestError(f"`{name}` needs the `session_id` that it belongs to.", param="session_id")
     return ChannelRequest(
         channel=channel,
         input=None if outputs or _only_resumes(body) else _input(body),

@@ -33,12 +33,11 @@ from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
 from frontdesk.kit.any_auth import as_auth
-from frontdesk.kit.endpoint import Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.reminders import Reminders
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
@@ -122,7 +121,7 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
-        self._deadline = Reminders(config.body_timeout)
+        self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._lasting = LastingRuns()
         self._renderer = renderer

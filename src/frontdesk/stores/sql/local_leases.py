@@ -16,7 +16,7 @@ class LocalLeases:
         self._begun: dict[str, str] = {}
         self._count = 0
 
-    async def begin(self, owner: str, session_id: str) -> Lease:
+    def begin(self, owner: str, session_id: str) -> Lease:
         self._begun[session_id] = owner
         return self._next(session_id)
 

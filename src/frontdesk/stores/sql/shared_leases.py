@@ -50,7 +50,7 @@ class SharedLeases:
         """Those that have a row, which has to be given free."""
         self._releasing: set[asyncio.Task[None]] = set()
 
-    async def begin(self, owner: str, session_id: str) -> Lease:
+    def begin(self, owner: str, session_id: str) -> Lease:
         self._begun[session_id] = owner
         self._given[session_id] = _BEGUN
         return Lease(session_id=session_id, fence=_BEGUN)

@@ -14,9 +14,8 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ConversationScope
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
-from frontdesk.kit.endpoint import HttpCall, HttpEndpoint
+from frontdesk.kit.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.reminders import Reminders
 from frontdesk.kit.secrets import Secret
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
@@ -156,7 +155,7 @@ class _Room:
         self._config = config
         self._context = context
         self._intake = Intake(channel.name, channel.client, config, self.take)
-        self._deadline = Reminders(config.body_timeout)
+        self._deadline = BodyDeadline(config.body_timeout)
 
     def routes(self) -> list[Route]:
         if self._config.intake != "webhook":
