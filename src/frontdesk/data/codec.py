@@ -239,9 +239,11 @@ def _add_noun(kind: type[Noun]) -> None:
         check(msgspec.structs.asdict(noun))
         changes: Tree = {}
         for name, value, default in zip(others, others_of(noun), absent, strict=True):
+            if value is default or value is None:
+                continue
             of = kind_of(value)
             # Moments and small counts are numbers that are their own form.
-            if value is default or (of in _NUMBERS and 0 < value < _FEW):
+            if of in _NUMBERS and 0 < value < _FEW:
                 continue
             if of is type(default) and value == default:
                 if value:

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from frontdesk import loggers
 from frontdesk.data.json_tree import (
+    MAX_DEPTH,
     PLAIN,
     TAG,
+    TOO_DEEP,
     Kind,
     NoFormError,
     Reader,
@@ -61,18 +63,27 @@ def _exception_marker() -> str:
     return type_of("Content")("error", exception="any").to_dict()["exception"]
 
 
-def _write_fields(value: Any, depth: int) -> Tree:
+@cache
+def _plan(kind: Kind, apart: str) -> list[tuple[str, Any, Kind]]:
+    """The fields to write, each with what it is by itself."""
+    return [(name, default, type(default)) for name, default in _blank(kind).items() if name != apart]
+
+
+def _write_fields(value: Any, depth: int, apart: str = "") -> Tree:
+    """All fields but one, of which others take care, and which comes first."""
     kind = kind_of(value)
     tree: Tree = {TAG: kind.__name__}
-    blank = _blank(kind)
+    if apart:
+        tree[apart] = None
     attributes: Tree = value.__dict__
-    for name, item in attributes.items():
-        if item is None or name not in blank:
+    for name, default, common in _plan(kind, apart):
+        item = attributes.get(name)
+        if item is None:
             continue
-        default = blank[name]
-        if type(item) is type(default) and item == default:
+        of = kind_of(item)
+        if of is common and item == default:
             continue
-        if type(item) in PLAIN:
+        if of in PLAIN:
             tree[name] = item
         elif isinstance(item, str):
             # Providers pass members of their own text enumerations.
@@ -158,9 +169,39 @@ def _read_content(tree: Tree, depth: int) -> Any:
     return type_of("Content")(**fields)
 
 
-def _write_message(message: "Message | AgentResponseUpdate", depth: int) -> Tree:
-    check_items(message.contents, "Content")
-    return _write_fields(message, depth)
+def _write_update(update: "Message | AgentResponseUpdate", depth: int) -> Tree:
+    contents = update.contents
+    check_items(contents, "Content")
+    tree = _write_fields(update, depth, "contents")
+    tree["contents"] = _write_items(contents, _write_content, depth)
+    return tree
+
+
+def _write_message(message: "Message", depth: int) -> Tree:
+    fields: Tree = message.__dict__
+    contents, extra = fields["contents"], fields["additional_properties"]
+    role, author, message_id = fields["role"], fields["author_name"], fields["message_id"]
+    if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str:
+        return _write_update(message, depth)
+    # Nearly all messages are one text with at most a name, an id and a stamp; the long way writes them just so.
+    text = _plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
+    if text is None or kind_of(author) not in PLAIN or kind_of(message_id) not in PLAIN or kind_of(extra) is not dict:
+        return _write_update(message, depth)
+    tree: Tree = {TAG: "Message", "role": role, "contents": [{TAG: "Content", "type": "text", "text": text}]}
+    if author is not None:
+        tree["author_name"] = author
+    if message_id is not None:
+        tree["message_id"] = message_id
+    if extra:
+        _write_loose(tree, "additional_properties", extra, depth)
+    return tree
+
+
+def _write_items(items: Sequence[Any], write_item: Writer, depth: int) -> list[Any]:
+    """A list of items of one type, as `write` would write it."""
+    if items and depth + 1 > MAX_DEPTH:
+        raise CodecError(TOO_DEEP)
+    return [write_item(item, depth + 2) for item in items]
 
 
 def _read_message(tree: Tree, depth: int) -> Any:
@@ -170,8 +211,10 @@ def _read_message(tree: Tree, depth: int) -> Any:
 
 
 def _write_response(response: "AgentResponse[Any]", depth: int) -> Tree:
-    check_items(response.messages, "Message")
-    tree = _write_fields(response, depth)
+    messages = response.messages
+    check_items(messages, "Message")
+    tree = _write_fields(response, depth, "messages")
+    tree["messages"] = _write_items(messages, _write_message, depth)
     try:
         value = response.value
     except ValueError:
@@ -216,6 +259,6 @@ FORMS: dict[str, tuple[Writer, Reader]] = {
     "Content": (_write_content, _read_content),
     "Message": (_write_message, _read_message),
     "AgentResponse": (_write_response, _read_response),
-    "AgentResponseUpdate": (_write_message, _read_message),
+    "AgentResponseUpdate": (_write_update, _read_message),
     "AgentSession": (_write_session, _read_session),
 }

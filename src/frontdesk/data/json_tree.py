@@ -28,6 +28,7 @@ Reader = Callable[[Tree, int], Any]
 
 TAG = "$"
 MAX_DEPTH = 100
+TOO_DEEP = f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself"
 PLAIN = frozenset[Kind]({str, bool, NoneType})
 
 # The same function, with a type that checkers take for an answer.
@@ -64,7 +65,7 @@ def write(value: Any, depth: int) -> Any:
     if kind in PLAIN:
         return value
     if depth > MAX_DEPTH:
-        raise CodecError(f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself")
+        raise CodecError(TOO_DEEP)
     return (_writers.get(kind) or _look_up(kind))(value, depth + 1)
 
 

@@ -95,6 +95,7 @@ class AgentTarget:
     async def _arguments(self, turn: TargetTurn) -> dict[str, Any]:
         messages = turn.messages
         need_messages(messages)
+        self.check(turn.admitted.request)
         if self._history == "host" and turn.has_history:
             messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}

@@ -7,20 +7,22 @@ go into one statement a table; everything else runs by itself, in its order.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from frontdesk.data.session import Lease
 from frontdesk.stores.sql.tables import Table
 
 Row = Sequence[Any]
 
 
-class Put(NamedTuple):
+class Put(Struct, frozen=True, gc=False):
     """A whole row."""
 
     table: Table
     row: Row
 
 
-class Do(NamedTuple):
+class Do(Struct, frozen=True, gc=False):
     """A statement of its own; `?` stands for a parameter."""
 
     sql: str
@@ -31,7 +33,7 @@ class Do(NamedTuple):
     """Whether its rows are wanted."""
 
 
-class Fence(NamedTuple):
+class Fence(Struct, frozen=True, gc=False):
     """A session's lease must still be the last one given out; it is given free unless it is kept."""
 
     lease: Lease
@@ -85,8 +87,11 @@ def group(writes: list[Write]) -> Group:
     for write in writes:
         for op in write.ops:
             if type(op) is Put:
-                rows = tables.setdefault(op.table, {})
-                rows[op.table.key_of(op.row) if op.table.unique else len(rows)] = op.row
+                table, row = op.table, op.row
+                rows = tables.get(table)
+                if rows is None:
+                    rows = tables[table] = {}
+                rows[row[: len(table.unique)] if table.unique else len(rows)] = row
     return Group(writes, [(table, _in_order(table, rows)) for table, rows in sorted(tables.items())])
 
 
