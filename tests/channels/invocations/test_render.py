@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.data.run import RunRecord
+from tests.channels import plain_answers
 
 RUN = RunRecord(run_id="r", owner="o", channel="c", status="completed", created_at=0.0)
 
@@ -72,3 +73,20 @@ def test_every_text_has_a_json_form_of_one_line(text: str) -> None:
     name, number, data, *rest = event.split(b"\n")
     assert (name, number, rest) == (b"event: update", b"id: 7", [b"", b""])
     assert json.loads(data.removeprefix(b"data: ")).get("text", "") == text
+
+
+@settings(max_examples=400, deadline=None)
+@given(plain_answers.runs, plain_answers.answers)
+def test_an_answer_that_is_filled_in_is_the_one_that_would_be_drawn(run: RunRecord, answer: AgentResponse[Any]) -> None:
+    renderer = Renderer("hide")
+    filled = renderer.plain(run, answer)
+    assert filled is None or filled == encode(renderer.invocation(run, answer))
+
+
+def test_most_answers_are_filled_in() -> None:
+    answer = AgentResponse(messages=[Message("assistant", ["hello"])])
+    assert Renderer("hide").plain(RUN, answer) is not None
+
+
+def test_nothing_is_filled_in_for_a_run_without_an_answer() -> None:
+    assert Renderer("hide").plain(RUN, None) is None

@@ -35,7 +35,7 @@ class Answer:
 
     async def run(self, run: RunRecord, result: object = None) -> None:
         """A run, with its result if it has one; 202 while it is queued."""
-        body = encode(self._renderer.invocation(run, result))
+        body = self._renderer.plain(run, result) or encode(self._renderer.invocation(run, result))
         self._call.begun = True
         status = 202 if run.status == "queued" else 200
         await send_json(self._call.send, status, body, run_headers(run, self._call.request_id))

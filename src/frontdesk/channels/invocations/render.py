@@ -24,7 +24,9 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_event, is_messages, is_response, whole_outputs
 from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, requests_of, type_name
 from frontdesk.kit.sse import encode_event
+from frontdesk.kit.stencil import Stencil, mark
 
+_FILLED = ("id", "session_id", "created_at", "finished_at", "text", "usage", "metadata")
 _TOOL_CALLS = frozenset({"function_call", "function_result"})
 _UNSEEN = frozenset({"usage", "function_approval_request"})
 
@@ -54,6 +56,40 @@ class Renderer:
 
     def __init__(self, tool_calls: ToolCalls) -> None:
         self._hidden = _UNSEEN | _TOOL_CALLS if tool_calls == "hide" else _UNSEEN
+        self._stencil = self._drawn()
+
+    def _drawn(self) -> Stencil:
+        run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
+        out: Any = self.invocation(run, AgentResponse(messages=[Message("assistant", ["text"])]))
+        for name in _FILLED:
+            setattr(out, name, mark(name))
+        out.messages[0].contents[0].text = mark("said")
+        return Stencil(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
+
+    def plain(self, run: RunRecord, result: Any) -> bytes | None:
+        """The JSON of an invocation that came to one text and nothing else, as most do; nothing for any other."""
+        if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at:
+            return None
+        if not is_response(result) or not _is_plain(result):
+            return None
+        message = result.messages[0]
+        if message.author_name is not None or result.value is not None:
+            return None
+        try:
+            text = _encoder.encode(message.contents[0].text or "")
+        except UnicodeEncodeError:
+            return None
+        usage, session = result.usage_details, run.session_key
+        return self._stencil.fill(
+            _encoder.encode(run.run_id),
+            b"null" if session is None else _encoder.encode(session),
+            _encoder.encode(run.created_at),
+            _encoder.encode(run.finished_at),
+            text,
+            text,
+            b"null" if usage is None else encode(dict(usage)),
+            encode(dict(run.metadata)) if run.metadata else b"{}",
+        )
 
     def invocation(self, run: RunRecord, result: Any) -> InvocationOut:
         """A run and its result."""

@@ -29,11 +29,14 @@ class Answer:
 
     async def run(self, run: RunRecord, result: Any = None) -> None:
         """A response, whole."""
-        await self.json(self._renderer.response(run, result))
+        drawn = self._renderer.plain(run, result)
+        await self._send(drawn or encode(self._renderer.response(run, result)))
 
     async def json(self, body: Any) -> None:
         """Anything else that is asked for."""
-        raw = encode(body)
+        await self._send(encode(body))
+
+    async def _send(self, raw: bytes) -> None:
         self._call.begun = True
         await send_json(self._call.send, 200, raw, self._headers())
 

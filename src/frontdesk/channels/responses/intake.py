@@ -34,8 +34,10 @@ class Intake:
 
     async def request(self, caller: Caller, body: CreateBody, raw: bytes) -> ChannelRequest:
         """The request that a body asks for."""
-        body = await self._resolved(caller, body)
-        items = await self._items(caller, body)
+        items = None
+        if not isinstance(body.input, str):
+            body = await self._resolved(caller, body)
+            items = await self._items(caller, body)
         request = self._parser.request(body, items, caller.identity)
         if request.session is not None and request.session.conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.

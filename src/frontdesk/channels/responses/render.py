@@ -22,6 +22,7 @@ from frontdesk.kit.framework import is_response, whole_outputs
 from frontdesk.kit.openai_forms import as_items, drawn
 from frontdesk.kit.openai_items import heard
 from frontdesk.kit.requests import REQUEST_INFO, approvals_in, call_id_of, calls_in, requests_of, told
+from frontdesk.kit.stencil import Stencil, mark
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -33,6 +34,16 @@ _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_
 # The core has its own words for what the API calls so.
 _PARAMS = {"previous_run_id": "previous_response_id", "approvals": "input"}
 _ANSWERS = ("function_result", "function_approval_response")
+_FILLED = (
+    "id",
+    "created_at",
+    "completed_at",
+    "previous_response_id",
+    "usage",
+    "store",
+    "background",
+    "metadata",
+)
 _ECHOED = (
     "instructions",
     "temperature",
@@ -73,6 +84,39 @@ class Renderer:
     def __init__(self, config: ResponsesConfig, target: TargetInfo) -> None:
         self._config = config
         self._target = target
+        self._stencil = self._drawn()
+
+    def _drawn(self) -> Stencil:
+        run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
+        out: Any = self.response(run, AgentResponse(messages=[Message("assistant", ["text"])]))
+        for name in _FILLED:
+            setattr(out, name, mark(name))
+        out.output[0].id, out.output[0].content[0].text = mark("item"), mark("said")
+        return Stencil(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
+
+    def plain(self, run: RunRecord, result: Any) -> bytes | None:
+        """The JSON of a response that is one text and repeats no settings, as most are; nothing for any other."""
+        text = _plain_text(run, result) if len(run.details) <= 1 else None
+        if text is None:
+            return None
+        try:
+            said = _encoder.encode(text)
+        except UnicodeEncodeError:
+            return None
+        previous = run.details.get("previous_response_id", run.previous_run_id)
+        usage = None if result.usage_details is None else _usage((result,))
+        return self._stencil.fill(
+            _encoder.encode(run.run_id),
+            b"%d" % run.created_at,
+            b"%d" % run.finished_at if run.finished_at else b"null",
+            b"null" if previous is None else _encoder.encode(previous),
+            _encoder.encode(item_id("msg", run.run_id, 0)),
+            said,
+            b"null" if usage is None else _encoder.encode(usage),
+            b"true" if run.stored else b"false",
+            b"true" if run.background else b"false",
+            encode(run.metadata) if run.metadata else b"{}",
+        )
 
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
         """What puts the output of a run together."""
