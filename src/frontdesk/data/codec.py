@@ -90,7 +90,6 @@ Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
-_NUMBERS = (int, float)
 _FEW = 2**53
 _registered: dict[str, tuple[type, Form]] = {}
 
@@ -225,6 +224,7 @@ def _add_noun(kind: type[Noun]) -> None:
     others = [name for name, kind in kinds.items() if not _is_text(kind) or type(defaults[name]) is str]
     others_of = _getter(others)
     absent = [defaults[name] for name in others]
+    twin = _twin(kind)
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
 
@@ -236,14 +236,17 @@ def _add_noun(kind: type[Noun]) -> None:
 
     def write_noun(noun: Noun, depth: int) -> Noun:
         # A noun does not check itself, and a record that can't be read again is as good as lost.
-        check(msgspec.structs.asdict(noun))
+        try:
+            msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
+        except msgspec.ValidationError as error:
+            raise CodecError(f"a {tag} is malformed: {error}") from error
         changes: Tree = {}
-        for name, value, default in zip(others, others_of(noun), absent, strict=True):
+        for name, value, default in zip(others, others_of(noun), absent, strict=False):
             if value is default or value is None:
                 continue
             of = kind_of(value)
             # Moments and small counts are numbers that are their own form.
-            if of in _NUMBERS and 0 < value < _FEW:
+            if (of is float or of is int) and 0 < value < _FEW:
                 continue
             if of is type(default) and value == default:
                 if value:
@@ -261,6 +264,12 @@ def _add_noun(kind: type[Noun]) -> None:
         return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
 
     add(kind, tag, write_noun, read_noun)
+
+
+def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
+    """A type with the same fields: what is of a type already is taken for it unread, and what is not is checked."""
+    fields = [(info.name, info.type, None) for info in msgspec.structs.fields(kind)]
+    return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

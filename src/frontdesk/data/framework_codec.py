@@ -18,6 +18,8 @@ from inspect import Parameter, signature
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct
+
 from frontdesk import loggers
 from frontdesk.data.json_tree import (
     MAX_DEPTH,
@@ -27,6 +29,7 @@ from frontdesk.data.json_tree import (
     Kind,
     NoFormError,
     Reader,
+    Shared,
     Tree,
     Writer,
     check_items,
@@ -152,10 +155,27 @@ def _plain_text(content: "Content") -> str | None:
     return text if list(fields.values()).count(None) == _empty_in_text() else None
 
 
-def _write_content(content: "Content", depth: int) -> Tree:
+class _PlainText(Struct, tag_field=TAG, tag="Content"):
+    """The form of a text with nothing else; made and written out faster than a tree."""
+
+    type: str
+    text: str
+
+
+class _PlainMessage(Struct, tag_field=TAG, tag="Message", omit_defaults=True):
+    """The form of a message that is one text."""
+
+    role: str
+    contents: list[_PlainText]
+    author_name: str | None = None
+    message_id: str | None = None
+    additional_properties: Tree | None = None
+
+
+def _write_content(content: "Content", depth: int) -> Tree | _PlainText:
     text = _plain_text(content)
     if text is not None:
-        return {TAG: "Content", "type": "text", "text": text}
+        return _PlainText("text", text)
     tree = _write_fields(content, depth)
     _check_content(tree)
     if content.exception is not None:
@@ -177,29 +197,27 @@ def _write_update(update: "Message | AgentResponseUpdate", depth: int) -> Tree:
     return tree
 
 
-def _write_message(message: "Message", depth: int) -> Tree:
+def _write_message(message: "Message", depth: int) -> "Tree | _PlainMessage":
     fields: Tree = message.__dict__
     contents, extra = fields["contents"], fields["additional_properties"]
     role, author, message_id = fields["role"], fields["author_name"], fields["message_id"]
-    if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str:
+    if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str or depth >= MAX_DEPTH:
         return _write_update(message, depth)
     # Nearly all messages are one text with at most a name, an id and a stamp; the long way writes them just so.
     text = _plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
     if text is None or kind_of(author) not in PLAIN or kind_of(message_id) not in PLAIN or kind_of(extra) is not dict:
         return _write_update(message, depth)
-    tree: Tree = {TAG: "Message", "role": role, "contents": [{TAG: "Content", "type": "text", "text": text}]}
-    if author is not None:
-        tree["author_name"] = author
-    if message_id is not None:
-        tree["message_id"] = message_id
-    if extra:
-        _write_loose(tree, "additional_properties", extra, depth)
-    return tree
+    if not extra:
+        return _PlainMessage(role, [_PlainText("text", text)], author, message_id)
+    stamp = extra.get("hosting")
+    if len(extra) == 1 and kind_of(stamp) is Shared:
+        return _PlainMessage(role, [_PlainText("text", text)], author, message_id, {"hosting": write(stamp, depth)})
+    return _write_update(message, depth)
 
 
 def _write_items(items: Sequence[Any], write_item: Writer, depth: int) -> list[Any]:
     """A list of items of one type, as `write` would write it."""
-    if items and depth + 1 > MAX_DEPTH:
+    if depth + bool(items) > MAX_DEPTH:
         raise CodecError(TOO_DEEP)
     return [write_item(item, depth + 2) for item in items]
 
