@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.messages import as_messages, need_messages, stamped
+from frontdesk.kit.messages import as_messages, need_messages, said, stamped
 
 IMAGE = Content.from_uri("https://example.com/a.png", media_type="image/png")
 ANSWER = Message("assistant", ["earlier"])
@@ -29,6 +29,15 @@ def test_texts_messages_and_contents_are_said(value: Any, expected: list[Message
     found = as_messages(value)
     assert found is not None
     assert [message.to_dict() for message in found] == [message.to_dict() for message in expected]
+
+
+def test_what_is_said_has_every_field_that_the_framework_would_give_it() -> None:
+    short, long = said("hello", {"channel": "web"}, "msg_1"), Message("user", ["hello"])
+    long.message_id, long.additional_properties = "msg_1", {"hosting": {"channel": "web"}}
+    assert list(vars(short)) == list(vars(long))
+    assert vars(short.contents[0]) == vars(long.contents[0])
+    short.contents = long.contents = []
+    assert vars(short) == vars(long)
 
 
 def nested(depth: int) -> Any:

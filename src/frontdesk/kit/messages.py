@@ -43,7 +43,6 @@ def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None
 
 _new = object.__new__
 _TEXT = Content.from_text("")
-_MESSAGE = Message("user", [_TEXT])
 
 
 def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None) -> Message:
@@ -57,10 +56,12 @@ def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | 
     fields["additional_properties"] = {}
     content = _new(Content)
     content.__dict__ = fields
-    fields = _MESSAGE.__dict__.copy()
-    fields["contents"] = [content]
-    fields["additional_properties"] = {} if hosting is None else {"hosting": hosting}
-    fields["message_id"] = message_id
+    # Of a few fields, set in the order in which the framework sets them, it is the other way round.
     message = _new(Message)
-    message.__dict__ = fields
+    message.role = "user"
+    message.contents = [content]
+    message.author_name = None
+    message.message_id = message_id
+    message.additional_properties = {} if hosting is None else {"hosting": hosting}
+    message.raw_representation = None
     return message

@@ -172,8 +172,13 @@ class MemorySessions:
 
     def append(self, session_id: str, messages: Sequence[Any]) -> None:
         kept = self.kept.get(session_id)
-        if kept is not None:
+        if kept is None:
+            return
+        if kept.messages:
             kept.messages.extend(messages)
+        else:
+            # Most sessions are short, and a list that is made whole has no room to spare.
+            kept.messages = list(messages)
 
 
 class MemoryRuns:
