@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.data import codec, json_tree
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.identity import ChannelIdentity, LastSeen
 from frontdesk.data.noun import Noun
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunEvent, RunRecord
@@ -324,3 +324,25 @@ class TestWhateverComesIn:
     def test_a_tree_that_is_not_json(self, tree: Any) -> None:
         with pytest.raises(CodecError):
             codec.from_json(tree)
+
+
+class _Odd:
+    """A value that does not like to be compared, as arrays do not."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = object.__hash__
+
+
+def test_what_is_kept_need_not_be_comparable() -> None:
+    codec.register(_Odd, "odd", lambda _: None, lambda _: _Odd())
+    request = ChannelRequest(channel="web", input=_Odd())
+    assert isinstance(codec.decode(codec.encode(request)).input, _Odd)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 0.0, 1e300, -0.0])
+def test_moments_of_any_kind_come_back(number: float) -> None:
+    who = ChannelIdentity(channel="c", native_id="n")
+    seen = LastSeen(isolation_key="k", identity=who, conversation_id=None, at=number)
+    assert repr(codec.decode(codec.encode(seen)).at) == repr(number)

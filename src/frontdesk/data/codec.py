@@ -9,11 +9,11 @@ A value that was encoded is decoded to an equal one of the same type, or is refu
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
@@ -90,7 +90,10 @@ Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
-_FEW = 2**53
+_moment: Any = Annotated[float, msgspec.Meta(ge=0, lt=2**53)]
+_count: Any = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+_COUNTS: dict[Any, Any] = {float: _moment, float | None: _moment | None, int: _count, int | None: _count | None}
+"""Numbers that are their own form."""
 _registered: dict[str, tuple[type, Form]] = {}
 
 
@@ -222,8 +225,9 @@ def _add_noun(kind: type[Noun]) -> None:
     kinds = {info.name: info.type for info in infos}
     # Texts have one form only, so that nobody need look at them.
     others = [name for name, kind in kinds.items() if not _is_text(kind) or type(defaults[name]) is str]
-    others_of = _getter(others)
-    absent = [defaults[name] for name in others]
+    every = _Look(others, defaults, kinds)
+    # Nor at moments and counts, if they are what moments and counts usually are.
+    most = _Look([name for name in others if kinds[name] not in _COUNTS], defaults, kinds)
     twin = _twin(kind)
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
@@ -235,20 +239,22 @@ def _add_noun(kind: type[Noun]) -> None:
             raise CodecError(f"a {tag} is malformed: {error}") from error
 
     def write_noun(noun: Noun, depth: int) -> Noun:
+        look = most
         # A noun does not check itself, and a record that can't be read again is as good as lost.
         try:
             msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
-        except msgspec.ValidationError as error:
-            raise CodecError(f"a {tag} is malformed: {error}") from error
+        except msgspec.ValidationError:
+            # It is malformed, or a number in it has another form.
+            check(msgspec.structs.asdict(noun))
+            look = every
+        values = look.values(noun)
+        if values == look.usual:
+            return noun
         changes: Tree = {}
-        for name, value, default in zip(others, others_of(noun), absent, strict=False):
+        for name, value, default in zip(look.names, values, look.defaults, strict=False):
             if value is default or value is None:
                 continue
-            of = kind_of(value)
-            # Moments and small counts are numbers that are their own form.
-            if (of is float or of is int) and 0 < value < _FEW:
-                continue
-            if of is type(default) and value == default:
+            if kind_of(value) is type(default) and value == default:
                 if value:
                     # Only what is the very default is left out.
                     changes[name] = default
@@ -266,17 +272,25 @@ def _add_noun(kind: type[Noun]) -> None:
     add(kind, tag, write_noun, read_noun)
 
 
+class _Look:
+    """The fields of a noun that may have another form."""
+
+    def __init__(self, names: Sequence[str], defaults: Tree, kinds: Mapping[str, Any]) -> None:
+        self.names = names
+        self.defaults = tuple(defaults[name] for name in names)
+        # Only what is the very default is left out of a record, and a text can be equal to it without being it; and
+        # what may be anything may not like to be compared.
+        odd = any(type(defaults[name]) is str or kinds[name] is Any for name in names)
+        self.usual = None if odd else self.defaults
+        self.values: Callable[[Any], tuple[Any, ...]] = (
+            attrgetter(*names) if len(names) > 1 else lambda noun: tuple(getattr(noun, name) for name in names)
+        )
+
+
 def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
     """A type with the same fields: what is of a type already is taken for it unread, and what is not is checked."""
-    fields = [(info.name, info.type, None) for info in msgspec.structs.fields(kind)]
+    fields = [(info.name, _COUNTS.get(info.type, info.type), None) for info in msgspec.structs.fields(kind)]
     return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
-
-
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets several attributes at once."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda noun: tuple(getattr(noun, name) for name in names)
 
 
 def _is_text(kind: Any) -> bool:
