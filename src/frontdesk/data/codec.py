@@ -250,18 +250,7 @@ def _add_noun(kind: type[Noun]) -> None:
         values = look.values(noun)
         if values == look.usual:
             return noun
-        changes: Tree = {}
-        for name, value, default in zip(look.names, values, look.defaults, strict=False):
-            if value is default or value is None:
-                continue
-            if kind_of(value) is type(default) and value == default:
-                if value:
-                    # Only what is the very default is left out.
-                    changes[name] = default
-                continue
-            form = write(value, depth)
-            if form is not value:
-                changes[name] = form
+        changes = look.forms(values, depth)
         return msgspec.structs.replace(noun, **changes) if changes else noun
 
     def read_noun(tree: Tree, depth: int) -> Noun:
@@ -285,6 +274,22 @@ class _Look:
         self.values: Callable[[Any], tuple[Any, ...]] = (
             attrgetter(*names) if len(names) > 1 else lambda noun: tuple(getattr(noun, name) for name in names)
         )
+
+    def forms(self, values: Sequence[Any], depth: int) -> Tree:
+        """The forms of those that are not their own."""
+        changes: Tree = {}
+        for name, value, default in zip(self.names, values, self.defaults, strict=False):
+            if value is default or value is None:
+                continue
+            if kind_of(value) is type(default) and value == default:
+                if value:
+                    # Only what is the very default is left out.
+                    changes[name] = default
+                continue
+            form = write(value, depth)
+            if form is not value:
+                changes[name] = form
+        return changes
 
 
 def _twin(kind: type[Noun]) -> type[msgspec.Struct]:

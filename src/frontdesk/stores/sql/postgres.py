@@ -19,6 +19,7 @@ from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUn
 from frontdesk.ids import RandomIds
 from frontdesk.kit.secrets import Secret, revealed
 from frontdesk.loggers import store as log
+from frontdesk.stores.sql.arrays import columns
 from frontdesk.stores.sql.background import shared
 from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
 from frontdesk.stores.sql.engine import Rows
@@ -26,8 +27,8 @@ from frontdesk.stores.sql.listener import Listener
 from frontdesk.stores.sql.outcomes import caused, settle
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.stores.sql.tables import Table, arrays_sql, key
-from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Row, Write, group, grouped
+from frontdesk.stores.sql.tables import arrays_sql, key
+from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group, grouped
 
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 _AWAY = (PoolTimeout, HungError)
@@ -246,11 +247,11 @@ class PostgresEngine:
             sent.append(_Sent(await connection.execute(statement(CHECK), _held(fences)), None, None, len(fences)))
         if isinstance(unit, Group):
             for table, rows in unit.rows:
-                await connection.execute(statement(arrays_sql(table)), _columns(table, rows))
+                await connection.execute(statement(arrays_sql(table)), columns(table.types, rows))
             return sent
         for op in unit.ops:
             if type(op) is Put:
-                await connection.execute(statement(arrays_sql(op.table)), _columns(op.table, [op.row]))
+                await connection.execute(statement(arrays_sql(op.table)), columns(op.table.types, [op.row]))
             elif type(op) is Do:
                 sent.append(_Sent(await connection.execute(statement(op.sql), op.values), unit, op, 0))
         return sent
@@ -280,7 +281,7 @@ class PostgresEngine:
         stale = await self._stale(connection, unit.writes)
         good = [write for write in unit.writes if write not in stale]
         for table, rows in (unit if not stale else group(good)).rows:
-            await connection.execute(statement(arrays_sql(table)), _columns(table, rows))
+            await connection.execute(statement(arrays_sql(table)), columns(table.types, rows))
         return [(write, StaleTurnError() if write in stale else write.answers) for write in unit.writes]
 
     async def _stale(self, connection: "AsyncConnection[Any]", writes: Sequence[Write]) -> Sequence[Write]:
@@ -307,7 +308,7 @@ class PostgresEngine:
 
     async def _do(self, connection: "AsyncConnection[Any]", write: Write, op: Op) -> None:
         if type(op) is Put:
-            await connection.execute(statement(arrays_sql(op.table)), _columns(op.table, [op.row]))
+            await connection.execute(statement(arrays_sql(op.table)), columns(op.table.types, [op.row]))
         elif type(op) is Do:
             cursor = await connection.execute(statement(op.sql), op.values)
             if op.answers:
@@ -331,12 +332,9 @@ class _Sent(NamedTuple):
         return self.op.answers or self.op.refusal is None or self.cursor.rowcount > 0
 
 
-def _held(fences: Sequence[Fence]) -> tuple[list[Any], ...]:
-    return (
-        [key(fence.lease.session_id) for fence in fences],
-        [fence.lease.fence for fence in fences],
-        [fence.keep for fence in fences],
-    )
+def _held(fences: Sequence[Fence]) -> list[Any]:
+    rows = [(key(fence.lease.session_id), fence.lease.fence, fence.keep) for fence in fences]
+    return columns(("text", "bigint", "boolean"), rows)
 
 
 @asynccontextmanager
@@ -354,7 +352,3 @@ class _Step:
     """How far a transaction came: one whose commit was sent may have been done, and is not tried again."""
 
     committing = False
-
-
-def _columns(table: Table, rows: Sequence[Row]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)]
