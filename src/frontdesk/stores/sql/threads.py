@@ -6,7 +6,9 @@ price of going to another thread small when there is much to do.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -15,13 +17,20 @@ from frontdesk.stores.sql.outcomes import settle
 
 J = TypeVar("J")
 
+_COMPANY = 8
+"""From how many on a lot is worth waiting for more: that many come at once only when there is much to do."""
+
 
 class LotThread(Generic[J]):
     """Does jobs in lots, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
 
-    def __init__(self, name: str, work: Callable[[Sequence[J]], Sequence[Any]], *, most: int = 256) -> None:
+    def __init__(
+        self, name: str, work: Callable[[Sequence[J]], Sequence[Any]], *, most: int = 256, linger: float = 0.0
+    ) -> None:
+        """With company a lot waits `linger` seconds for more, where a lot costs much and one more in it little."""
         self._work = work
         self._most = most
+        self._linger = linger
         self._queue: SimpleQueue[tuple[J, asyncio.Future[Any]] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -57,16 +66,26 @@ class LotThread(Generic[J]):
 
     def _lot(self) -> tuple[list[tuple[J, "asyncio.Future[Any]"]], bool]:
         lot: list[tuple[J, asyncio.Future[Any]]] = []
-        entry = self._queue.get()
+        going = self._gather(lot, self._queue.get())
+        if going and self._linger and len(lot) >= _COMPANY:
+            time.sleep(self._linger)
+            with suppress(Empty):
+                going = self._gather(lot, self._queue.get_nowait())
+        return lot, going
+
+    def _gather(
+        self, lot: "list[tuple[J, asyncio.Future[Any]]]", entry: "tuple[J, asyncio.Future[Any]] | None"
+    ) -> bool:
+        """Adds an entry and all that have queued up behind it; whether there will be more."""
         try:
             while entry is not None:
                 lot.append(entry)
-                if len(lot) == self._most:
-                    return lot, True
+                if len(lot) >= self._most:
+                    return True
                 entry = self._queue.get_nowait()
         except Empty:
-            return lot, True
-        return lot, False
+            return True
+        return False
 
 
 def _answer(lot: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
