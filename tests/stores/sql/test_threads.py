@@ -49,6 +49,29 @@ async def test_what_gathers_while_it_is_busy_is_the_next_lot() -> None:
     await thread.stop()
 
 
+@pytest.mark.parametrize(("waiting", "most", "together"), [(8, 256, True), (7, 256, False), (8, 8, False)])
+async def test_with_company_a_lot_waits_for_more(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, most: int, together: bool
+) -> None:
+    work, late = Work(), asyncio.get_running_loop().create_future()
+    thread = LotThread("test", work, most=most, linger=0.5)
+    lingered: list[float] = []
+
+    def linger(seconds: float) -> None:
+        lingered.append(seconds)
+        thread._queue.put((100, late))
+
+    monkeypatch.setattr("frontdesk.stores.sql.threads.time.sleep", linger)
+    first = await begun(work, thread, 1)
+    others = [thread.do(number) for number in range(2, waiting + 2)]
+    work.may.set()
+    await asyncio.gather(first, *others)
+    assert lingered == ([0.5] if together else [])
+    assert work.lots[1] == [*range(2, waiting + 2), *([100] if together else [])]
+    assert not together or await late == 200
+    await thread.stop()
+
+
 async def test_an_error_reaches_whoever_waits_and_the_thread_goes_on() -> None:
     thread = LotThread("test", Work())
     with pytest.raises(ValueError, match="-1"):

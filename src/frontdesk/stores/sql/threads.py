@@ -67,7 +67,7 @@ class LotThread(Generic[J]):
     def _lot(self) -> tuple[list[tuple[J, "asyncio.Future[Any]"]], bool]:
         lot: list[tuple[J, asyncio.Future[Any]]] = []
         going = self._gather(lot, self._queue.get())
-        if going and self._linger and len(lot) >= _COMPANY:
+        if going and self._linger and _COMPANY <= len(lot) < self._most:
             time.sleep(self._linger)
             with suppress(Empty):
                 going = self._gather(lot, self._queue.get_nowait())
