@@ -61,7 +61,7 @@ async def test_with_company_a_lot_waits_for_more(
         lingered.append(seconds)
         thread._queue.put((100, late))
 
-    monkeypatch.setattr("frontdesk.stores.sql.threads.time.sleep", linger)
+    monkeypatch.setattr(thread._stopping, "wait", linger)
     first = await begun(work, thread, 1)
     others = [thread.do(number) for number in range(2, waiting + 2)]
     work.may.set()

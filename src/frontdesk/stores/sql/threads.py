@@ -6,7 +6,6 @@ price of going to another thread small when there is much to do.
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -31,6 +30,7 @@ class LotThread(Generic[J]):
         self._work = work
         self._most = most
         self._linger = linger
+        self._stopping = threading.Event()
         self._queue: SimpleQueue[tuple[J, asyncio.Future[Any]] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -49,6 +49,7 @@ class LotThread(Generic[J]):
     async def stop(self) -> None:
         """Ends after what is queued has been done; what comes later is refused."""
         self._ended = True
+        self._stopping.set()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -68,7 +69,7 @@ class LotThread(Generic[J]):
         lot: list[tuple[J, asyncio.Future[Any]]] = []
         going = self._gather(lot, self._queue.get())
         if going and self._linger and _COMPANY <= len(lot) < self._most:
-            time.sleep(self._linger)
+            self._stopping.wait(self._linger)
             with suppress(Empty):
                 going = self._gather(lot, self._queue.get_nowait())
         return lot, going
