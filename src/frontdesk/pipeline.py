@@ -14,7 +14,7 @@ from typing import Any
 from agent_framework import AgentResponse, Message, WorkflowRunResult
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
+from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
 from frontdesk.approvals.answers import Answers
@@ -119,9 +119,7 @@ class Pipeline:
                 raise
             except BaseException as error:
                 return await self._broken(run, error)
-            recorded = await self._record(run, result)
-            hook = self._channels[admitted.request.channel].response_hook
-            return recorded if hook is None else await self._deliver(recorded, admitted, hook)
+            return await self._deliver(await self._record(run, result), admitted)
         finally:
             self._close(run)
 
@@ -180,8 +178,7 @@ class Pipeline:
             recorded = await self._record(run, result)
             if hook is not None and recorded.result is not None:
                 recorded = recorded.replace(result=_joined(shown, recorded.result))
-            shows = self._channels[admitted.request.channel].response_hook
-            outcome.append(recorded if shows is None else await self._deliver(recorded, admitted, shows))
+            outcome.append(await self._deliver(recorded, admitted))
         finally:
             self._close(run)
 
@@ -243,17 +240,13 @@ class Pipeline:
         self, admitted: AdmittedRequest, patient: bool, job: Job | None = None, event: InboxItem | None = None
     ) -> ActiveRun:
         self._target.check(admitted.request)
-        if admitted.request.run_id is not None:
-            await self._recorder.refuse_known(admitted)
+        await self._recorder.refuse_known(admitted)
         new_id = None if job is None else job.run.session_id
         scope = self._scopes[admitted.request.channel]
         turn = await self._turns.open(admitted, tracked=scope, patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
         try:
-            # Most requests bring nothing but words, and have nothing to be resumed.
-            words = isinstance(admitted.request.input, str) and not admitted.request.approvals
-            resumed = await (self._target.prepare(turn) if words else self._resumed(turn))
-            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
+            run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
         except BaseException:
             self._turns.close(turn)
             raise
@@ -350,9 +343,10 @@ class Pipeline:
             admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
         )
 
-    async def _deliver(self, hosted: Result, admitted: AdmittedRequest, hook: ResponseHook) -> Result:
+    async def _deliver(self, hosted: Result, admitted: AdmittedRequest) -> Result:
         request = admitted.request
-        if hosted.result is None or admitted.pushes:
+        hook = self._channels[request.channel].response_hook
+        if hook is None or hosted.result is None or admitted.pushes:
             # What goes out as a delivery has been through the hook.
             return hosted
         context = ChannelResponseContext(

@@ -30,15 +30,72 @@ async def test_whoever_waits_too_long_is_found_once() -> None:
     assert sorted(map(id, found)) == sorted(map(id, (first, second)))
 
 
-async def test_nobody_is_found_before_the_time() -> None:
-    waiting, guest, loop = patience(0.05), Guest(), asyncio.get_running_loop()
-    # It runs already, so that its next look comes at any moment.
-    waiting.add(Guest(), present_task())
-    await asyncio.sleep(0.006)
-    begun = loop.time()
-    waiting.add(guest, present_task())
-    await guest.lost.wait()
-    assert loop.time() - begun >= 0.05
+class Clockwork:
+    """A loop whose timers come due when it is told, and the task that runs in it."""
+
+    def __init__(self) -> None:
+        self.due: list[Any] = []
+
+    def get_loop(self) -> Any:
+        return self
+
+    def call_later(self, seconds: float, call: Any, *arguments: Any) -> None:
+        self.due.append((seconds, call, arguments))
+
+    def tick(self) -> float:
+        """Lets the only timer come due; how long it took."""
+        ((seconds, call, arguments),) = self.due
+        self.due.clear()
+        call(*arguments)
+        return seconds
+
+    def run(self) -> None:
+        """Until nothing is left to come."""
+        while self.due:
+            self.tick()
+
+
+async def test_nobody_is_found_before_the_time_or_half_as_late_again() -> None:
+    clockwork: Any = Clockwork()
+    waiting, guest = patience(1.0), Guest()
+    waiting.add(Guest(), clockwork)
+    clockwork.tick()
+    waiting.add(guest, clockwork)
+    # It may have come just after a look, or just before the next.
+    first = clockwork.tick()
+    passed = first
+    while not guest.lost.is_set():
+        passed += clockwork.tick()
+    assert passed - first >= 1.0
+    assert passed <= 1.5
+
+
+async def test_it_rests_when_nobody_waits_and_starts_again() -> None:
+    clockwork: Any = Clockwork()
+    waiting = patience()
+    for _ in range(3):
+        guest = Guest()
+        waiting.add(guest, clockwork)
+        waiting.drop(guest)
+        clockwork.run()
+
+
+async def test_one_that_can_not_be_helped_keeps_nobody_else_waiting() -> None:
+    clockwork: Any = Clockwork()
+
+    def act(guest: Guest) -> None:
+        guest.lost.set()
+        if guest is first:
+            raise RuntimeError("no help for this one")
+
+    waiting: Patience[Guest] = Patience(1.0, act)
+    first, second = Guest(), Guest()
+    waiting.add(first, clockwork)
+    with pytest.raises(RuntimeError):
+        clockwork.run()
+    waiting.add(second, clockwork)
+    clockwork.run()
+    assert second.lost.is_set()
 
 
 async def test_whoever_leaves_is_not_found() -> None:
@@ -65,16 +122,6 @@ async def test_whoever_has_left_is_not_kept() -> None:
     waiting.drop(guest)
     del guest
     assert left() is None
-
-
-async def test_it_starts_again_after_a_while_without_anybody() -> None:
-    waiting, loop = patience(), asyncio.get_running_loop()
-    for _ in range(3):
-        guest, quiet = Guest(), asyncio.Event()
-        waiting.add(guest, present_task())
-        await guest.lost.wait()
-        loop.call_later(0.03, quiet.set)
-        await quiet.wait()
 
 
 def test_it_works_in_one_loop_after_another() -> None:

@@ -144,7 +144,7 @@ def _empty_in_text() -> int:
     return list(type_of("Content")("text", text="any").__dict__.values()).count(None)
 
 
-def _plain_text(content: "Content") -> str | None:
+def plain_text(content: "Content") -> str | None:
     """The words of a content that has nothing else, as most have not."""
     fields = content.__dict__
     text = fields["text"]
@@ -173,7 +173,7 @@ class _PlainMessage(Struct, tag_field=TAG, tag="Message", omit_defaults=True):
 
 
 def _write_content(content: "Content", depth: int) -> Tree | _PlainText:
-    text = _plain_text(content)
+    text = plain_text(content)
     if text is not None:
         return _PlainText("text", text)
     tree = _write_fields(content, depth)
@@ -204,7 +204,7 @@ def _write_message(message: "Message", depth: int) -> "Tree | _PlainMessage":
     if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str or depth >= MAX_DEPTH:
         return _write_update(message, depth)
     # Nearly all messages are one text with at most a name, an id and a stamp; the long way writes them just so.
-    text = _plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
+    text = plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
     if text is None or kind_of(author) not in PLAIN or kind_of(message_id) not in PLAIN or kind_of(extra) is not dict:
         return _write_update(message, depth)
     if not extra:

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from frontdesk.data.codec import encode
+from frontdesk.data.framework_codec import plain_text
 
 _encoder = msgspec.json.Encoder()
-_SET = 4
-"""Of nearly fifty attributes a plain text has these: its type, its text, no properties, and that it is not for show."""
 _UNSET = ("merge_mode", "created_at", "finish_reason", "continuation_token", "additional_properties")
 _NOTHING = [None] * len(_UNSET)
 _TEXTS = frozenset({str, NoneType})
@@ -22,28 +21,20 @@ def encode_update(update: Any) -> bytes:
     attributes: dict[str, Any] = update.__dict__
     if type(update).__name__ != "AgentResponseUpdate" or len(update.contents) != 1:
         return encode(update)
-    content = update.contents[0]
-    if content.type != "text" or not _is_plain(content) or [*map(attributes.get, _UNSET)] != _NOTHING:
+    text = plain_text(update.contents[0])
+    if text is None or [*map(attributes.get, _UNSET)] != _NOTHING:
         return encode(update)
     names = tuple(map(attributes.get, _NAMES))
     if not _TEXTS.issuperset(map(type, names)):
         return encode(update)
     try:
-        return b"%b%b%b" % (_BEGINNING, _encoder.encode(content.text), _rest(names))
+        return b"%b%b%b" % (_BEGINNING, _encoder.encode(text), _rest(names))
     except UnicodeEncodeError:
         # The codec says what is wrong with it.
         return encode(update)
 
 
 _BEGINNING = b'{"v":1,"data":{"$":"AgentResponseUpdate","contents":[{"$":"Content","type":"text","text":'
-
-
-def _is_plain(content: Any) -> bool:
-    attributes: dict[str, Any] = content.__dict__
-    values = list(attributes.values())
-    if len(values) - values.count(None) != _SET or type(content.text) is not str:
-        return False
-    return attributes.get("additional_properties") == {} and attributes.get("informational_only") is False
 
 
 @lru_cache(maxsize=256)

@@ -57,13 +57,13 @@ class Patience(Generic[W]):
         if self._loop is not loop:
             return
         self._looks += 1
-        # The first look may come at once, so that one more has to pass.
-        for one in [one for one in self._waiting if self._looks - one.since > _LOOKS]:
-            self._waiting.discard(one)
-            self._act(one)
         if self._waiting or self._came:
             self._came = False
             loop.call_later(self._pause, self._look, loop)
         else:
             # Nobody was here since the last look; the next one starts it again.
             self._loop = None
+        # The first look may come at once, so that one more has to pass.
+        for one in [one for one in self._waiting if self._looks - one.since > _LOOKS]:
+            self._waiting.discard(one)
+            self._act(one)

@@ -99,7 +99,7 @@ class Turn:
         record = self.record
         if self.retold is not None:
             return self.retold
-        if record is None or record.messages == record.unheard:
+        if record is None or not self.has_history:
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:
             # A branch that is not stored yet has only what it shares.

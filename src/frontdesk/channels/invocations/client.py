@@ -11,6 +11,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.http import error_headers, send_json
 from frontdesk.kit.sse import EventStream
+from frontdesk.kit.tasks import present_task
 
 RawHeader = tuple[bytes, bytes]
 
@@ -73,8 +74,7 @@ class Answer:
                 # If it was the run that was cancelled, closing it takes that back from this task, which waited for a
                 # slow reader at that moment.
                 await stream.aclose()
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
+                if present_task().cancelling():
                     raise
                 out = self._ended(stream)
             if number > after:

@@ -113,12 +113,6 @@ class Renderer:
 
     def _agent(self, out: InvocationOut, response: AgentResponse[Any]) -> None:
         out.value = response.value
-        if _is_plain(response):
-            message = response.messages[0]
-            text = out.text = message.contents[0].text or ""
-            out.messages = [MessageOut(role=message.role, contents=[Text(text)], author=message.author_name)]
-            out.usage = None if response.usage_details is None else dict(response.usage_details)
-            return
         out.messages = self._messages(response.messages)
         out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
         out.usage = None if response.usage_details is None else dict(response.usage_details)
@@ -181,7 +175,7 @@ class Renderer:
 
 
 def _is_plain(response: AgentResponse[Any]) -> bool:
-    """One message of one text, as most answers are; the long way draws it just so, at three times the cost."""
+    """One message of one text, as most answers are."""
     if len(response.messages) != 1 or response.messages[0].role != "assistant":
         return False
     contents = response.messages[0].contents

@@ -35,6 +35,7 @@ from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
 from frontdesk.kit.sse import data_of
+from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
 
 _decoder = msgspec.json.Decoder(SocketEvent)
@@ -236,8 +237,7 @@ class _Connection:
                 raise
             # The cancellation came while the client was slow to read: the run learns of it now, and takes it back.
             await stream.aclose()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if present_task().cancelling():
                 raise
             return stream.run.replace(status="cancelled"), None
         finally:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from frontdesk.data.session import SessionName
+from frontdesk.kit.names import digest
 
 _LONGEST = 200
 DIGEST = "\x01"
@@ -23,7 +24,7 @@ def key(text: str) -> str:
     """A text as a key: itself if it is short and plain, else its digest, marked so that no plain one equals it."""
     if len(text) <= _LONGEST and text.isprintable():
         return text
-    return DIGEST + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return DIGEST + digest(text)
 
 
 def name_key(name: SessionName) -> str:

@@ -91,7 +91,7 @@ def group(writes: list[Write]) -> Group:
                 rows = tables.get(table)
                 if rows is None:
                     rows = tables[table] = {}
-                rows[row[: len(table.unique)] if table.unique else len(rows)] = row
+                rows[table.key_of(row) if table.unique else len(rows)] = row
     return Group(writes, [(table, _in_order(table, rows)) for table, rows in sorted(tables.items())])
 
 
