@@ -40,7 +40,7 @@ class InMemoryStateStore:
     directory: Path | None = None
     set_aside = 0
 
-    def __init__(self, *, limit: int = 5_000) -> None:
+    def __init__(self, *, limit: int = 4_000) -> None:
         """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
         self.sessions = MemorySessions(limit)
         self.identities = MemoryIdentities(10 * limit)
