@@ -14,7 +14,7 @@ from typing import Any
 from agent_framework import AgentResponse, Message, WorkflowRunResult
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
 from frontdesk.approvals.answers import Answers
@@ -119,7 +119,7 @@ class Pipeline:
                 raise
             except BaseException as error:
                 return await self._broken(run, error)
-            return await self._deliver(await self._record(run, result), admitted)
+            return await self._conclude(run, result)
         finally:
             self._close(run)
 
@@ -175,10 +175,7 @@ class Pipeline:
                 return
             finally:
                 await stream.close()
-            recorded = await self._record(run, result)
-            if hook is not None and recorded.result is not None:
-                recorded = recorded.replace(result=_joined(shown, recorded.result))
-            outcome.append(await self._deliver(recorded, admitted))
+            outcome.append(await self._conclude(run, result, shown if hook is not None else None))
         finally:
             self._close(run)
 
@@ -239,14 +236,18 @@ class Pipeline:
     async def _open(
         self, admitted: AdmittedRequest, patient: bool, job: Job | None = None, event: InboxItem | None = None
     ) -> ActiveRun:
-        self._target.check(admitted.request)
-        await self._recorder.refuse_known(admitted)
+        request = admitted.request
+        self._target.check(request)
+        if request.run_id is not None:
+            await self._recorder.refuse_known(admitted, request.run_id)
         new_id = None if job is None else job.run.session_id
-        scope = self._scopes[admitted.request.channel]
-        turn = await self._turns.open(admitted, tracked=scope, patient=patient, new_id=new_id)
+        turn = await self._turns.open(admitted, tracked=self._scopes[request.channel], patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
         try:
-            run = self._active.begin(turn, self._recorder.begin(turn, await self._resumed(turn)))
+            if turn.record is not None and _tells_of_calls(request.input):
+                need_new_calls(request.input, await turn.history())
+            resumed = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
+            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
         except BaseException:
             self._turns.close(turn)
             raise
@@ -259,24 +260,21 @@ class Pipeline:
         current_turn.set(turn)
         return run
 
-    async def _resumed(self, turn: Turn) -> Sequence[Message]:
-        """What takes the session further beside the input: results of the client's functions, and a human's answers."""
-        request, record = turn.admitted.request, turn.record
-        if record is not None and _tells_of_calls(request.input):
-            need_new_calls(request.input, await turn.history())
-        if not request.approvals:
-            return await self._target.prepare(turn)
-        questions = await self._answers.asked(turn.admitted.owner, record, request.approvals)
+    async def _answered(self, turn: Turn) -> Sequence[Message]:
+        """What takes the session further beside the input: a human's answers, and results of the client's functions."""
+        owner, given = turn.admitted.owner, turn.admitted.request.approvals
+        questions = await self._answers.asked(owner, turn.record, given)
         # Whatever can be refused is refused before the answers are used up.
         results = await self._target.prepare(turn)
-        return [*results, *await self._answers.take(turn.admitted.owner, questions, request.approvals)]
+        return [*results, *await self._answers.take(owner, questions, given)]
 
     def _close(self, run: ActiveRun) -> None:
         current_turn.set(None)
         self._active.end(run)
         self._turns.close(run.turn)
 
-    async def _record(self, run: ActiveRun, result: Any) -> Result:
+    async def _conclude(self, run: ActiveRun, result: Any, shown: list[Any] | None = None) -> Result:
+        """Records what a run came to, and shows it as the channel's hook wants it; `shown` are updates that it saw."""
         if run.cancel_requested:
             # It ended although it was cancelled; what it did after that must not count.
             log.warning(_TOO_LATE, run.record.run_id)
@@ -297,7 +295,12 @@ class Pipeline:
             raise InternalError from error
         if turn.deliveries:
             await self._outbox.wake(turn.deliveries)
-        return HostedRunResult(result=result if record.status == "completed" else None, run=record)
+        if record.status != "completed":
+            return HostedRunResult(result=None, run=record)
+        hosted = HostedRunResult(result=result if shown is None else _joined(shown, result), run=record)
+        hook = self._channels[admitted.request.channel].response_hook
+        # What goes out as a delivery has been through the hook.
+        return hosted if hook is None or admitted.pushes else await self._deliver(hosted, admitted, hook)
 
     async def _planned(self, run: ActiveRun, result: Any) -> Route:
         """The way of an answer that goes elsewhere, with what is sent there."""
@@ -343,14 +346,10 @@ class Pipeline:
             admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
         )
 
-    async def _deliver(self, hosted: Result, admitted: AdmittedRequest) -> Result:
-        request = admitted.request
-        hook = self._channels[request.channel].response_hook
-        if hook is None or hosted.result is None or admitted.pushes:
-            # What goes out as a delivery has been through the hook.
-            return hosted
+    async def _deliver(self, hosted: Result, admitted: AdmittedRequest, hook: ResponseHook) -> Result:
+        name = admitted.request.channel
         context = ChannelResponseContext(
-            request=request, channel_name=request.channel, destination_identity=admitted.identity, originating=True
+            request=admitted.request, channel_name=name, destination_identity=admitted.identity, originating=True
         )
         return await call_response_hook(hook, hosted, context)
 

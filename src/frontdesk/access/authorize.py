@@ -1,6 +1,6 @@
 """Decides about callers: asks the allowlist of the door, and the linker. It changes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from frontdesk.abc.allowlist import (
@@ -54,23 +54,23 @@ class Authorizer:
         # Who lets everyone in need not be asked about each.
         self._open = frozenset(name for name, rule in rules.items() if linker is None and _is_open(rule))
 
-    async def authorize(
+    def authorize(
         self,
         caller: Caller,
         channel: str | None = None,
         identity: ChannelIdentity | None = None,
         rule: AccessRule | None = None,
-    ) -> Decision:
+    ) -> Coroutine[Any, Any, Decision]:
         """Decides about a caller at a door, or about another identity for which the operator lets the caller speak.
 
         A decision only: it changes nothing. Without `channel` the door is that of the identity; `rule` is asked instead
         of the door's own.
         """
         if channel in self._open and identity is None and rule is None:
-            return await self._known(caller.identity, caller.claims, "channel" if caller.claims else "none")
+            return self._known(caller.identity, caller.claims, "channel" if caller.claims else "none")
         who = identity or caller.identity
         door = channel or who.channel
-        return await self._decide(who, caller if identity is None else None, rule or self.rule(door))
+        return self._decide(who, caller if identity is None else None, rule or self.rule(door))
 
     def rule(self, channel: str) -> AccessRule:
         """The rule of a door."""

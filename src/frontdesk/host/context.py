@@ -1,6 +1,7 @@
 """What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
 
 from collections.abc import AsyncIterator, Sequence
+from types import CoroutineType
 from typing import Any
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
@@ -47,10 +48,10 @@ class HostContext(LinkCalls):
     async def allow(self, caller: Caller) -> None:
         await self._allowed(caller)
 
-    async def run(
+    def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
-    ) -> HostedRunResult[Any]:
-        return await self._parts.pipeline.run(request, caller, protocol_request)
+    ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
+        return self._parts.pipeline.run(request, caller, protocol_request)
 
     async def stream(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None

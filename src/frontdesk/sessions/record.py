@@ -94,12 +94,12 @@ class Recorder:
                 transaction.save_run(run)
                 transaction.save_job(turn.job.run)
 
-    async def refuse_known(self, admitted: AdmittedRequest) -> None:
+    async def refuse_known(self, admitted: AdmittedRequest, run_id: str) -> None:
         """A run id that the wire chose must be new to its owner."""
         request = admitted.request
-        if request.run_id is None or request.background or request.response_target.kind == "none":
+        if request.background or request.response_target.kind == "none":
             return
-        if await self._store.runs.get(admitted.owner, request.run_id) is not None:
+        if await self._store.runs.get(admitted.owner, run_id) is not None:
             raise RunExistsError
 
     async def completed(

@@ -1,6 +1,7 @@
 """Writes answers on the wire."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
@@ -34,12 +35,12 @@ class Answer:
         self._call = call
         self._renderer = renderer
 
-    async def run(self, run: RunRecord, result: object = None) -> None:
+    def run(self, run: RunRecord, result: object = None) -> Awaitable[None]:
         """A run, with its result if it has one; 202 while it is queued."""
         body = self._renderer.plain(run, result) or encode(self._renderer.invocation(run, result))
         self._call.begun = True
         status = 202 if run.status == "queued" else 200
-        await send_json(self._call.send, status, body, run_headers(run, self._call.request_id))
+        return send_json(self._call.send, status, body, run_headers(run, self._call.request_id))
 
     async def error(self, error: RequestError) -> None:
         """What went wrong."""

@@ -1,5 +1,6 @@
 """Writes answers on the wire."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -27,18 +28,18 @@ class Answer:
         self._call = call
         self._renderer = renderer
 
-    async def run(self, run: RunRecord, result: Any = None) -> None:
+    def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
         """A response, whole."""
         drawn = self._renderer.plain(run, result)
-        await self._send(drawn or encode(self._renderer.response(run, result)))
+        return self._send(drawn or encode(self._renderer.response(run, result)))
 
-    async def json(self, body: Any) -> None:
+    def json(self, body: Any) -> Awaitable[None]:
         """Anything else that is asked for."""
-        await self._send(encode(body))
+        return self._send(encode(body))
 
-    async def _send(self, raw: bytes) -> None:
+    def _send(self, raw: bytes) -> Awaitable[None]:
         self._call.begun = True
-        await send_json(self._call.send, 200, raw, self._headers())
+        return send_json(self._call.send, 200, raw, self._headers())
 
     async def error(self, error: RequestError) -> None:
         """What went wrong."""
