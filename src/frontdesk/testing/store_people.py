@@ -3,7 +3,7 @@
 import asyncio
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, identity, issued, link, seen
+from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, identity, issued, link, seen
 
 
 class Identities:
@@ -67,7 +67,7 @@ class Identities:
         assert list(await store.identities.of_owner(OTHER)) == [identity()]
 
     async def test_the_last_place_counts(self, store: HostStateStore) -> None:
-        places = [seen(identity("1"), at=1.0), seen(identity("1", channel="slack"), at=2.0)]
+        places = [seen(identity("1"), at=NOW - 1), seen(identity("1", channel="slack"), at=NOW)]
         for place in places:
             async with store.transaction() as transaction:
                 transaction.see(place)

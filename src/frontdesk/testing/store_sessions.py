@@ -8,7 +8,7 @@ from agent_framework import Content, Message
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.codec import encode
 from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, SessionName
-from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
+from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, keep_session, named, said, session, texts
 
 LONG_CHAIN = 1_200
 LARGE = 1024 * 1024
@@ -39,8 +39,8 @@ class SessionNames:
 
     async def test_a_session_is_replaced_when_it_is_written_again(self, store: HostStateStore) -> None:
         await keep_session(store, session(state={"a": 1}))
-        await keep_session(store, session(turns=2, updated_at=5.0))
-        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2, updated_at=5.0)
+        await keep_session(store, session(turns=2, updated_at=NOW + 5))
+        assert await store.sessions.get(OWNER, "ses_1") == session(turns=2, updated_at=NOW + 5)
 
     async def test_a_name_stays_with_the_first_who_reserves_it(self, store: HostStateStore) -> None:
         assert await store.sessions.reserve(named(), "ses_1") == "ses_1"

@@ -38,7 +38,7 @@ async def prepare(store: HostStateStore) -> Lease:
     await keep_session(store, session("ses_old"))
     await store.identities.remember(issued(identity("1")))
     async with store.transaction() as transaction:
-        transaction.see(seen(identity("1"), at=1.0))
+        transaction.see(seen(identity("1"), at=NOW))
         transaction.add_link(link(identity("old")))
         transaction.save_run(run("run_old"))
         transaction.add_approval(question("apr_old"))
@@ -60,7 +60,7 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
     transaction.name_session(named(), "ses_new")
     transaction.append_history("ses_new", said("new"))
     transaction.remember_identity(issued(identity("2")))
-    transaction.see(seen(identity("2"), at=2.0))
+    transaction.see(seen(identity("2"), at=NOW + 1))
     transaction.add_link(link(identity("new")))
     transaction.remove_link(OWNER, identity("old"))
     transaction.save_run(run("run_new"))
@@ -116,7 +116,7 @@ BEFORE: dict[str, object] = {
     "name": "ses_old",
     "history": [],
     "identities": ["1"],
-    "seen": 1.0,
+    "seen": NOW,
     "links": ["old"],
     "runs": ["run_old"],
     "events": 0,
@@ -133,7 +133,7 @@ AFTER: dict[str, object] = {
     "name": "ses_new",
     "history": ["new"],
     "identities": ["1", "2"],
-    "seen": 2.0,
+    "seen": NOW + 1,
     "links": ["new"],
     "runs": ["run_new"],
     "events": 1,
