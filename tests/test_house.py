@@ -131,21 +131,19 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("check", "place", "text", "told"), [one[1:] for one in ADDED], ids=[one[0] for one in ADDED])
 def test_a_rule_notices_what_was_added(copy: Path, check: Check, place: str, text: str, told: str) -> None:
-    before = check(copy)
     with (copy / place).open("a", encoding="utf-8") as file:
         file.write(text)
-    assert any(told in one for one in check(copy) if one not in before)
+    assert any(told in one for one in check(copy))
 
 
 @pytest.mark.parametrize(
     ("check", "place", "old", "new", "told"), [one[1:] for one in EXCHANGED], ids=[one[0] for one in EXCHANGED]
 )
 def test_a_rule_notices_what_was_exchanged(copy: Path, check: Check, place: str, old: str, new: str, told: str) -> None:
-    before = check(copy)
     text = (copy / place).read_text("utf-8")
     assert old in text
     (copy / place).write_text(text.replace(old, new, 1), "utf-8")
-    assert any(told in one for one in check(copy) if one not in before)
+    assert any(told in one for one in check(copy))
 
 
 def test_a_channel_that_imports_another_one_is_noticed(copy: Path) -> None:
