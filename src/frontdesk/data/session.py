@@ -62,6 +62,10 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     unheard: int = 0
     """How many messages at the beginning no longer count; if all, the items of the conversation are told instead."""
 
+    def unheard_at(self, messages: int) -> int:
+        """The same for whoever continues from so many messages; a place before the change has all that it had."""
+        return self.unheard if messages > self.unheard else 0
+
 
 class Lease(Noun, frozen=True, kw_only=True):
     """The right to write one session, until a newer lease is given out."""

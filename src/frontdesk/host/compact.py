@@ -54,14 +54,16 @@ async def compact(
 
 
 async def _history(store: HostStateStore, admitted: AdmittedRequest) -> Sequence[Message]:
-    """What was said up to the run that is continued."""
+    """What was said up to the run that is continued, and still counts."""
     previous = admitted.request.previous_run_id
     if previous is None:
         return ()
     run = await store.runs.get(admitted.owner, previous)
-    if run is None or run.session_id is None:
+    session = None if run is None or run.session_id is None else await store.sessions.get(run.owner, run.session_id)
+    if run is None or session is None:
         raise NotFoundError("There is no such run to continue.", param="previous_run_id")
-    return (await store.sessions.history(admitted.owner, run.session_id))[: run.messages]
+    said = await store.sessions.history(session.owner, session.session_id)
+    return said[session.unheard_at(run.messages) : run.messages]
 
 
 async def _summary(

@@ -336,7 +336,7 @@ class Turns:
         return self._fresh(admitted, session_id, session_id).replace(
             state=run.state or {},
             messages=run.messages,
-            unheard=parent.unheard if run.messages > parent.unheard else 0,
+            unheard=parent.unheard_at(run.messages),
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),

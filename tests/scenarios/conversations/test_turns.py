@@ -218,6 +218,26 @@ async def test_a_compaction_is_added_as_what_it_stands_for() -> None:
         assert heard(target) == [*before[1:], "3 heard", "and now?"]
 
 
+async def test_a_deleted_item_was_compacted_with_the_rest() -> None:
+    told: list[str] = []
+
+    async def summarise(messages: Any, **_: Any) -> str:
+        told.extend(message.text for message in messages)
+        return "they spoke of tea"
+
+    async with open_desk(counting(), compactor=summarise) as desk:
+        guest = AsyncGuest(desk)
+        made = await guest.do("conversations.create", items=[user("a secret"), user("tea?")])
+        await guest.ask("one", made.id)
+        items = await guest.items(made.id, order="asc")
+        await guest.do("conversations.items.delete", items[0].id, conversation_id=made.id)
+        last = await guest.ask("two", made.id)
+        compacted = await guest.do("responses.compact", model=MODEL, previous_response_id=last.id)
+        shown = [part.text for item in compacted.output if item.type == "message" for part in item.content]
+        assert shown == ["tea?", "one", "two"]
+        assert told == ["tea?", "one", "3 heard", "two", "4 heard"]
+
+
 async def test_a_conversation_over_a_websocket() -> None:
     target = counting()
     async with open_desk(target) as desk:
