@@ -139,6 +139,18 @@ def test_a_state_directory_in_use_is_told_without_a_traceback(tmp_path: Path) ->
         assert "Traceback" not in third.errors()
 
 
+def test_a_database_that_is_away_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(
+        PARROT.replace("import AgentFrameworkHost", "import AgentFrameworkHost, PostgresStateStore").replace(
+            "locked])", 'locked], store=PostgresStateStore("host=127.0.0.1 port=1 dbname=x"))'
+        )
+    )
+    done = frontdesk("serve", "parrot:make", "--port", "0", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "start-up of store failed: the database can't be opened: OperationalError: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(NO_START)
     ended = frontdesk("serve", "app:host", "--port", "0", cwd=tmp_path)

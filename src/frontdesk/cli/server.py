@@ -18,7 +18,7 @@ from frontdesk.kit.redaction import install
 BACKLOG = 2048
 GRACE_SECONDS = 10
 # How a traceback ends that is no news.
-_TOLD = re.compile(r"(CancelledError|^frontdesk\.errors\.StateDirectory\w*: .*)\n\Z", re.MULTILINE)
+_TOLD = re.compile(r"(CancelledError|^frontdesk\.errors\.\w+: .*)\n\Z", re.MULTILINE)
 
 
 def listen(host: str, port: int) -> socket.socket:

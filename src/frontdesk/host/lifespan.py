@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from frontdesk.errors import FrontdeskError
 from frontdesk.loggers import host as log
 
 Step = tuple[str, Callable[[], Awaitable[None]]]
@@ -14,7 +15,9 @@ async def run_all(stage: str, steps: Sequence[Step]) -> None:
         try:
             await step()
         except Exception as error:
-            log.error("%s of %s failed", stage, name, exc_info=error)
+            # An error of our own says what is wrong; where it was noticed helps nobody.
+            ours = isinstance(error, FrontdeskError)
+            log.error("%s of %s failed%s", stage, name, f": {error}" if ours else "", exc_info=None if ours else error)
             first = first or error
     if first is not None:
         raise first
