@@ -194,10 +194,7 @@ class Pipeline:
     async def admit(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> AdmittedRequest:
         """From the door through the gate."""
         wire = as_claimed(request, caller)
-        decision = await self._gate.authorize(caller, wire.channel)
-        if self._gate.joins is not None and caller.claims:
-            decision = await self._gate.joined(caller, wire.channel, decision)
-        allowed = self._gate.passed(decision, caller.identity)
+        allowed = await self._gate.let_in(caller, wire.channel)
         hook = self._channels[wire.channel].run_hook
         if hook is None:
             return await self._gate.admit(wire, caller, wire, allowed)

@@ -103,6 +103,7 @@ async def _said_on_socket(house: House, door: Door, headers: dict[str, str], go_
             async for raw in socket:
                 event = json.loads(raw)
                 if event["type"] == "error":
+                    assert event["status"] not in (401, 403), "who may not come in has a connection"
                     return event["status"], event["error"]["code"]
                 if event["type"] == "response.completed":
                     return 200, None

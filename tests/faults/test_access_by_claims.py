@@ -40,6 +40,11 @@ class Door:
         assert links is not None
         await links.part(ADA)
 
+    async def read(self, tenant: str) -> int:
+        """Asks for something that nobody has."""
+        headers = {"authorization": f"Bearer {self._issuers.token(tenant)}"}
+        return (await self._client.http.get("/invocations/run_unknown", headers=headers)).status_code
+
     async def call(self, tenant: str, **claims: Any) -> tuple[int, str | None]:
         """The status, and whose memory the call has written to."""
         headers = {"authorization": f"Bearer {self._issuers.token(tenant, **claims)}"}
@@ -70,6 +75,14 @@ async def test_a_verified_claim_is_one_persons_on_every_channel() -> None:
     async with _door() as door:
         await door.link()
         assert await door.call("north") == (200, await door.key())
+
+
+async def test_who_only_reads_was_told_to_link_although_a_verified_claim_does_that() -> None:
+    async with _door(default_allowlist=AuthPolicy.require_link()) as door:
+        assert await door.read("north") == 403
+        await door.link()
+        assert await door.read("north") == 404
+        assert await door.read("south") == 403
 
 
 async def test_the_same_subject_of_another_tenant_was_taken_for_a_linked_person() -> None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import SocketLimits
-from frontdesk.errors import BodyTooLargeError, RequestError, TooManyRequestsError
+from frontdesk.data.identity import Caller
+from frontdesk.errors import BodyTooLargeError, ForbiddenError, RequestError, TooManyRequestsError
 from frontdesk.kit.limits import Bucket, RateLimit
 from frontdesk.kit.sockets import BROKEN, RESTART, Socket, SocketEndpoint, SocketGoneError
 from frontdesk.kit.verifier import HttpVerifier
@@ -46,12 +47,22 @@ def scope(key: str = KEY, **more: Any) -> Any:
     return {"type": "websocket", "path": "/responses", "headers": headers, "client": ("127.0.0.1", 1), **more}
 
 
-async def _call(wire: Wire, serve: Callable[[Socket], Awaitable[None]], asked: Any = None, **limits: Any) -> None:
+async def _anybody(caller: Caller) -> None:
+    """Lets everyone in who has a key."""
+
+
+async def _call(
+    wire: Wire,
+    serve: Callable[[Socket], Awaitable[None]],
+    asked: Any = None,
+    allow: Callable[[Caller], Awaitable[None]] = _anybody,
+    **limits: Any,
+) -> None:
     def draw(error: RequestError) -> bytes:
         return error.code.encode()
 
     options = SocketLimits(max_message_bytes=10, **limits)
-    await SocketEndpoint(VERIFIER, draw, serve, options)(asked or scope(), wire.receive, wire.send)
+    await SocketEndpoint(VERIFIER, draw, serve, options, allow=allow)(asked or scope(), wire.receive, wire.send)
 
 
 async def _never(socket: Socket) -> None:
@@ -65,6 +76,18 @@ async def test_a_refused_handshake_is_told_in_words_where_the_server_can() -> No
     assert (start["type"], start["status"]) == ("websocket.http.response.start", 401)
     assert (b"www-authenticate", b"Bearer") in start["headers"]
     assert body == {"type": "websocket.http.response.body", "body": b"unauthenticated"}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ForbiddenError(code="denied"), "denied"), (RuntimeError("a bug"), "internal_error")]
+)
+async def test_who_may_not_come_in_gets_no_connection(error: Exception, code: str) -> None:
+    async def nobody(caller: Caller) -> None:
+        raise error
+
+    wire = Wire()
+    await _call(wire, _never, allow=nobody)
+    assert wire.sent == [{"type": "websocket.close", "code": 1008, "reason": code}]
 
 
 @pytest.mark.parametrize("extensions", [{}, {"extensions": None}, {"extensions": {}}])

@@ -43,6 +43,13 @@ class Gate(Authorizer):
         self._clock = clock
         self._ties = ties
 
+    async def let_in(self, caller: Caller, channel: str) -> Allowed:
+        """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else."""
+        decision = await self.authorize(caller, channel)
+        if self.joins is not None and caller.claims:
+            decision = await self.joined(caller, channel, decision)
+        return self.passed(decision, caller.identity)
+
     async def joined(self, caller: Caller, channel: str, decision: Decision) -> Decision:
         """The decision, once a verified claim has linked the caller; whoever is denied is not linked."""
         if self.joins is None or isinstance(decision, Denied):

@@ -31,7 +31,7 @@ async def compact(
     parts: Parts, request: ChannelRequest, caller: Caller, by: Any, protocol_request: Any = None
 ) -> RunRecord:
     """The record of a compaction: the user's messages as its input, and in its details the summary of everything."""
-    parts.gate.passed(await parts.gate.authorize(caller, request.channel), caller.identity)
+    await parts.gate.let_in(caller, request.channel)
     summarise = _summariser(by, parts.target.native)
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
     messages = [*await _history(parts.store, admitted), *(as_messages(admitted.request.input) or ())]

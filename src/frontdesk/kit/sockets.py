@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -33,7 +33,9 @@ STUBBORN = 20
 """How many messages in a row may come too fast before the connection is closed."""
 
 
-Verify = Callable[[Scope, Mapping[bytes, bytes]], Awaitable[Caller]]
+T = TypeVar("T")
+Allow = Callable[[Caller], Awaitable[None]]
+"""Refuses a caller who may not come in."""
 
 
 class Limits(Protocol):
@@ -85,24 +87,26 @@ class Socket:
         self._stuck = False
         self._reader: asyncio.Task[Any] | None = None
 
-    async def admit(self) -> None:
+    async def admit(self, allow: Allow) -> None:
         """Finds the caller at the handshake, or refuses them."""
-        self.caller = await self._found(self._verifier.verify)
+        self.caller = await self._sure(self._verifier.verify(self.scope, dict(self.scope["headers"])))
         if self._limiter is not None:
             self._limiter.take(self.caller)
+        await self._sure(allow(self.caller))
 
     async def check(self) -> None:
         """Looks again whether the credentials of the handshake are good, and still those of its caller."""
-        if (await self._found(self._verifier.recheck)).identity.key != self.caller.identity.key:
+        found = await self._sure(self._verifier.recheck(self.scope, dict(self.scope["headers"])))
+        if found.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
-    async def _found(self, verify: Verify) -> Caller:
+    async def _sure(self, asked: Awaitable[T]) -> T:
         try:
-            return await verify(self.scope, dict(self.scope["headers"]))
+            return await asked
         except RequestError:
             raise
         except Exception as error:
-            log.error("the caller of a connection at %r could not be found", self.scope["path"], exc_info=error)
+            log.error("who has connected at %r could not be found out", self.scope["path"], exc_info=error)
             raise InternalError from error
 
     async def receive(self) -> bytes:
@@ -194,8 +198,11 @@ class SocketEndpoint:
         serve: Serve,
         limits: Limits,
         limiter: Limiter | None = None,
+        *,
+        allow: Allow,
     ) -> None:
         """`draw` gives the body of a refused handshake."""
+        self._allow = allow
         self._verifier = verifier
         self._draw = draw
         self._serve = serve
@@ -209,7 +216,7 @@ class SocketEndpoint:
         scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
         socket = Socket(scope, receive, send, self._verifier, self._limits, self._limiter)
         try:
-            await socket.admit()
+            await socket.admit(self._allow)
             self._need_room(socket.caller)
         except RequestError as error:
             await self._deny(scope, send, error)

@@ -72,6 +72,7 @@ class Sockets:
             lambda socket: _Connection(self, socket).serve(),
             config.sockets,
             limiter,
+            allow=context.allow,
         )
 
 
