@@ -110,6 +110,8 @@ demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
 
 .PHONY: test
 test: lint types $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
+	@# Hundreds of processes are started, and where Python may not write, each would compile the package for itself.
+	@.venv/bin/python -m compileall -q src
 	@$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: lint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import gc
 import json
 import sys
@@ -18,7 +19,7 @@ from bench.machine import Cores, allow_many_files, choose_cores, facts, pin, run
 from bench.measures import MEASURES
 from bench.measures.turns import converse
 from bench.plan import FULL, QUICK
-from bench.process import StartFailed
+from bench.process import ROOT, StartFailed
 from bench.report import contestants_text, facts_text, rows_as_json, table_text, verdicts_text
 from bench.sample import Sample
 from bench.states import States
@@ -140,6 +141,8 @@ async def run_all(args: argparse.Namespace, cores: Cores, states: States, machin
 
 def main() -> int:
     args = parse_arguments()
+    # As an installer does it for the peers, and for whoever installs us.
+    compileall.compile_dir(ROOT / "src", quiet=1)
     all_met = run_loop(run(args))
     return 1 if args.strict and not all_met else 0
 
