@@ -33,7 +33,7 @@ def of(directory: Path) -> Place:
 def test_the_command_is_among_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--help"])
-    assert (left.value.code, "    move-state\n" in capsys.readouterr().out) == (0, True)
+    assert (left.value.code, "\n    move-state" in capsys.readouterr().out) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,13 @@ def test_no_ids_open_what_is_anothers(story: list[Step], order: list[str]) -> No
     asyncio.run(_play([*first, *story]))
 
 
+@pytest.mark.parametrize("kind", ["look at a run", "follow a run", "cancel a run"])
+async def test_a_name_that_two_have_given_is_each_one_s_own(kind: str) -> None:
+    async with open_town() as town:
+        for person, step in (("alice", "invoke"), ("bob", "invoke"), ("bob", "invoke under a name"), ("bob", kind)):
+            await town.step(Step(person, step, ((0, False),)))
+
+
 async def _with_each_id(town: Town, kind: str) -> None:
     for number in range(len(town.owners)):
         await town.step(Step("bob", kind, ((number, True), (number, True))))

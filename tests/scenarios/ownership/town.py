@@ -69,7 +69,7 @@ class Town:
         self._words += 1
         text = f"{kind.word} <{me}:{self._words}>"
         chosen = [one for one in ids if one is not None]
-        foreign = [one for one in chosen if self.owners[one] != me]
+        foreign = [one for one in chosen if self._is_foreign(me, one)]
         if "stream=true" in kind.make(text, *chosen).path and self._goes_on(me, chosen[0]):
             # The stream of a run of the caller's own would not end before the story does.
             return
@@ -85,6 +85,10 @@ class Town:
             self._learn(me, answer)
             await self._settled(me, text, answer)
         await self._look_around(me, step)
+
+    def _is_foreign(self, me: Owner, one: str) -> bool:
+        """Whether it is another's, and nothing that the person has given the same name."""
+        return self.owners[one] != me and one not in self._named.get(me, ())
 
     async def _settled(self, me: Owner, text: str, answer: httpx.Response) -> None:
         """Waits until nothing goes on by itself that could be taken for what the next step does."""
@@ -108,7 +112,7 @@ class Town:
     async def _looks_like_nothing(
         self, me: Owner, step: Step, text: str, ids: Sequence[str], answer: httpx.Response
     ) -> None:
-        others = {one: made_up(one) for one in ids if self.owners[one] != me}
+        others = {one: made_up(one) for one in ids if self._is_foreign(me, one)}
         nothing = await self._send(me, KINDS[step.kind].make(text, *(others.get(one, one) for one in ids)))
         said, wanted = answer.text, nothing.text
         for one, other in others.items():
