@@ -1,6 +1,7 @@
 """Strategies for whatever a target may say, and in which pieces."""
 
 import base64
+from collections import Counter
 from typing import Any
 
 from agent_framework import AgentResponseUpdate, Content
@@ -66,9 +67,13 @@ def _unseen() -> SearchStrategy[Content]:
 
 
 class _Calls:
-    """Calls come in pieces, the name with the first, and results after their calls."""
+    """Calls come in pieces, the name with the first, and results after their calls.
+
+    A call that has its result leaves its id to no other: within one message the framework would take them for one.
+    """
 
     def __init__(self) -> None:
+        self.ended: Counter[str] = Counter()
         self.named: set[str] = set()
         self.open: list[str] = []
 
@@ -77,9 +82,9 @@ class _Calls:
         return self._piece(draw, f"c{number}", CLIENT_TOOLS[number])
 
     def host(self, draw: DrawFn) -> Content:
-        call_id = f"h{draw(st.integers(0, 1))}"
+        slot = f"h{draw(st.integers(0, 1))}"
+        call_id = f"{slot}-{self.ended[slot]}"
         if call_id not in self.open:
-            self.named.discard(call_id)
             self.open.append(call_id)
         return self._piece(draw, call_id, "add")
 
@@ -95,6 +100,7 @@ class _Calls:
         if not self.open:
             return Content.from_function_result("unknown", result="x")
         call_id = self.open.pop(draw(st.integers(0, len(self.open) - 1)))
+        self.ended[call_id.partition("-")[0]] += 1
         exception = draw(st.sampled_from([None, "the secret reason"]))
         return Content.from_function_result(call_id, result=draw(words), exception=exception)
 

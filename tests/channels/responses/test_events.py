@@ -103,6 +103,17 @@ def test_calls_that_come_interleaved_keep_their_arguments(host_tools: HostTools)
     assert found == {"look": '{"a": 1}', "ask": "{}", **shown}
 
 
+@pytest.mark.parametrize("host_tools", ["hide", "summary", "full"])
+def test_a_call_may_have_the_id_of_one_that_has_ended(host_tools: HostTools) -> None:
+    call, answer = Content.from_function_call("h0", "add"), Content.from_function_result("h0", result="1")
+    turn: list[tuple[Literal["assistant", "tool"], Content]] = [("assistant", call), ("tool", answer)]
+    pieces = [AgentResponseUpdate(contents=[said], role=role) for role, said in turn * 2]
+    renderer, result = _renderer(host_tools), AgentResponse.from_updates(_copies(pieces))
+    found = _told(renderer, pieces, ENDED, result)[-1]["response"]["output"]
+    assert found == _items(renderer, result)
+    assert len(found) == (0 if host_tools == "hide" else 2)
+
+
 def test_a_call_without_arguments_has_an_empty_object() -> None:
     pieces = [AgentResponseUpdate(contents=[Content.from_function_call("c0", "look")], role="assistant")]
     events = _told(_renderer(), pieces, ENDED, AgentResponse.from_updates(_copies(pieces)))

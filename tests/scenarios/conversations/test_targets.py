@@ -102,7 +102,9 @@ async def test_a_conversation_outlives_a_session_that_expired(tmp_path: Path) ->
         made = await guest.do("conversations.create")
         await guest.ask("one", made.id)
         clock.advance(3600.0)
-        assert await store._sweep.once() == 1
+        # The store may have begun to look by itself, and then nothing is left to be dropped here.
+        await store._sweep.once()
+        assert await store._engine.read("SELECT session_id FROM sessions", ()) == []
         await guest.ask("two", made.id)
         assert heard(target) == ["one", "1 heard", "two"]
         assert texts(await guest.items(made.id, order="asc")) == ["one", "1 heard", "two", "3 heard"]
