@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,14 @@ from tests.house import (
 ROOT = Path(__file__).parents[1]
 
 
+@cache
+def found_as_it_is(check: Check) -> list[str]:
+    return check(ROOT)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_house_keeps_its_rules(check: Check) -> None:
-    found = check(ROOT)
+    found = found_as_it_is(check)
     assert not found, "\n".join(found)
 
 
@@ -133,7 +139,7 @@ def copy(tmp_path: Path) -> Path:
 def test_a_rule_notices_what_was_added(copy: Path, check: Check, place: str, text: str, told: str) -> None:
     with (copy / place).open("a", encoding="utf-8") as file:
         file.write(text)
-    assert any(told in one for one in check(copy))
+    assert any(told in one for one in check(copy) if one not in found_as_it_is(check))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,7 @@ def test_a_rule_notices_what_was_exchanged(copy: Path, check: Check, place: str,
     text = (copy / place).read_text("utf-8")
     assert old in text
     (copy / place).write_text(text.replace(old, new, 1), "utf-8")
-    assert any(told in one for one in check(copy))
+    assert any(told in one for one in check(copy) if one not in found_as_it_is(check))
 
 
 def test_a_channel_that_imports_another_one_is_noticed(copy: Path) -> None:

@@ -1,6 +1,7 @@
 """`frontdesk move-state`: what an operator sees of it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,9 @@ def of(directory: Path) -> Place:
 def test_the_command_is_among_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["--help"])
-    assert (left.value.code, "\n    move-state" in capsys.readouterr().out) == (0, True)
+    assert left.value.code == 0
+    # Until Python 3.13 what is told of it is on a line of its own.
+    assert re.search(r"^    move-state\s+move all state into another database$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,10 @@ class TestOwner:
             async with host.app.router.lifespan_context(host.app):
                 pytest.fail("it started")
         (told,) = [one for one in caplog.records if one.levelno == logging.ERROR]
-        assert told.getMessage().startswith(f"start-up of store failed: the database {tmp_path / 'frontdesk.db'} can't")
+        place = tmp_path / "frontdesk.db"
+        assert told.getMessage() == (
+            f"start-up of store failed: the database {place} can't be opened: file is not a database"
+        )
         assert not told.exc_info
         assert not is_held(tmp_path)
 

@@ -13,7 +13,7 @@ from frontdesk.channels.responses import SocketLimits
 from frontdesk.data.identity import Caller
 from frontdesk.errors import BodyTooLargeError, ForbiddenError, RequestError, TooManyRequestsError
 from frontdesk.kit.limits import Bucket, RateLimit
-from frontdesk.kit.sockets import BROKEN, RESTART, Socket, SocketEndpoint, SocketGoneError
+from frontdesk.kit.sockets import BROKEN, RESTART, Allow, Socket, SocketEndpoint, SocketGoneError
 from frontdesk.kit.verifier import HttpVerifier
 from tests.scenarios.desk import until
 
@@ -55,7 +55,7 @@ async def _call(
     wire: Wire,
     serve: Callable[[Socket], Awaitable[None]],
     asked: Any = None,
-    allow: Callable[[Caller], Awaitable[None]] = _anybody,
+    allow: Allow = _anybody,
     **limits: Any,
 ) -> None:
     def draw(error: RequestError) -> bytes:

@@ -46,7 +46,7 @@ class Gate(Authorizer):
     async def let_in(self, caller: Caller, channel: str) -> Allowed:
         """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else."""
         decision = await self.authorize(caller, channel)
-        if self.joins is not None and caller.claims:
+        if caller.claims:
             decision = await self.joined(caller, channel, decision)
         return self.passed(decision, caller.identity)
 

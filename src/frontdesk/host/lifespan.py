@@ -15,9 +15,11 @@ async def run_all(stage: str, steps: Sequence[Step]) -> None:
         try:
             await step()
         except Exception as error:
-            # An error of our own says what is wrong; where it was noticed helps nobody.
-            ours = isinstance(error, FrontdeskError)
-            log.error("%s of %s failed%s", stage, name, f": {error}" if ours else "", exc_info=None if ours else error)
+            if isinstance(error, FrontdeskError):
+                # It says what is wrong; where it was noticed helps nobody.
+                log.error("%s of %s failed: %s", stage, name, error)
+            else:
+                log.error("%s of %s failed", stage, name, exc_info=error)
             first = first or error
     if first is not None:
         raise first

@@ -17,7 +17,7 @@ from frontdesk.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from frontdesk.kit.http import JSON, error_headers
+from frontdesk.kit.http import JSON, error_headers, headers_of
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
 from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
@@ -89,14 +89,14 @@ class Socket:
 
     async def admit(self, allow: Allow) -> None:
         """Finds the caller at the handshake, or refuses them."""
-        self.caller = await self._sure(self._verifier.verify(self.scope, dict(self.scope["headers"])))
+        self.caller = await self._sure(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
         await self._sure(allow(self.caller))
 
     async def check(self) -> None:
         """Looks again whether the credentials of the handshake are good, and still those of its caller."""
-        found = await self._sure(self._verifier.recheck(self.scope, dict(self.scope["headers"])))
+        found = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
         if found.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 

@@ -4,7 +4,7 @@ import base64
 from collections import Counter
 from typing import Any
 
-from agent_framework import AgentResponseUpdate, Content
+from agent_framework import AgentResponse, AgentResponseUpdate, Content
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -69,11 +69,12 @@ def _unseen() -> SearchStrategy[Content]:
 class _Calls:
     """Calls come in pieces, the name with the first, and results after their calls.
 
-    A call that has its result leaves its id to no other: within one message the framework would take them for one.
+    Within one message a call that has its result leaves its id to no other: the framework would take them for one.
     """
 
     def __init__(self) -> None:
         self.ended: Counter[str] = Counter()
+        """How many have got their result in the present message."""
         self.named: set[str] = set()
         self.open: list[str] = []
 
@@ -85,6 +86,7 @@ class _Calls:
         slot = f"h{draw(st.integers(0, 1))}"
         call_id = f"{slot}-{self.ended[slot]}"
         if call_id not in self.open:
+            self.named.discard(call_id)
             self.open.append(call_id)
         return self._piece(draw, call_id, "add")
 
@@ -123,17 +125,21 @@ def updates(draw: DrawFn) -> list[AgentResponseUpdate]:
     plain = [_text(), _text(), _text(), _thoughts(), _media(), _unseen()]
     special = [calls.client, calls.client, calls.host, calls.result, calls.orphan, calls.hosted]
     made: list[AgentResponseUpdate] = []
+    envelopes: list[AgentResponseUpdate] = []
+    messages = 0
     for _ in range(draw(st.integers(0, 10))):
+        envelope: dict[str, Any] = {
+            "role": draw(st.sampled_from([None, "assistant", "assistant", "tool", "user"])),
+            "author_name": draw(st.sampled_from([None, None, "Ann", "Ben"])),
+            "message_id": draw(st.sampled_from([None, None, "m1", "m2"])),
+        }
+        envelopes.append(AgentResponseUpdate(contents=[], **envelope))
+        before, messages = messages, len(AgentResponse.from_updates(envelopes).messages)
+        if messages > before:
+            calls.ended.clear()
         contents: list[Content] = []
         for _ in range(draw(st.integers(0, 2))):
             pick = draw(st.integers(0, len(plain) + len(special) - 1))
             contents.append(draw(plain[pick]) if pick < len(plain) else special[pick - len(plain)](draw))
-        made.append(
-            AgentResponseUpdate(
-                contents=contents,
-                role=draw(st.sampled_from([None, "assistant", "assistant", "tool", "user"])),
-                author_name=draw(st.sampled_from([None, None, "Ann", "Ben"])),
-                message_id=draw(st.sampled_from([None, None, "m1", "m2"])),
-            )
-        )
+        made.append(AgentResponseUpdate(contents=contents, **envelope))
     return made

@@ -63,9 +63,7 @@ class _Kind:
         self._write = write
 
     def array(self, values: Sequence[Any]) -> _Array:
-        """The values as an array of one dimension."""
-        if not values:
-            return self._made(_HEAD.pack(0, 0, self._oid, 0, 0)[:12])
+        """The values, of which there is at least one, as an array of one dimension."""
         write = self._write
         try:
             written = [_NULL if value is None else write(value) for value in values]

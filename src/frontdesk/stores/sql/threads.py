@@ -34,13 +34,12 @@ class LotThread(Generic[J]):
         self._queue: SimpleQueue[tuple[J, asyncio.Future[Any]] | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._ended = False
         self._thread.start()
 
     def do(self, job: J) -> "asyncio.Future[Any]":
         """Queues a job; its outcome comes with the future."""
         answer: asyncio.Future[Any] = self._loop.create_future()
-        if self._ended:
+        if self._stopping.is_set():
             answer.set_exception(StoreUnavailableError())
         else:
             self._queue.put((job, answer))
@@ -48,7 +47,6 @@ class LotThread(Generic[J]):
 
     async def stop(self) -> None:
         """Ends after what is queued has been done; what comes later is refused."""
-        self._ended = True
         self._stopping.set()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
