@@ -3,7 +3,9 @@
     FrontdeskError
     ├── ChannelConfigurationError      found when the host is built; all findings at once
     ├── CodecError                     a value has no JSON form, or a record can't be read
-    │   └── UnknownVersionError        written by a newer Frontdesk; the record is kept
+    │   ├── BrokenRecordError          no version can read it; the record is set aside
+    │   └── UnreadableRecordError      a newer version may read it; the record is kept, and it is a RequestError too
+    │       └── UnknownVersionError
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
@@ -39,7 +41,8 @@
         ├── NotStorableError       500
         ├── UnsupportedError       501
         └── UnavailableError       503
-            └── StoreUnavailableError
+            ├── StoreUnavailableError
+            └── UnreadableRecordError
 
 A `RequestError` carries what a channel needs to answer: `status`, `code`, `param`, `retry_after`. Its text is safe to
 show; what is not safe to show stays in `__cause__` and reaches only the log. A `ForbiddenError` has a `group_message`
@@ -66,12 +69,8 @@ class CodecError(FrontdeskError):
     """A value has no JSON form, or a stored record can't be read back."""
 
 
-class UnknownVersionError(CodecError):
-    """The record was written in a format that this version does not know."""
-
-    def __init__(self, version: object) -> None:
-        self.version = version
-        super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")
+class BrokenRecordError(CodecError):
+    """The bytes of a stored record are none that any version has written."""
 
 
 class StateDirectoryError(FrontdeskError):
@@ -383,3 +382,22 @@ class StoreUnavailableError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__(retry_after=1.0)
+
+
+class UnreadableRecordError(CodecError, UnavailableError):
+    """This was written by a newer version of the service, which this part of it can't read yet."""
+
+    code = "newer_record"
+
+    def __init__(self, reason: str) -> None:
+        """`reason` is for the log: it may quote what is stored."""
+        super().__init__(retry_after=5.0)
+        self.reason = reason
+
+
+class UnknownVersionError(UnreadableRecordError):
+    """This was written by a newer version of the service, in a format that this part of it can't read yet."""
+
+    def __init__(self, version: object) -> None:
+        self.version = version
+        super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")

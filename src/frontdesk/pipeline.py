@@ -243,6 +243,9 @@ class Pipeline:
         try:
             if turn.record is not None and _tells_of_calls(request.input):
                 need_new_calls(request.input, await turn.history())
+            elif job is not None or request.approvals:
+                # Whether it can be read is known before anything is written for the turn.
+                await turn.history()
             resumed = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
             run = self._active.begin(turn, self._recorder.begin(turn, resumed))
         except BaseException:
@@ -311,6 +314,9 @@ class Pipeline:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
         run.cancellable = False
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        if run.turn.unreadable is not None:
+            # Nothing was asked of the target: a process that can read the history may begin the turn.
+            raise run.turn.unreadable
         if run.interrupted or (cancelled and run.turn.event is not None and not run.cancel_requested):
             # Somebody else decides how it goes on; an event is answered by the next process.
             raise error

@@ -172,7 +172,7 @@ def test_state_of_another_version_is_left_as_it_is(
     base = Base(kind, where)
     base.build(min(version, VERSION))
     if version > VERSION:
-        base.execute("INSERT INTO frontdesk_schema VALUES (?)", (version,))
+        base.execute("INSERT INTO frontdesk_schema (version) VALUES (?)", (version,))
     shape = base.shape()
     assert main(["links", "list", "--state", where]) == 1
     assert f"schema version {version}" in capsys.readouterr().err

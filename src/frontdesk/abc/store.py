@@ -3,6 +3,9 @@
 Reading is by drawer, each call with the owner whose things may be seen. Writing is by transaction: the calls only
 note what is to be written, and leaving the `async with` block writes all of it or nothing. So nothing but the database
 is ever awaited inside a transaction, and a store is free to let many of them share one commit.
+
+A record that only a newer version can read is never changed. Reading it is an `UnreadableRecordError`; only the lists
+for operators go on without it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +17,7 @@ from frontdesk.abc.approvals import ApprovalStorage
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, InboxItem
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, InboxItem, WaitingEvent
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
@@ -120,11 +123,12 @@ class Background(Protocol):
 
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None: ...
 
-    async def claim(self, holder: str, *, limit: int) -> Sequence[BackgroundRun]:
+    async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         """Takes up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
 
         They are the holder's for `lease_seconds`. Where no other process can have them, whatever another holder has
-        left is free.
+        left is free. Left to others are those of the owners and ids in `skip`, and those that only a newer version can
+        read.
         """
         ...
 
@@ -141,14 +145,17 @@ class Inbox(Protocol):
         ...
 
     async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
-        """Takes up the oldest unfinished event of a conversation for `lease_seconds`, unless another works on it."""
+        """Takes up the oldest unfinished event of a conversation for `lease_seconds`, unless another works on it.
+
+        One that only a newer version can read stays free, and is an `UnreadableRecordError`: those behind it wait.
+        """
         ...
 
     async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
         """Keeps events for another `lease_seconds`; returns those that are still the holder's."""
         ...
 
-    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[InboxItem]:
+    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
         """Unfinished events that a holder could take up, as they came; `after` is the number of the last one seen."""
         ...
 
@@ -269,7 +276,10 @@ class StateTransaction(Protocol):
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
-        """Gives an identity its key; one whose key or version is not that of `instead_of` is a `StoreError`."""
+        """Gives an identity its key; one that has it already stays as it is.
+
+        With `instead_of` the record takes the place of that one; another key or version there is a `StoreError`.
+        """
         ...
 
     def see(self, seen: LastSeen) -> None: ...
@@ -399,7 +409,12 @@ class HostStateStore(Protocol):
 
     @property
     def set_aside(self) -> int:
-        """How many records could not be read and were put aside since the store was opened."""
+        """How many records were broken and were put aside since the store was opened."""
+        ...
+
+    @property
+    def unreadable(self) -> int:
+        """How many records were met since then that only a newer version can read; they stay where they are."""
         ...
 
     @property

@@ -13,11 +13,10 @@ from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, Stor
 from frontdesk.host.config import variable
 from frontdesk.host.owner import owned
 from frontdesk.host.state import DATABASE
-from frontdesk.stores.sql.migrations import VERSION, NewerStoreError
+from frontdesk.stores.sql.migrations import FOUND, VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 
 _ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
-_VERSION = "SELECT MAX(version) FROM frontdesk_schema"
 _NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
 # What is to be kept for how long, the host knows; a command drops nothing.
 _FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
@@ -67,7 +66,7 @@ def _sqlite(path: Path) -> SqlStateStore:
 def _sqlite_version(path: Path) -> int | None:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            return connection.execute(_VERSION).fetchone()[0]
+            return connection.execute(FOUND).fetchone()[0]
     except sqlite3.OperationalError:
         return None
     except sqlite3.Error as error:
@@ -84,7 +83,7 @@ def _postgres(address: str) -> SqlStateStore:
         raise CommandError(_NEEDS_PSYCOPG) from None
     try:
         with psycopg.connect(address, connect_timeout=10, autocommit=True) as connection:
-            row = connection.execute(_VERSION).fetchone()
+            row = connection.execute(FOUND).fetchone()
     except psycopg.errors.UndefinedTable:
         row = None
     except psycopg.ProgrammingError:
@@ -99,8 +98,7 @@ def _postgres(address: str) -> SqlStateStore:
 def _need_version(found: int | None) -> None:
     if found is None:
         raise StoreError("there is no state of Frontdesk's at this place")
-    if found > VERSION:
-        raise NewerStoreError(found)
+    # Of a newer one the store itself says, when it is opened, whether this version can work with it.
     if found < VERSION:
         raise StoreError(
             f"the state has schema version {found}, and this version of Frontdesk works with {VERSION}; "

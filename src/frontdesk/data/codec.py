@@ -1,7 +1,11 @@
 """The one JSON codec for everything that is stored or scheduled: `{"v": 1, "data": ...}`.
 
 A value that was encoded is decoded to an equal one of the same type, or is refused with a `CodecError` at encoding; see
-`json_tree` for the form. The types of an application are registered, at import, under a name that stays the same:
+`json_tree` for the form. What a newer version has added to a noun is skipped when it is read, and kept in
+`unknown_fields` for when it is written again. A record of which the rest can't be read is an `UnreadableRecordError`: a
+newer version may read it. Only bytes that no version has ever written are a `BrokenRecordError`.
+
+The types of an application are registered, at import, under a name that stays the same:
 
     register_dataclass(Order, "order")
     register_model(Invoice, "invoice")
@@ -27,62 +31,68 @@ from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, Las
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, name_of, read, write
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import UNKNOWN, Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import ContinuationToken, RunEvent, RunFailure, RunRecord
 from frontdesk.data.session import CheckpointRef, ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.data.task import TaskRecord
-from frontdesk.errors import CodecError, UnknownVersionError
+from frontdesk.errors import BrokenRecordError, CodecError, UnknownVersionError, UnreadableRecordError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 VERSION = 1
 
-NOUNS: tuple[type[Noun], ...] = (
-    Address,
-    AdmittedRequest,
-    ApprovalAnswer,
-    Attempt,
-    BackgroundRun,
-    Caller,
-    ChannelIdentity,
-    ChannelRequest,
-    ChannelSession,
-    CheckpointRef,
-    ClientCall,
-    ClientOutput,
-    ClientTool,
-    ContinuationToken,
-    Conversation,
-    ConversationItem,
-    Delivery,
-    Expiry,
-    ForkPoint,
-    Grant,
-    HostedRunResult,
-    IdentityRecord,
-    InboxItem,
-    IsolationKeys,
-    LastSeen,
-    Lease,
-    LinkChallenge,
-    LinkProof,
-    LinkRecord,
-    PendingApproval,
-    ResponseTarget,
-    Route,
-    RunEvent,
-    RunFailure,
-    RunRecord,
-    SessionName,
-    SessionRecord,
-    Skipped,
-    TaskRecord,
-    Whoami,
-)
+STORED_AS: Mapping[str, type[Noun]] = {
+    "Address": Address,
+    "AdmittedRequest": AdmittedRequest,
+    "ApprovalAnswer": ApprovalAnswer,
+    "Attempt": Attempt,
+    "BackgroundRun": BackgroundRun,
+    "Caller": Caller,
+    "ChannelIdentity": ChannelIdentity,
+    "ChannelRequest": ChannelRequest,
+    "ChannelSession": ChannelSession,
+    "CheckpointRef": CheckpointRef,
+    "ClientCall": ClientCall,
+    "ClientOutput": ClientOutput,
+    "ClientTool": ClientTool,
+    "ContinuationToken": ContinuationToken,
+    "Conversation": Conversation,
+    "ConversationItem": ConversationItem,
+    "Delivery": Delivery,
+    "Expiry": Expiry,
+    "ForkPoint": ForkPoint,
+    "Grant": Grant,
+    "HostedRunResult": HostedRunResult,
+    "IdentityRecord": IdentityRecord,
+    "InboxItem": InboxItem,
+    "IsolationKeys": IsolationKeys,
+    "LastSeen": LastSeen,
+    "Lease": Lease,
+    "LinkChallenge": LinkChallenge,
+    "LinkProof": LinkProof,
+    "LinkRecord": LinkRecord,
+    "PendingApproval": PendingApproval,
+    "ResponseTarget": ResponseTarget,
+    "Route": Route,
+    "RunEvent": RunEvent,
+    "RunFailure": RunFailure,
+    "RunRecord": RunRecord,
+    "SessionName": SessionName,
+    "SessionRecord": SessionRecord,
+    "Skipped": Skipped,
+    "TaskRecord": TaskRecord,
+    "Whoami": Whoami,
+}
+"""The nouns by the tags that they have in records.
+
+A tag that was released stays: a type that is renamed in Python gets the old one as its `tag=`, and a field the old name
+as `msgspec.field(name=...)`.
+"""
+NOUNS: tuple[type[Noun], ...] = tuple(STORED_AS.values())
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound="BaseModel")
@@ -115,15 +125,18 @@ def decode(data: bytes) -> Any:
     try:
         record = _decoder.decode(data)
     except (ValueError, RecursionError) as error:
-        raise CodecError("the record is not JSON") from error
+        raise BrokenRecordError("the record is not JSON") from error
     if kind_of(record) is not dict or "v" not in record:
-        raise CodecError("the record has no format version")
+        raise BrokenRecordError("the record has no format version")
     version = record["v"]
     if kind_of(version) is not int or version != VERSION:
         raise UnknownVersionError(version)
-    if record.keys() != {"v", "data"}:
-        raise CodecError("the record must have `v` and `data`, and nothing else")
-    return from_json(record["data"])
+    if "data" not in record:
+        raise UnreadableRecordError("the record has no `data`")
+    try:
+        return from_json(record["data"])
+    except CodecError as error:
+        raise UnreadableRecordError(str(error)) from error
 
 
 def to_json(value: Any) -> Any:
@@ -217,11 +230,12 @@ def _model_form(kind: "type[BaseModel]") -> Form:
     return to_fields, from_fields
 
 
-def _add_noun(kind: type[Noun]) -> None:
-    tag = kind.__name__
-    infos = msgspec.structs.fields(kind)
+def _add_noun(tag: str, kind: type[Noun]) -> None:
+    if kind.__struct_config__.tag != tag:
+        raise CodecError(f"{kind.__qualname__} is stored as {tag!r}; give it tag={tag!r}")
+    infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
     defaults = {info.name: _default(info) for info in infos}
-    known = {TAG, *defaults}
+    known = {TAG, *(info.encode_name for info in infos)}
     kinds = {info.name: info.type for info in infos}
     # Texts have one form only, so that nobody need look at them.
     others = [name for name, kind in kinds.items() if not _is_text(kind) or type(defaults[name]) is str]
@@ -232,20 +246,22 @@ def _add_noun(kind: type[Noun]) -> None:
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
 
-    def check(fields: Tree) -> Noun:
+    def check(fields: Any, *, from_attributes: bool = False) -> Noun:
         try:
-            return msgspec.convert(fields, kind, builtin_types=builtin_types)
+            return msgspec.convert(fields, kind, builtin_types=builtin_types, from_attributes=from_attributes)
         except msgspec.ValidationError as error:
             raise CodecError(f"a {tag} is malformed: {error}") from error
 
-    def write_noun(noun: Noun, depth: int) -> Noun:
+    def write_noun(noun: Noun, depth: int) -> Noun | Tree:
+        if noun.unknown_fields is not None:
+            return _with_unknown(write_noun(noun.replace(unknown_fields=None), depth), noun.unknown_fields)
         look = most
         # A noun does not check itself, and a record that can't be read again is as good as lost.
         try:
             msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
         except msgspec.ValidationError:
             # It is malformed, or a number in it has another form.
-            check(msgspec.structs.asdict(noun))
+            check(msgspec.structs.asdict(noun), from_attributes=True)
             look = every
         values = look.values(noun)
         if values == look.usual:
@@ -254,11 +270,18 @@ def _add_noun(kind: type[Noun]) -> None:
         return msgspec.structs.replace(noun, **changes) if changes else noun
 
     def read_noun(tree: Tree, depth: int) -> Noun:
-        if not known.issuperset(tree):
-            raise CodecError(f"a {tag} in the record has an unknown field: {min(tree.keys() - known)!r}")
-        return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
+        if known.issuperset(tree):
+            return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
+        fields = {name: read(item, depth) for name, item in tree.items() if name in known and name != TAG}
+        unknown = {name: item for name, item in tree.items() if name not in known}
+        return check({**fields, UNKNOWN: _encoder.encode(unknown).decode()})
 
     add(kind, tag, write_noun, read_noun)
+
+
+def _with_unknown(form: "Noun | Tree", unknown: str) -> Tree:
+    """The form of a noun with the fields that a newer version gave it."""
+    return {**_decoder.decode(unknown), **msgspec.to_builtins(form)}
 
 
 class _Look:
@@ -294,7 +317,8 @@ class _Look:
 
 def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
     """A type with the same fields: what is of a type already is taken for it unread, and what is not is checked."""
-    fields = [(info.name, _COUNTS.get(info.type, info.type), None) for info in msgspec.structs.fields(kind)]
+    infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
+    fields = [(info.name, _COUNTS.get(info.type, info.type), None) for info in infos]
     return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
 
 
@@ -308,7 +332,7 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
     return info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
 
 
-for _noun in NOUNS:
-    _add_noun(_noun)
+for _tag, _noun in STORED_AS.items():
+    _add_noun(_tag, _noun)
 for _name, _form in (framework_codec.FORMS | workflow_codec.FORMS).items():
     add_lazy("agent_framework", _name, *_form)

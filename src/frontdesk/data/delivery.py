@@ -1,6 +1,6 @@
 """What is on its way in and out."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun
@@ -25,6 +25,14 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """How often it was taken up; whoever took it up last has the say."""
     attempts: int = 0
     """How often it was tried, the present time included; a process that died while it answered it counts."""
+
+
+class WaitingEvent(NamedTuple):
+    """An event that somebody could take up: where it came from, and its number."""
+
+    channel: str
+    conversation_id: str
+    number: int
 
 
 class Attempt(Noun, frozen=True, kw_only=True):

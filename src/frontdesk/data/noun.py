@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+UNKNOWN = "unknown_fields"
+"""The field of every noun that is in no record."""
+
 
 class Noun(
     msgspec.Struct,
@@ -20,6 +23,9 @@ class Noun(
     A frozen value can't come to hold itself, so the garbage collector need not look at it; with thousands of sessions
     in memory that is a good part of a request.
     """
+
+    unknown_fields: str | None = None
+    """The fields that a newer version gave it, as JSON; they are written again as they were read."""
 
     if TYPE_CHECKING:
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agent_framework import WorkflowEvent, WorkflowRunResult
 
 _KEPT_EVENTS = frozenset({"output", "intermediate", "data", "request_info", "status"})
+_TEXTS = ("type", "origin", "executor_id", "state", "request_id", "source_executor_id")
 
 
 def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
@@ -35,7 +36,8 @@ def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
 def _read_event(tree: Tree, depth: int) -> Any:
     from agent_framework import WorkflowEvent, WorkflowEventSource, WorkflowRunState
 
-    fields = {name: item for name, item in tree.items() if name not in (TAG, "data", "response_type")}
+    # What a newer version has added is skipped, as in a noun.
+    fields = {name: tree[name] for name in _TEXTS if name in tree}
     if fields.get("type") not in _KEPT_EVENTS or any(type(item) is not str for item in fields.values()):
         raise CodecError("a WorkflowEvent in the record is malformed")
     fields["data"] = read(tree.get("data"), depth)
@@ -60,8 +62,6 @@ def _read_workflow(tree: Tree, depth: int) -> Any:
     fields = {name: read(tree[name], depth) for name in ("events", "status")}
     for events in fields.values():
         check_items(events, "WorkflowEvent")
-    if len(tree) != 3:
-        raise CodecError("a WorkflowRunResult in the record has an unknown field")
     return type_of("WorkflowRunResult")(fields["events"], fields["status"])
 
 

@@ -16,11 +16,14 @@ from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import can_push
 from frontdesk.delivery.trip import Lane, Trip
-from frontdesk.errors import FrontdeskError
+from frontdesk.errors import FrontdeskError, UnreadableRecordError
+from frontdesk.kit.pauses import Pauses
 from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"
 _PAGE = 500
+_LEFT_ALONE = 30.0
+"""How many seconds a destination is left to processes that can read what is first in its queue."""
 
 
 class Outbox:
@@ -31,6 +34,7 @@ class Outbox:
         self._clock = clock
         self._lanes = {name: _lane(channel) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
+        self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
 
     def register(self, runner: DurableTaskRunner) -> None:
@@ -79,7 +83,8 @@ class Outbox:
         last: str | None = None
         while page := await self._store.outbox.waiting(channel, now=now, after=last, limit=_PAGE):
             for place in page:
-                yield place
+                if self._paused.until((channel, place)) is None:
+                    yield place
             last = page[-1]
 
     async def drain(self, channel: str, native_id: str) -> float | None:
@@ -95,9 +100,13 @@ class Outbox:
         if (free_at := lane.circuit.free_at(now)) > now:
             # A thousand who wait for a platform that is down need not read what they wait with.
             return free_at
+        if (until := self._paused.until(destination)) is not None:
+            return until
         self._busy.add(destination)
         try:
             return await Trip(self._store, self._clock, lane, destination).go()
+        except UnreadableRecordError:
+            return self._paused.begin(destination)
         finally:
             self._busy.discard(destination)
 

@@ -132,7 +132,8 @@ class Background:
             if room > 0 and (self._may_wait or self._shared):
                 self._may_wait = False
                 try:
-                    jobs = await self._store.background.claim(self._holder, limit=room)
+                    skip = self._work.paused.names()
+                    jobs = await self._store.background.claim(self._holder, limit=room, skip=skip)
                 except (StoreUnavailableError, StoreError, CodecError) as error:
                     log.warning("no background run could be taken up: %s", error)
                     self._may_wait, jobs = True, ()

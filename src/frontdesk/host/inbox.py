@@ -15,7 +15,7 @@ from frontdesk.abc.events import AnswersEvents
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.delivery import Delivery, InboxItem, WaitingEvent
 from frontdesk.data.request import ChannelRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
@@ -28,9 +28,11 @@ from frontdesk.errors import (
     RequestError,
     StoreUnavailableError,
     TooManyRequestsError,
+    UnreadableRecordError,
 )
 from frontdesk.ids import RandomIds
 from frontdesk.kit.names import digest
+from frontdesk.kit.pauses import Pauses
 from frontdesk.kit.stopping import stopped
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -41,6 +43,8 @@ MOST_AT_ONCE = 200
 MOST_TRIES = 3
 _PAGE = 500
 _PAUSE = 1.0
+_LEFT_ALONE = 30.0
+"""How many seconds a conversation is left to processes that can read what it needs."""
 
 Name = tuple[str, str]
 
@@ -68,6 +72,7 @@ class InboxWorker:
         self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
         self._keeping: asyncio.Task[None] | None = None
         self._stopping = False
+        self._paused: Pauses[Name] = Pauses(clock, _LEFT_ALONE)
         self._seen: int | None = None
         """The number up to which it was looked for what waits; nothing, before the first look."""
 
@@ -114,8 +119,9 @@ class InboxWorker:
         """All that waits at the first look; after that a page at a time, because it was woken when it came."""
         whole, after = self._seen is None, self._seen or 0
         while page := await self._store.inbox.waiting(self._holder, after=after, limit=_PAGE):
-            for item in page:
-                yield _task_id(item), _payload(item)
+            for event in page:
+                if self._paused.until((event.channel, event.conversation_id)) is None:
+                    yield _task_id(event), _payload(event)
             after = page[-1].number
             if not whole:
                 break
@@ -125,7 +131,12 @@ class InboxWorker:
         """Answers the events of one conversation; returns when to come back, or nothing if nothing is left."""
         conversation = (payload["channel"], payload["conversation_id"])
         while not self._stopping:
-            item = await self._store.inbox.claim(*conversation, self._holder)
+            if (until := self._paused.until(conversation)) is not None:
+                return until
+            try:
+                item = await self._store.inbox.claim(*conversation, self._holder)
+            except UnreadableRecordError:
+                return self._paused.begin(conversation)
             if item is None:
                 return None
             self._held[item.channel, item.event_id] = (item, asyncio.current_task())
@@ -147,6 +158,10 @@ class InboxWorker:
         except asyncio.CancelledError:
             await self._give_back(item)
             raise
+        except UnreadableRecordError:
+            # It is answered by a process that can read what it needs, before those that follow.
+            await self._give_back(item)
+            return self._paused.begin((item.channel, item.conversation_id))
         except (StoreUnavailableError, TooManyRequestsError) as error:
             return await self._later(item, error.retry_after)
         except PushError as error:
@@ -231,10 +246,10 @@ class InboxWorker:
             task.cancel()
 
 
-def _task_id(item: InboxItem) -> str:
+def _task_id(item: InboxItem | WaitingEvent) -> str:
     # The length keeps two conversations apart whatever is in their names.
     return f"{TASK}:{len(item.channel)}:{item.channel}:{item.conversation_id}"
 
 
-def _payload(item: InboxItem) -> Mapping[str, Any]:
+def _payload(item: InboxItem | WaitingEvent) -> Mapping[str, Any]:
     return {"channel": item.channel, "conversation_id": item.conversation_id}

@@ -17,10 +17,12 @@ from frontdesk.errors import (
     NotFoundError,
     RequestError,
     StoreUnavailableError,
+    UnreadableRecordError,
 )
 from frontdesk.host.bells import Bells
 from frontdesk.host.followers import Followers
 from frontdesk.host.interrupts import after_interruption
+from frontdesk.kit.pauses import Pauses
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.job import EventLog, Job
@@ -30,6 +32,7 @@ _INTERRUPTED = RunFailure(code=INTERRUPTED, message="The run was interrupted: th
 _FAILED = RunFailure(code="internal_error", message="The run failed.")
 _PAUSE = 1.0
 _EVERY = 100_000
+_LEFT_ALONE = 30.0
 
 
 class Worker:
@@ -69,6 +72,8 @@ class Work:
         self._clock = clock
         self._bells = bells
         self._followers = followers
+        self.paused: Pauses[tuple[str, str]] = Pauses(clock, _LEFT_ALONE)
+        """Runs that need what only a newer version can read: they are left to a process that knows it."""
 
     async def do(self, worker: Worker, before: "asyncio.Task[None] | None", new: bool) -> None:
         """Does all that there is to do for a run, once a task that did so `before` has ended."""
@@ -91,6 +96,8 @@ class Work:
         elif isinstance(error, StoreUnavailableError) or worker.interrupted:
             worker.given_up = True
             await self.give_up(job)
+        elif isinstance(error, UnreadableRecordError):
+            await self._leave(job)
         elif isinstance(error, asyncio.CancelledError):
             await self.cancel(job)
         elif isinstance(error, RequestError):
@@ -114,10 +121,11 @@ class Work:
         elif how == "cancel":
             await self.cancel(job)
         elif how == "fail":
-            await self._fail(job)
+            await self._fail(job, record)
         else:
             earlier = [decode(event.data) for event in events] if how == "resume" else ()
             work = Job(self._store, job, self._log(job, len(events)), earlier)
+            work.unknown_fields = record.unknown_fields
             work.messages = record.input if how == "resume" else None
             try:
                 await self._run(work)
@@ -125,7 +133,7 @@ class Work:
                 if how != "resume":
                     raise
                 # What the workflow stood at is gone.
-                await self._fail(job)
+                await self._fail(job, record)
 
     async def _run(self, job: Job) -> None:
         pipeline, run = self.pipeline, job.run
@@ -153,10 +161,14 @@ class Work:
         """Ends a run that nobody works on, because somebody wants it."""
         await self._end(job, "cancelled", _CANCELLED)
 
-    async def _fail(self, job: BackgroundRun) -> None:
+    async def _fail(self, job: BackgroundRun, record: RunRecord) -> None:
         log.warning("background run %s was interrupted, and ends by that", job.admitted.run_id)
+        work = Job(self._store, job)
+        work.unknown_fields = record.unknown_fields
         try:
-            await self.pipeline.fail_admitted(job.admitted, Job(self._store, job), _INTERRUPTED)
+            await self.pipeline.fail_admitted(job.admitted, work, _INTERRUPTED)
+        except UnreadableRecordError:
+            raise
         except RequestError:
             # Its session can't be opened; then only the run itself says how it ended.
             await self._end(job, "failed", _INTERRUPTED)
@@ -172,7 +184,16 @@ class Work:
                     transaction.save_run(known.replace(status=status, failure=failure, finished_at=now))
                 transaction.end_job(job)
 
-        await _insist(write)
+        try:
+            await _insist(write)
+        except UnreadableRecordError:
+            await self._leave(job)
+
+    async def _leave(self, job: BackgroundRun) -> None:
+        """Leave a run to a process that can read what it needs."""
+        log.warning("background run %s is left to a newer version, which can read what it needs", job.admitted.run_id)
+        self.paused.begin(job.key)
+        await self.give_up(job)
 
     async def give_up(self, job: BackgroundRun) -> None:
         """Leaves a run to whoever takes it up next."""

@@ -124,6 +124,8 @@ class Job:
         self.earlier = earlier
         self.messages: Sequence[Any] | None = None
         """The question of a run that goes on in the middle."""
+        self.unknown_fields: str | None = None
+        """Fields that a newer version gave the record of the run."""
 
     @property
     def guarded(self) -> bool:

@@ -85,6 +85,7 @@ class Recorder:
             input=turn.messages,
             metadata=request.metadata,
             details=request.details,
+            unknown_fields=None if job is None else job.unknown_fields,
         )
 
     async def started(self, turn: Turn, run: RunRecord) -> None:

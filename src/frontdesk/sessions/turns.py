@@ -13,7 +13,7 @@ from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
-from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
+from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError, UnreadableRecordError
 from frontdesk.ids import Ids
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
@@ -35,6 +35,8 @@ class Turn:
     staged: list[Any] | None = None
     retold: Sequence[Any] | None = None
     """The history, where it is told by the items of a conversation and not kept by the session yet."""
+    unreadable: UnreadableRecordError | None = None
+    """Why its history can't be read, if it can't: then the turn has not begun."""
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     closed = False
@@ -96,6 +98,13 @@ class Turn:
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
+        try:
+            return await self._read_history()
+        except UnreadableRecordError as error:
+            self.unreadable = error
+            raise
+
+    async def _read_history(self) -> Sequence[Any]:
         record = self.record
         if self.retold is not None:
             return self.retold

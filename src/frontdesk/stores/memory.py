@@ -39,6 +39,7 @@ class InMemoryStateStore:
     lease_seconds = None
     directory: Path | None = None
     set_aside = 0
+    unreadable = 0
 
     def __init__(self, *, limit: int = 4_000) -> None:
         """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
@@ -100,8 +101,10 @@ class MemoryTransaction:
         self._writes.append((self._store.sessions.append, (session_id, messages)))
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
-        if instead_of is not None:
-            self._checks.append((self._store.identities.check_record, (instead_of,)))
+        if instead_of is None:
+            self._writes.append((self._store.identities.introduce, (record,)))
+            return
+        self._checks.append((self._store.identities.check_record, (instead_of,)))
         self._writes.append((self._store.identities.save, (record,)))
 
     def see(self, seen: LastSeen) -> None:

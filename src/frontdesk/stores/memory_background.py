@@ -19,8 +19,8 @@ class MemoryBackground:
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None:
         return self.jobs.get((owner, run_id))
 
-    async def claim(self, holder: str, *, limit: int) -> Sequence[BackgroundRun]:
-        free = [job for job in self.jobs.values() if job.holder != holder][:limit]
+    async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
+        free = [job for job in self.jobs.values() if job.holder != holder and job.key not in skip][:limit]
         taken = [job.replace(holder=holder, fence=job.fence + 1) for job in free]
         self.jobs.update({job.key: job for job in taken})
         return taken

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from frontdesk.data.delivery import InboxItem
+from frontdesk.data.delivery import InboxItem, WaitingEvent
 from frontdesk.errors import LostEventError
 from frontdesk.stores.memory_drawers import Shelf
 
@@ -37,9 +37,10 @@ class MemoryInbox:
     async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
         return [item for item in items if self._is_mine(item) and (item.channel, item.event_id) in self.holders]
 
-    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[InboxItem]:
+    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
         free = (one for one in self._all() if self.holders.get((one.channel, one.event_id)) != holder)
-        return sorted((one for one in free if one.number > after), key=lambda one: one.number)[:limit]
+        found = sorted((one for one in free if one.number > after), key=lambda one: one.number)[:limit]
+        return [WaitingEvent(one.channel, one.conversation_id, one.number) for one in found]
 
     def _all(self) -> Iterator[InboxItem]:
         for queue in self.queues.values():

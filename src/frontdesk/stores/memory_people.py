@@ -93,6 +93,11 @@ class MemoryIdentities:
         if known is None or (known.isolation_key, known.version) != (record.isolation_key, record.version):
             raise StoreError("the identity has changed")
 
+    def introduce(self, record: IdentityRecord) -> None:
+        known = self.records.get(record.identity.key)
+        if known is None or known.isolation_key != record.isolation_key:
+            self.save(record)
+
     def save(self, record: IdentityRecord) -> None:
         known = self.records.get(record.identity.key)
         if known is not None:

@@ -150,11 +150,11 @@ class Inbox:
 
     async def test_what_waits_is_read_a_page_at_a_time(self, store: HostStateStore) -> None:
         await accept(store, *(inbox_item(f"evt_{number}", chat=str(number % 3)) for number in range(7)))
-        seen, after = list[str](), 0
+        seen, after = list[tuple[str, str]](), 0
         while page := await store.inbox.waiting("host_me", after=after, limit=3):
-            seen += [item.event_id for item in page]
+            seen += [(item.channel, item.conversation_id) for item in page]
             after = page[-1].number
-        assert seen == [f"evt_{number}" for number in range(7)]
+        assert seen == [("telegram", str(number % 3)) for number in range(7)]
 
     async def test_conversations_do_not_wait_for_each_other(self, store: HostStateStore) -> None:
         await accept(

@@ -66,6 +66,13 @@ class Identities:
         assert list(await store.identities.of_owner(OWNER)) == []
         assert list(await store.identities.of_owner(OTHER)) == [identity()]
 
+    async def test_an_identity_that_has_its_key_keeps_what_else_is_known_of_it(self, store: HostStateStore) -> None:
+        known = issued(identity(), OWNER).replace(archived=("before",), version=3)
+        await store.identities.remember(known)
+        async with store.transaction() as transaction:
+            transaction.remember_identity(issued(identity(), OWNER))
+        assert await store.identities.find(identity(), fresh=True) == known
+
     async def test_the_last_place_counts(self, store: HostStateStore) -> None:
         places = [seen(identity("1"), at=NOW - 1), seen(identity("1", channel="slack"), at=NOW)]
         for place in places:

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from frontdesk.data.expiry import Expiry
-from frontdesk.stores.sql.migrations import POSTGRES, SQLITE, steps_from
+from frontdesk.stores.sql.migrations import POSTGRES, SQLITE, notes_of, steps_from
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
@@ -60,7 +60,7 @@ class Base:
         statements = ["CREATE TABLE frontdesk_schema (version INTEGER NOT NULL)"]
         for number, step in steps_from(0, **self.words):
             if number <= version:
-                statements += [*step, f"INSERT INTO frontdesk_schema VALUES ({number})"]
+                statements += [*step, *notes_of(number)]
         self.transact([(statement, ()) for statement in statements])
 
     def version(self) -> int:

@@ -135,6 +135,7 @@ async def fill(place: Place) -> None:
         transaction.save_checkpoint("ses_1", "chk_1", b"paused\x00here")
     await store.identities.secret("linker", b"\x00secret")
     await store.tasks.schedule(TASK)
+    place.execute("INSERT INTO backfills (name, position, done) VALUES ('shades', '5', 1)")
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()

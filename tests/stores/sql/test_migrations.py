@@ -152,7 +152,7 @@ async def test_a_migrated_store_is_made_of_the_same_as_a_new_one(base: Base) -> 
 async def test_a_newer_store_is_refused_and_left_as_it_is(base: Base) -> None:
     base.build(VERSION)
     fill(base, VERSION)
-    base.execute("INSERT INTO frontdesk_schema VALUES (?)", (VERSION + 1,))
+    base.execute("INSERT INTO frontdesk_schema (version) VALUES (?)", (VERSION + 1,))
     before = base.tables()
     store = base.store()
     with pytest.raises(

@@ -129,7 +129,7 @@ async def test_an_older_store_arrives_up_to_date(places: Places, version: int, t
     for number, statements in steps_from(0, **SQLITE)[:version]:
         for statement in statements:
             old.execute(statement)
-        old.execute("INSERT INTO frontdesk_schema VALUES (?)", (number,))
+        old.execute("INSERT INTO frontdesk_schema (version) VALUES (?)", (number,))
     old.execute("INSERT INTO names VALUES ('mine', 'ses_1')")
     move(old.end(), new.end(), quiet)
     assert new.execute("SELECT MAX(version) FROM frontdesk_schema") == [(VERSION,)]
@@ -141,7 +141,7 @@ async def test_an_older_store_arrives_up_to_date(places: Places, version: int, t
 async def test_a_newer_store_is_left_alone(places: Places, source: str) -> None:
     old, new = places[source][0], places["sqlite"][1]
     await fill(old)
-    old.execute("INSERT INTO frontdesk_schema VALUES (99)")
+    old.execute("INSERT INTO frontdesk_schema (version) VALUES (99)")
     with pytest.raises(NewerStoreError):
         move(old.end(), new.end(), quiet)
     assert not new.is_there
@@ -152,7 +152,7 @@ async def test_a_newer_target_is_left_alone(places: Places, kind: str) -> None:
     old, new = places["sqlite"][0], places[kind][1]
     await fill(old)
     new.execute("CREATE TABLE frontdesk_schema (version INTEGER NOT NULL)")
-    new.execute("INSERT INTO frontdesk_schema VALUES (99)")
+    new.execute("INSERT INTO frontdesk_schema (version) VALUES (99)")
     with pytest.raises(NewerStoreError):
         move(old.end(), new.end(), quiet)
     assert new.execute("SELECT version FROM frontdesk_schema") == [(99,)]

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import decode, encode
 from frontdesk.data.run import RunEvent, RunFailure, RunRecord
-from frontdesk.errors import LostRunError, RunExistsError, TooManyRequestsError
+from frontdesk.errors import LostRunError, RunExistsError, TooManyRequestsError, UnreadableRecordError
 from frontdesk.stores.sql.engine import Engine, Rows
-from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.shared_leases import NOW
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
@@ -22,6 +22,9 @@ _UNREADABLE = RunFailure(code="internal_error", message="What was kept of the ru
 _TOO_MANY = "Too many runs wait in the background."
 _TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
 _RETRY_AFTER = 5.0
+_MOST_LOOKS = 10
+"""How often it is looked behind runs that can't be read."""
+_UNCLAIMED = "UPDATE background SET holder = '', until = 0 WHERE run_id = ? AND owner = ? AND fence = ?"
 _JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoint, data"
 
 
@@ -58,6 +61,7 @@ class SqlBackground:
         self._engine = engine
         self._records = records
         self._terms = terms
+        self._left = LeftAlone("number")
 
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None:
         rows = await self._engine.read(
@@ -66,20 +70,42 @@ class SqlBackground:
         found = await self._read(rows)
         return found[0] if found else None
 
-    async def claim(self, holder: str, *, limit: int) -> Sequence[BackgroundRun]:
-        terms = self._terms
-        free = f"SELECT number FROM background WHERE {terms.free} ORDER BY number LIMIT ? {terms.lock}"
+    async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
+        found: list[BackgroundRun] = []
+        for _ in range(_MOST_LOOKS):
+            rows = await self._take(holder, limit - len(found), skip)
+            before = len(found)
+            for row in rows:
+                try:
+                    found += await self._read([row])
+                except UnreadableRecordError:
+                    await self._leave(row)
+            if len(found) - before == len(rows):
+                break
+        return found
+
+    async def _take(self, holder: str, limit: int, skip: Sequence[tuple[str, str]]) -> Rows:
+        terms, (others, left) = self._terms, self._left.condition()
+        for owner, run_id in skip:
+            others, left = f"{others} AND NOT (run_id = ? AND owner = ?)", (*left, key(run_id), key(owner))
+        free = f"SELECT number FROM background WHERE {terms.free} {others} ORDER BY number LIMIT ? {terms.lock}"
         rows = await self._engine.write(
             [
                 Do(
                     f"UPDATE background SET holder = ?, fence = fence + 1, until = {terms.until} "
                     f"WHERE number IN ({free}) RETURNING {_JOB}",
-                    (holder, holder, limit),
+                    (holder, holder, *left, limit),
                     answers=True,
                 )
             ]
         )
-        return await self._read(sorted(rows[0], key=lambda row: row[2]))
+        return sorted(rows[0], key=lambda row: row[2])
+
+    async def _leave(self, row: Sequence[Any]) -> None:
+        """Give a run back to whoever can read it, and don't take it up again."""
+        run_id, owner, number, _, fence, *_ = row
+        self._left.add(number)
+        await self._engine.write([Do(_UNCLAIMED, (run_id, owner, fence)), *self._terms.notices("work")])
 
     async def renew(self, jobs: Sequence[BackgroundRun]) -> Sequence[BackgroundRun]:
         if not jobs:

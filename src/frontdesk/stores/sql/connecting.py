@@ -12,7 +12,18 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.errors import ChannelConfigurationError, StoreError
-from frontdesk.stores.sql.migrations import POSTGRES, steps_from
+from frontdesk.stores.sql.migrations import (
+    FLOOR,
+    FOUND,
+    POSTGRES,
+    SCHEMA_TABLE,
+    VERSION,
+    check_floor,
+    needed_by,
+    notes_of,
+    steps_from,
+)
+from frontdesk.stores.sql.steps import BATCH, Backfill
 
 APPLICATION = "frontdesk"
 """As which a host is known to the server."""
@@ -94,13 +105,29 @@ class Address:
 async def _migrate(connection: "AsyncConnection[Any]") -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATIONS,))
-        await connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
-        row = await (await connection.execute("SELECT MAX(version) FROM frontdesk_schema")).fetchone()
-        found = 0 if row is None or row[0] is None else int(row[0])
+        await connection.execute(SCHEMA_TABLE)
+        found = await _number(connection, FOUND) or 0
+        if found > VERSION:
+            check_floor(await _number(connection, FLOOR))
         for version, statements in steps_from(found, **POSTGRES):
-            for one in statements:
+            for backfill in needed_by(version):
+                await _fill(connection, backfill)
+            for one in (*statements, *notes_of(version)):
                 await connection.execute(statement(one))
-            await connection.execute("INSERT INTO frontdesk_schema VALUES (%s)", (version,))
+
+
+async def _number(connection: "AsyncConnection[Any]", question: LiteralString) -> int | None:
+    row = await (await connection.execute(question)).fetchone()
+    return None if row is None else row[0]
+
+
+async def _fill(connection: "AsyncConnection[Any]", backfill: Backfill) -> None:
+    """Complete a backfill in the transaction of the step that needs it."""
+    position = backfill.start
+    while rows := await (await connection.execute(statement(backfill.select), (position, BATCH))).fetchall():
+        for sql, values in backfill.changes(rows):
+            await connection.execute(statement(sql), values)
+        position = str(rows[-1][0])
 
 
 @lru_cache(maxsize=512)

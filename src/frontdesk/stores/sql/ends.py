@@ -8,16 +8,24 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from frontdesk.errors import StoreError
-from frontdesk.stores.sql.migrations import steps_from
+from frontdesk.stores.sql.migrations import SCHEMA_TABLE, NewerStoreError, notes_of, steps_from
+from frontdesk.stores.sql.migrations import VERSION as KNOWN
 from frontdesk.stores.sql.writes import Row
 
 LEASES = "leases"
 """Who writes which session at this moment: of a store at rest nobody, so it is not moved."""
 _OWN = "frontdesk_schema"
+_BACKFILLS = "backfills"
 
 
 class MoveError(StoreError):
     """The state was not moved; the source and the target are as they were."""
+
+
+def need_known(version: int) -> None:
+    """Refuse a schema of which not every table is known: what is in the others would stay behind."""
+    if version > KNOWN:
+        raise NewerStoreError(version)
 
 
 class Shape(NamedTuple):
@@ -36,12 +44,13 @@ class Shape(NamedTuple):
 def shapes_of(version: int) -> list[Shape]:
     """Every table of a version of the schema, found by building it."""
     with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(SCHEMA_TABLE)
         for number, statements in steps_from(0, blob="bytea", serial="serial"):
             if number <= version:
                 for statement in statements:
                     connection.execute(statement)
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return [_shape(connection, name) for name in names]
+        return [_shape(connection, name) for name in names if name != _OWN]
 
 
 def _shape(connection: sqlite3.Connection, name: str) -> Shape:
@@ -112,9 +121,9 @@ class End(ABC):
                 )
             return
         version = self.version() or 0
-        steps_from(version, **self.words)
+        need_known(version)
         own = shapes_of(version)
-        full = [shape.name for shape in own if shape.name != LEASES and self.count(shape.name)]
+        full = [shape.name for shape in own if shape.name not in (LEASES, _BACKFILLS) and self.count(shape.name)]
         if full:
             raise MoveError(f"{self.name} is not empty: there is something in {', '.join(full)}; choose another target")
         for name in [*(shape.name for shape in own), _OWN]:
@@ -123,9 +132,11 @@ class End(ABC):
     def build(self, after: int, version: int) -> None:
         """Takes the schema from one version to a later one."""
         if after == 0:
-            self.execute(f"CREATE TABLE {_OWN} (version INTEGER NOT NULL)")
+            self.execute(SCHEMA_TABLE)
         for number, statements in steps_from(after, **self.words):
             if number <= version:
-                for statement in statements:
+                for statement in (*statements, *notes_of(number)):
                     self.execute(statement)
-                self.execute(f"INSERT INTO {_OWN} VALUES (?)", (number,))
+        if after == 0 and self.has(_BACKFILLS):
+            # How far they are is moved with the rest.
+            self.execute(f"DELETE FROM {_BACKFILLS}")

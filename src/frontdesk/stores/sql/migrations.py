@@ -2,11 +2,16 @@
 
 Each step is a list of statements in the words that SQLite and Postgres share; `{blob}` and `{serial}` stand for the few
 in which they differ.
+
+While hosts are replaced one by one, those of two versions share a store. So a step expands, as `Step(...,
+min_reader=n)`: whoever knows the schema n goes on working with what it makes. What nobody uses any more is taken away in a
+later release, by a step that says `contracts=True`. A plain list of statements is for nobody but those who know it.
 """
 
 from collections.abc import Sequence
 
 from frontdesk.errors import StoreError
+from frontdesk.stores.sql.steps import Backfill, Step
 
 _FIRST = (
     """CREATE TABLE sessions (
@@ -218,6 +223,13 @@ _TASKS_AND_CLAIMS = (
     "CREATE INDEX inbox_that_failed ON inbox (number) WHERE error IS NOT NULL",
 )
 
+_COMPATIBILITY = (
+    "ALTER TABLE frontdesk_schema ADD COLUMN min_reader INTEGER",
+    """CREATE TABLE backfills (
+        name TEXT NOT NULL PRIMARY KEY, position TEXT NOT NULL, done SMALLINT NOT NULL
+    )""",
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -227,32 +239,65 @@ STEPS: tuple[Sequence[str], ...] = (
     _LINKS,
     _QUEUES_OF_DESTINATIONS,
     _TASKS_AND_CLAIMS,
+    _COMPATIBILITY,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}
 VERSION = len(STEPS)
 """The version of the schema that this code works with; a store of version n has had the first n steps."""
+SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)"
+FOUND = "SELECT MAX(version) FROM frontdesk_schema"
+FLOOR = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
+"""The lowest schema that a host has to know to work with a store; a store without the column has no answer."""
 
 
 class NewerStoreError(StoreError):
-    """The store was written by a newer Frontdesk; nothing of it was changed."""
+    """The store needs a newer Frontdesk; nothing of it was changed."""
 
     def __init__(self, found: int) -> None:
         self.found = found
         super().__init__(
-            f"the state store has schema version {found}, and this version of Frontdesk knows {VERSION} at most; "
+            f"the state store needs a host that knows schema version {found}, and this version of Frontdesk knows "
+            f"{VERSION} at most; "
             "start the newer Frontdesk, or give this one a store of its own"
         )
 
 
+def check_floor(floor: int | None) -> None:
+    """Refuse a store that needs a newer version than this one."""
+    if floor is not None and floor > VERSION:
+        raise NewerStoreError(floor)
+
+
 def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[str]]]:
     """The steps that are still to be done, each with the version that it leads to."""
-    if version > VERSION:
-        raise NewerStoreError(version)
     words = {"blob": blob, "serial": serial}
     return [
         (number, [statement.format(**words) for statement in step])
         for number, step in enumerate(STEPS, start=1)
         if number > version
     ]
+
+
+def notes_of(number: int) -> list[str]:
+    """Return what is noted in the store of a step that was done: its number, who can go on, and its backfill."""
+    step = STEPS[number - 1]
+    if not isinstance(step, Step):
+        return [f"INSERT INTO frontdesk_schema (version) VALUES ({number})"]
+    noted = [f"INSERT INTO frontdesk_schema (version, min_reader) VALUES ({number}, {step.min_reader or number})"]
+    if step.backfill is not None:
+        first = f"'{step.backfill.name}', '{step.backfill.start}', 0"
+        noted.append(f"INSERT INTO backfills (name, position, done) VALUES ({first})")
+    return noted
+
+
+def backfills() -> dict[str, Backfill]:
+    """Return every backfill by its name."""
+    return {step.backfill.name: step.backfill for step in STEPS if isinstance(step, Step) and step.backfill is not None}
+
+
+def needed_by(number: int) -> list[Backfill]:
+    """Return the backfills that have to be complete before a step."""
+    step = STEPS[number - 1]
+    return [backfills()[name] for name in step.needs] if isinstance(step, Step) else []

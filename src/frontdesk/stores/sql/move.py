@@ -7,8 +7,8 @@ write to it meanwhile.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from frontdesk.stores.sql.ends import LEASES, End, MoveError, Shape, shapes_of
-from frontdesk.stores.sql.migrations import VERSION, NewerStoreError
+from frontdesk.stores.sql.ends import LEASES, End, MoveError, Shape, need_known, shapes_of
+from frontdesk.stores.sql.migrations import VERSION
 from frontdesk.stores.sql.writes import Row
 
 _EVERY = 10_000
@@ -25,8 +25,7 @@ def move(source: End, target: End, told: Told) -> int:
         version = source.version()
         if version is None:
             raise MoveError(f"{source.name} holds no state of Frontdesk's")
-        if version > VERSION:
-            raise NewerStoreError(version)
+        need_known(version)
         target.take()
         target.clear(shapes_of(VERSION))
         # An older store is copied as it is, and brought up to date where it arrives.

@@ -1,11 +1,11 @@
 """The drawer of deliveries, and the statements that write them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, get_args
 
 from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
-from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError
+from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, UnreadableRecordError
 from frontdesk.stores.sql.background import Terms
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
@@ -14,6 +14,7 @@ from frontdesk.stores.sql.tables import DIGEST, key
 from frontdesk.stores.sql.work import text
 from frontdesk.stores.sql.writes import Do
 
+_STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
 _STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "fence")
 _PLACE = ("delivery_id", "channel", "place", "owner", "run_id", "answer_id", "part")
 # The parts of an answer have one number, so that those of another never come between them: two processes may give the
@@ -51,14 +52,19 @@ class SqlOutbox:
         self._select = f"SELECT delivery_id, number, {', '.join(_STATE)}, {self._left}, data FROM deliveries"
 
     async def get(self, delivery_id: str) -> Delivery | None:
-        found = await self._read("delivery_id = ?", (key(delivery_id),))
-        return found[0] if found else None
+        return await anext(self._read("delivery_id = ?", (key(delivery_id),)), None)
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
-        return await self._read(
-            f"channel = ? AND place = ? AND ended_at IS NULL ORDER BY {_ORDER} LIMIT ?",
-            (*map(key, destination), limit),
-        )
+        found: list[Delivery] = []
+        where = f"channel = ? AND place = ? AND ended_at IS NULL ORDER BY {_ORDER} LIMIT ?"
+        try:
+            async for one in self._read(where, (*map(key, destination), limit)):
+                found.append(one)
+        except UnreadableRecordError:
+            # What comes before it can go out, and what comes behind it waits for it.
+            if not found:
+                raise
+        return found
 
     async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
         sql = _WAITING.format(past="" if after is None else "place > ? AND", left=self._left)
@@ -86,27 +92,36 @@ class SqlOutbox:
         wanted = {"status": status, "channel": channel, "owner": owner, "run_id": run_id}
         given = {f"{name} = ?": key(value) for name, value in wanted.items() if value is not None}
         asked = given if before is None else {**given, _EARLIER: key(before)}
-        return await self._read(
-            f"{' AND '.join(asked) or 'true'} ORDER BY {_NEWEST_FIRST} LIMIT ?", (*asked.values(), limit)
-        )
+        where = f"{' AND '.join(asked) or 'true'} ORDER BY {_NEWEST_FIRST} LIMIT ?"
+        # Where an operator looks, what only a newer version knows is counted and not shown.
+        return [one async for one in self._read(where, (*asked.values(), limit), skip=True)]
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
         rows = await self._engine.read("SELECT status, COUNT(*) FROM deliveries GROUP BY status")
         return {one[0]: one[1] for one in rows}
 
-    async def _read(self, where: str, values: Sequence[Any]) -> list[Delivery]:
-        found: list[Delivery] = []
-        for delivery_id, number, *state, held_for, data in await self._engine.read(
-            f"{self._select} WHERE {where}", values
-        ):
-            place = ("deliveries", ("delivery_id",), (delivery_id,))
-            delivery: Delivery | None = await self._records.read("deliveries", place, data)
+    async def _read(self, where: str, values: Sequence[Any], *, skip: bool = False) -> AsyncIterator[Delivery]:
+        for row in await self._engine.read(f"{self._select} WHERE {where}", values):
+            try:
+                delivery = await self._delivery(*row)
+            except UnreadableRecordError:
+                if not skip:
+                    raise
+                continue
             if delivery is not None:
-                now = dict(zip(_STATE, state, strict=True))
-                now |= {"receipt": text(now["receipt"]), "error": text(now["error"])}
-                now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
-                found.append(delivery.replace(**now, number=number, held_for=held_for))
-        return found
+                yield delivery
+
+    async def _delivery(self, delivery_id: str, number: int, *rest: Any) -> Delivery | None:
+        *state, held_for, data = rest
+        place = ("deliveries", ("delivery_id",), (delivery_id,))
+        delivery: Delivery | None = await self._records.read("deliveries", place, data)
+        if delivery is None:
+            return None
+        now = dict(zip(_STATE, state, strict=True))
+        self._records.known(place, now["status"], _STATUSES)
+        now |= {"receipt": text(now["receipt"]), "error": text(now["error"])}
+        now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
+        return delivery.replace(**now, number=number, held_for=held_for)
 
 
 def added(delivery: Delivery, *, once: bool) -> Do:

@@ -63,6 +63,7 @@ class PostgresStateStore(SqlStateStore):
             expiry=expiry or Expiry(),
             clock=clock,
             terms=shared(lease_seconds),
+            refuse=engine.refuse,
             identities_fresh_for=1.0,
         )
         self.lease_seconds = lease_seconds
@@ -94,10 +95,16 @@ class PostgresEngine:
         self._queue: list[tuple[Write, asyncio.Future[Any]]] = []
         self._news = asyncio.Event()
         self._closing = True
+        self._refused = False
+
+    def refuse(self) -> None:
+        """Neither answer nor write from now on: the database is no longer what this process knows."""
+        self._refused = True
 
     async def open(self) -> None:
         """Connects, and brings the schema up to date."""
         await self.address.prepare()
+        self._refused = False
         self._pool = AsyncConnectionPool(
             self.address.conninfo,
             min_size=1,
@@ -126,6 +133,8 @@ class PostgresEngine:
         await self._pool.close()
 
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        if self._refused:
+            raise StoreUnavailableError
         try:
             return await self._rows(sql, values)
         except _AWAY as error:
@@ -151,7 +160,7 @@ class PostgresEngine:
         return StoreUnavailableError()
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
-        if self._closing:
+        if self._closing or self._refused:
             raise StoreUnavailableError
         ops = list(ops)
         for op in tuple(ops):

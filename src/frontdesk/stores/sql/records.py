@@ -1,17 +1,25 @@
-"""Records as they are stored, and what happens to one that can't be read."""
+"""Records as they are stored, and what happens to one that can't be read.
+
+One that no version can read is broken, and is put aside. One that a newer version may read is left where it is: whoever
+needs it is told so, and whoever takes up work leaves it to a process that knows it.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode
-from frontdesk.errors import CodecError, UnknownVersionError
+from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordError
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do
 
 _LARGE = 64 * 1024
+_MOST_KNOWN = 10_000
+"""How many records are known to be unreadable; one that was forgotten is counted again."""
+_MOST_LEFT_ALONE = 1000
 
 
 class Records:
@@ -21,24 +29,52 @@ class Records:
         self._engine = engine
         self._clock = clock
         self.set_aside = 0
+        self.unreadable = 0
+        self._left: OrderedDict[tuple[str, tuple[Any, ...]], None] = OrderedDict()
 
     def now(self) -> float:
         """What time it is."""
         return self._clock.now()
 
     async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
-        """The value of a record, or `None` if it can't be read; `also` is what has to be done with it then."""
+        """Return the value of a record, or `None` if it is broken; `also` is what has to be done with it then.
+
+        A record that a newer version may read raises `UnreadableRecordError`, and stays where it is.
+        """
         try:
             return decode(data)
-        except UnknownVersionError:
-            # A newer version wrote it and can read it.
+        except UnreadableRecordError as error:
+            self.leave(place, error)
             raise
-        except CodecError as error:
+        except BrokenRecordError as error:
             await self._put_aside(kind, place, data, error, also)
             return None
 
+    def leave(self, place: "Place", error: UnreadableRecordError) -> None:
+        """Count a record that a newer version may read, and log it once."""
+        table, _, values = place
+        name = (table, tuple(values))
+        known = name in self._left
+        self._left[name] = None
+        self._left.move_to_end(name)
+        if known:
+            return
+        self.unreadable += 1
+        log.warning(
+            "a record of %s is left to a newer version, because this one can't read it: %s", table, error.reason
+        )
+        if len(self._left) > _MOST_KNOWN:
+            self._left.popitem(last=False)
+
+    def known(self, place: "Place", word: str, words: Collection[str]) -> None:
+        """Refuse a word of a column that only a newer version knows, as if it were in the record."""
+        if word not in words:
+            error = UnreadableRecordError(f"{word!r} is not one of {', '.join(words)}")
+            self.leave(place, error)
+            raise error
+
     async def read_all(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """The values of many records, without those that can't be read."""
+        """The values of many records, without those that are broken."""
         values = [await self.read(kind, place, data) for place, data in found]
         return [value for value in values if value is not None]
 
@@ -69,6 +105,26 @@ class Records:
         if (await self._engine.write([moved, Do(f"DELETE {broken}", found), *also]))[0]:
             self.set_aside += 1
             log.error("a record of %s can't be read and was put aside: %s", kind, error)
+
+
+class LeftAlone:
+    """The rows of a table that this process can't read, now or ever: it need not take them up again."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._names: OrderedDict[Any, None] = OrderedDict()
+
+    def add(self, name: Any) -> None:
+        """Leave a row alone from now on."""
+        self._names[name] = None
+        if len(self._names) > _MOST_LEFT_ALONE:
+            self._names.popitem(last=False)
+
+    def condition(self) -> tuple[str, tuple[Any, ...]]:
+        """Return what the other rows have in common, and its values."""
+        if not self._names:
+            return "", ()
+        return f"AND {self._column} NOT IN ({', '.join('?' for _ in self._names)})", tuple(self._names)
 
 
 Place = tuple[str, Sequence[str], Sequence[Any]]

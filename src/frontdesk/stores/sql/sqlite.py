@@ -12,8 +12,19 @@ from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUn
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.local_leases import LocalLeases
-from frontdesk.stores.sql.migrations import SQLITE, steps_from
+from frontdesk.stores.sql.migrations import (
+    FLOOR,
+    FOUND,
+    SCHEMA_TABLE,
+    SQLITE,
+    VERSION,
+    check_floor,
+    needed_by,
+    notes_of,
+    steps_from,
+)
 from frontdesk.stores.sql.outcomes import caused
+from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
 from frontdesk.stores.sql.threads import LotThread
@@ -214,17 +225,29 @@ class Reader:
 def _migrate(connection: sqlite3.Connection) -> None:
     # All steps together: if one fails, the file is what it was before.
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT NULL)")
-    found = connection.execute("SELECT MAX(version) FROM frontdesk_schema").fetchone()[0]
-    for version, statements in steps_from(found or 0, **SQLITE):
-        for statement in statements:
+    connection.execute(SCHEMA_TABLE)
+    found = connection.execute(FOUND).fetchone()[0] or 0
+    if found > VERSION:
+        check_floor(connection.execute(FLOOR).fetchone()[0])
+    for version, statements in steps_from(found, **SQLITE):
+        for backfill in needed_by(version):
+            _fill(connection, backfill)
+        for statement in (*statements, *notes_of(version)):
             connection.execute(statement)
-        connection.execute("INSERT INTO frontdesk_schema VALUES (?)", (version,))
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     # The first look opens the log, and holds the file: from here on others see that it is in use.
     connection.execute("SELECT version FROM frontdesk_schema").fetchall()
+
+
+def _fill(connection: sqlite3.Connection, backfill: Backfill) -> None:
+    """Complete a backfill in the transaction of the step that needs it."""
+    position = backfill.start
+    while rows := connection.execute(backfill.select, (position, BATCH)).fetchall():
+        for sql, values in backfill.changes(rows):
+            connection.execute(sql, values)
+        position = str(rows[-1][0])
 
 
 def _connected(path: Path) -> sqlite3.Connection:

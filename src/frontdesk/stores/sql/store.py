@@ -1,5 +1,6 @@
 """The state store, on whatever database."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from frontdesk.abc.store import Told
@@ -16,6 +17,7 @@ from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
 from frontdesk.stores.sql.tasks import SqlTasks
 from frontdesk.stores.sql.transaction import SqlTransaction
+from frontdesk.stores.sql.upkeep import Upkeep
 from frontdesk.stores.sql.work import SqlApprovals, SqlCheckpoints, SqlRuns
 
 
@@ -34,13 +36,16 @@ class SqlStateStore:
         expiry: Expiry,
         clock: Clock,
         terms: Terms = LOCAL,
+        refuse: Callable[[], None] | None = None,
         identities_fresh_for: float | None = None,
     ) -> None:
+        """`refuse` is called if another process has made the database what this one does not know."""
         self._engine = engine
         self._clock = clock
         self._expiry = expiry
         self._terms = terms
         self._records = Records(engine, clock)
+        self._upkeep = Upkeep(engine, refuse)
         self._sweep = Sweep(engine, expiry, clock, leases.taken)
         self.sessions = SqlSessions(engine, self._records, leases)
         self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
@@ -57,6 +62,10 @@ class SqlStateStore:
     def set_aside(self) -> int:
         return self._records.set_aside
 
+    @property
+    def unreadable(self) -> int:
+        return self._records.unreadable
+
     def transaction(self) -> SqlTransaction:
         return SqlTransaction(
             self._engine, self._clock, self._terms, self.identities.forget, grants_for=self._expiry.grants
@@ -68,7 +77,9 @@ class SqlStateStore:
     async def open(self) -> None:
         await self._engine.open()
         self._sweep.start()
+        self._upkeep.start()
 
     async def close(self) -> None:
+        await self._upkeep.stop()
         await self._sweep.stop()
         await self._engine.close()

@@ -41,6 +41,8 @@ class Table(NamedTuple):
     types: tuple[str, ...]
     unique: tuple[str, ...]
     """The columns that make two rows the same; none, if every row is a new one."""
+    decides: str = ""
+    """A column by which a row that has the same in it is left as it is."""
     # There is one of each, and hashing all its names for every row costs more than the row.
     __hash__ = object.__hash__
 
@@ -68,6 +70,7 @@ IDENTITIES = Table(
     ("channel", "native_id", "isolation_key", "version", "data"),
     ("text", "text", "text", "bigint", "bytea"),
     ("channel", "native_id"),
+    decides="isolation_key",
 )
 LAST_SEEN = Table(
     "last_seen", ("isolation_key", "at", "data"), ("text", "double precision", "bytea"), ("isolation_key",)
@@ -113,4 +116,5 @@ def _replace(table: Table) -> str:
     if not table.unique:
         return ""
     changed = ", ".join(f"{one} = excluded.{one}" for one in table.columns if one not in table.unique)
-    return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}"
+    unless = f" WHERE {table.name}.{table.decides} <> excluded.{table.decides}" if table.decides else ""
+    return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}{unless}"

@@ -1,17 +1,21 @@
 """The drawer of tasks that were scheduled."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, get_args
 
 from frontdesk.data.codec import encode
 from frontdesk.data.task import TaskRecord, TaskStatus
+from frontdesk.errors import UnreadableRecordError
 from frontdesk.stores.sql.background import Terms
 from frontdesk.stores.sql.engine import Engine, Rows
-from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 _TASK = "task_id, status, due_at, attempts, holder, fence, error, data"
+_STATUSES: tuple[str, ...] = get_args(TaskStatus)
+_UNCLAIMED = "UPDATE tasks SET holder = '', until = 0, attempts = attempts - 1 WHERE task_id = ? AND fence = ?"
 _RUNS = "(tasks.status = 'pending' AND tasks.holder <> '')"
 _WAITS = "(tasks.status = 'pending' AND tasks.holder = '')"
 _SCHEDULE = f"""
@@ -46,6 +50,7 @@ class SqlTasks:
         self._engine = engine
         self._records = records
         self._terms = terms
+        self._left = LeftAlone("task_id")
 
     async def get(self, task_id: str) -> TaskRecord | None:
         found = await self._read(
@@ -58,14 +63,17 @@ class SqlTasks:
         await self._engine.write([Do(_SCHEDULE, row)])
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        marks = ", ".join("?" for _ in names)
-        return await self._read(
-            await self._engine.read(
-                f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND due_at < ? AND {self._terms.free} "
-                f"AND name IN ({marks}) ORDER BY due_at LIMIT ?",
-                (before, holder, *map(key, names), limit),
-            )
+        marks, (others, left) = ", ".join("?" for _ in names), self._left.condition()
+        rows = await self._engine.read(
+            f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND due_at < ? AND {self._terms.free} "
+            f"AND name IN ({marks}) {others} ORDER BY due_at LIMIT ?",
+            (before, holder, *map(key, names), *left, limit),
         )
+        found: list[TaskRecord] = []
+        for row in rows:
+            with suppress(UnreadableRecordError):
+                found += await self._read([row])
+        return found
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         rows = await self._engine.write(
@@ -80,7 +88,13 @@ class SqlTasks:
                 )
             ]
         )
-        found = await self._read(rows[0])
+        try:
+            found = await self._read(rows[0])
+        except UnreadableRecordError:
+            # Whoever knows it must be able to take it up, as if it had not been tried.
+            task_id, *_, fence, _, _ = rows[0][0]
+            await self._engine.write([Do(_UNCLAIMED, (task_id, fence))])
+            return None
         return found[0] if found else None
 
     async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
@@ -105,8 +119,11 @@ class SqlTasks:
         why = None if error is None else error.encode("utf-8", "surrogatepass")
         values = (status, due_at, attempts, ended_at, why, key(task.task_id), task.fence)
         rows = await self._engine.write([Do(f"{_SETTLE} RETURNING {_TASK}", values, answers=True)])
-        found = await self._read(rows[0])
-        return found[0] if found else None
+        # A newer version may have scheduled it again meanwhile.
+        with suppress(UnreadableRecordError):
+            for found in await self._read(rows[0]):
+                return found
+        return None
 
     async def cancel(self, task_id: str) -> bool:
         rows = await self._engine.write(
@@ -124,7 +141,13 @@ class SqlTasks:
     async def _read(self, rows: Rows) -> list[TaskRecord]:
         found: list[TaskRecord] = []
         for task_id, status, due_at, attempts, holder, fence, error, data in rows:
-            task: TaskRecord | None = await self._records.read("tasks", ("tasks", ("task_id",), (task_id,)), data)
+            place = ("tasks", ("task_id",), (task_id,))
+            try:
+                task: TaskRecord | None = await self._records.read("tasks", place, data)
+                self._records.known(place, status, _STATUSES)
+            except UnreadableRecordError:
+                self._left.add(task_id)
+                raise
             if task is not None:
                 state: dict[str, Any] = {"due_at": due_at, "attempts": attempts, "holder": holder, "fence": fence}
                 why = None if error is None else bytes(error).decode("utf-8", "surrogatepass")

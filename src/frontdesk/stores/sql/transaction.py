@@ -131,7 +131,9 @@ class SqlTransaction:
         if type(said) is not list:
             return encode(record)
         forms = [self._form(one) for one in cast("list[Any]", said)]
-        return seal(form_of(record.replace(input=None)).replace(input=forms))
+        form = form_of(record.replace(input=None))
+        # One with fields of a newer version is a tree.
+        return seal({**form, "input": forms} if isinstance(form, dict) else form.replace(input=forms))
 
     def _form(self, value: Any) -> Any:
         """The form of a value; a run's question is in the history too, and need not be written out twice."""

@@ -1,9 +1,9 @@
 """The drawers of runs, approvals, checkpoints and what comes in."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
@@ -30,6 +30,7 @@ class SqlRuns:
         return [RunEvent(owner=owner, run_id=run_id, number=number, data=bytes(data)) for number, data in rows]
 
 
+_STATUSES: tuple[str, ...] = get_args(ApprovalStatus)
 _QUESTION = "SELECT owner, approval_id, status, decided_at, reason, data FROM approvals WHERE owner = ?"
 
 
@@ -56,6 +57,7 @@ class SqlApprovals:
             place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
             question: PendingApproval | None = await self._records.read("approvals", place, data)
             if question is not None:
+                self._records.known(place, status, _STATUSES)
                 found.append(question.replace(status=status, decided_at=decided_at, reason=text(reason)))
         return found
 

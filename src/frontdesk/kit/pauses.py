@@ -1,0 +1,39 @@
+"""What is left alone for a while, because this process can do nothing about it."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+from frontdesk.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Pauses(Generic[K]):
+    """Names and the times until which each is left alone; of too many the oldest is forgotten."""
+
+    def __init__(self, clock: Clock, seconds: float, *, most: int = 10_000) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._most = most
+        self._until: OrderedDict[K, float] = OrderedDict()
+
+    def begin(self, name: K) -> float:
+        """Leave a name alone from now on; return until when."""
+        self._until[name] = until = self._clock.now() + self._seconds
+        self._until.move_to_end(name)
+        if len(self._until) > self._most:
+            self._until.popitem(last=False)
+        return until
+
+    def until(self, name: K) -> float | None:
+        """Return until when a name is left alone, or `None` if it is not."""
+        until = self._until.get(name)
+        if until is None or until > self._clock.now():
+            return until
+        del self._until[name]
+        return None
+
+    def names(self) -> Sequence[K]:
+        """Return all names that are left alone at this moment."""
+        return [name for name in tuple(self._until) if self.until(name) is not None]

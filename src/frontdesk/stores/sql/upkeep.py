@@ -1,0 +1,75 @@
+"""Goes on with the backfills of a store, and watches whether this process still knows its schema."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.kit.stopping import stopped
+from frontdesk.loggers import store as log
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.migrations import FLOOR, VERSION, NewerStoreError, backfills, check_floor
+from frontdesk.stores.sql.steps import BATCH, Backfill
+from frontdesk.stores.sql.writes import Do
+
+EVERY = 10.0
+_OPEN = "SELECT name, position FROM backfills WHERE done = 0 ORDER BY name"
+_MOVED = "UPDATE backfills SET position = ?, done = ? WHERE name = ? AND position = ? AND done = 0"
+
+
+class Upkeep:
+    """Works beside the requests, for as long as a store is open."""
+
+    def __init__(self, engine: Engine, refuse: Callable[[], None] | None) -> None:
+        """`refuse` is called if the schema is no longer known; `None` where no other process can change it."""
+        self._engine = engine
+        self._refuse = refuse
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """End."""
+        await stopped(self._task)
+
+    async def _go_on(self) -> None:
+        known = backfills()
+        while known or self._refuse is not None:
+            with suppress(StoreUnavailableError, StoreError):
+                if self._refuse is not None and not await self.check(self._refuse):
+                    return
+                if known and await self.fill():
+                    known = {}
+            await asyncio.sleep(EVERY)
+
+    async def check(self, refuse: Callable[[], None]) -> bool:
+        """Return whether this version may go on with the store; if not, everything is refused from now on."""
+        floor = (await self._engine.read(FLOOR))[0][0]
+        try:
+            check_floor(floor)
+        except NewerStoreError as error:
+            log.error("this host stops using its state store: %s", error)
+            refuse()
+            return False
+        return True
+
+    async def fill(self) -> bool:
+        """Complete the backfills that this version knows; return whether there is nothing left."""
+        for name, position in await self._engine.read(_OPEN):
+            backfill = backfills().get(name)
+            if backfill is not None:
+                await self._fill(backfill, position)
+        return True
+
+    async def _fill(self, backfill: Backfill, position: str) -> None:
+        done = False
+        while not done:
+            rows = await self._engine.read(backfill.select, (position, BATCH))
+            done, last = not rows, str(rows[-1][0]) if rows else position
+            moved = Do(_MOVED, (last, int(done), backfill.name, position), StoreError("another process has done it"))
+            # The rows, and how far it is: both or neither, so that whoever goes on goes on from here.
+            await self._engine.write([moved, *(Do(sql, values) for sql, values in backfill.changes(rows))])
+            position = last
+        log.info("backfill %s is complete at schema version %s", backfill.name, VERSION)
