@@ -1,4 +1,4 @@
-"""What a newer version writes is read as far as it is known, kept when it is written again, and never taken for broken."""
+"""What a newer version writes is read as far as it is known, kept when it is written again, and never broken."""
 
 from typing import Any
 

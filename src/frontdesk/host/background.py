@@ -130,16 +130,15 @@ class Background:
             self._wake.clear()
             room = self._config.max_background_runs - len(self.workers) - self._coming
             if room > 0 and (self._may_wait or self._shared):
-                self._may_wait = False
+                self._may_wait, skip = False, self._work.paused.names()
                 try:
-                    skip = self._work.paused.names()
                     jobs = await self._store.background.claim(self._holder, limit=room, skip=skip)
                 except (StoreUnavailableError, StoreError, CodecError) as error:
                     log.warning("no background run could be taken up: %s", error)
                     self._may_wait, jobs = True, ()
                 for job in jobs:
                     self._begin(job)
-                self._may_wait |= len(jobs) == room
+                self._may_wait |= len(jobs) == room or bool(skip)
             poll = _SHARED_POLL if self._shared or self._may_wait else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(poll):
@@ -158,7 +157,7 @@ class Background:
         if self.workers.get(worker.job.key) is worker:
             del self.workers[worker.job.key]
         self._bells.ring(worker.job.admitted.run_id)
-        self._may_wait |= worker.given_up
+        self._may_wait |= worker.given_up or self._work.paused.until(worker.job.key) is not None
         if self._may_wait:
             self._wake.set()
 

@@ -160,9 +160,8 @@ async def test_what_waits_is_seen_behind_many_that_can_not_be_read(base: Base) -
 
 
 async def test_a_long_name_of_an_event_that_can_not_be_read_finds_nothing(base: Base) -> None:
-    async with base.opened() as store:
-        async with store.transaction() as transaction:
-            transaction.accept(inbox_item("evt_1", chat="x" * 500))
+    async with base.opened() as store, store.transaction() as transaction:
+        transaction.accept(inbox_item("evt_1", chat="x" * 500))
     change(base, "inbox", NEWER["tag"])
     async with base.opened() as store:
         ((channel, chat, number),) = await store.inbox.waiting("host")
@@ -194,10 +193,9 @@ async def test_parts_behind_one_that_a_newer_version_wrote_wait_for_it(base: Bas
 
 
 async def test_a_delivery_with_a_status_of_a_newer_version_was_sent(base: Base) -> None:
-    async with base.opened() as store:
-        async with store.transaction() as transaction:
-            transaction.add_delivery(delivery("del_0"))
-            transaction.add_approval(question("apr_1"))
+    async with base.opened() as store, store.transaction() as transaction:
+        transaction.add_delivery(delivery("del_0"))
+        transaction.add_approval(question("apr_1"))
     base.execute("UPDATE deliveries SET status = 'paused'")
     base.execute("UPDATE approvals SET status = 'escalated'")
     async with base.opened() as store:

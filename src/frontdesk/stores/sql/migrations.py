@@ -4,8 +4,8 @@ Each step is a list of statements in the words that SQLite and Postgres share; `
 in which they differ.
 
 While hosts are replaced one by one, those of two versions share a store. So a step expands, as `Step(...,
-min_reader=n)`: whoever knows the schema n goes on working with what it makes. What nobody uses any more is taken away in a
-later release, by a step that says `contracts=True`. A plain list of statements is for nobody but those who know it.
+min_reader=n)`: whoever knows the schema n goes on working with what it makes. What nobody uses any more is taken away
+in a later release, by a step that says `contracts=True`. After a plain list of statements, older hosts are refused.
 """
 
 from collections.abc import Sequence

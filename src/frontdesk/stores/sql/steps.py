@@ -13,7 +13,7 @@ _EXPANDS = re.compile(
 
 
 class Backfill(NamedTuple):
-    """Changes rows that are there already, in Python: a batch at a time, by any process, and on from there after a crash."""
+    """Changes rows that are there already, in Python: a batch at a time, in any process, resumed after a crash."""
 
     name: str
     select: str
