@@ -269,7 +269,10 @@ class StateTransaction(Protocol):
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
-        """Gives an identity its key; one whose key or version is not that of `instead_of` is a `StoreError`."""
+        """Gives an identity its key.
+
+        If its key or version is not that of `instead_of`, the transaction fails with `IdentityChangedError`.
+        """
         ...
 
     def see(self, seen: LastSeen) -> None: ...
@@ -321,7 +324,7 @@ class StateTransaction(Protocol):
         ...
 
     def add_approval(self, approval: PendingApproval) -> None:
-        """Keeps a question; one that was asked before, in another branch, stays as it is, decided or not."""
+        """Keep a new question; an id that its owner has, decided or not, fails with `ApprovalExistsError`."""
         ...
 
     def decide_approval(

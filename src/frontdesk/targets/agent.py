@@ -199,5 +199,5 @@ def _defaults(agent: Any) -> Mapping[str, Any]:
 def _ask_again(session: Any, request: Any) -> None:
     """The framework knows the questions of the last turn that asked any; an older one is put back beside them."""
     waiting = session.state.setdefault("tool_approval", {}).setdefault("pending_approval_requests", [])
-    if all(known.get("id") != request.id for known in waiting):
-        waiting.append(request.to_dict())
+    # One of the same id that another call has left there must not run for the yes to this one.
+    waiting[:] = [*(known for known in waiting if known.get("id") != request.id), request.to_dict()]
