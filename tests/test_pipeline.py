@@ -19,8 +19,18 @@ from frontdesk import (
     ChannelSession,
     ResponseTarget,
 )
-from frontdesk.errors import ForbiddenError, InvalidRequestError, NotFoundError, SessionBusyError, TargetError
-from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.errors import (
+    ForbiddenError,
+    InvalidRequestError,
+    LostRunError,
+    NotFoundError,
+    RunExistsError,
+    SessionBusyError,
+    TargetError,
+)
+from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
+from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import echo, spell
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.test_cancel import Slow
@@ -271,3 +281,59 @@ async def test_nobody_changes_the_history_that_a_turn_is_given() -> None:
             hosted = await desk.run(in_session("s", "a"), caller())
         assert hosted.result.text == "a a a a a a a"
         assert len(ledger.kept_messages[hosted.run.session_id]) == 6
+
+
+async def _waiting_answer(clerk: Clerk, context: Any, ledger: Any, **fields: Any) -> ChannelRequest:
+    """A question that waits in session `s`, and the yes to it."""
+    await context.run(in_session("s", "pay 5"), caller())
+    (question,) = ledger.kept_approvals.values()
+    yes = ApprovalAnswer(approval_id=question.approval_id, approved=True)
+    return in_session("s", "", approvals=(yes,), **fields).replace(input=None)
+
+
+async def test_a_run_id_that_was_taken_used_an_approval_up() -> None:
+    clerk = Clerk("q")
+    async with opened(clerk.answer) as (context, ledger):
+        answer = await _waiting_answer(clerk, context, ledger, run_id="run_x")
+        clerk.began.clear()
+        clerk.go_on.clear()
+        other = asyncio.create_task(context.run(in_session("t", "wait", run_id="run_x"), caller()))
+        await clerk.began.wait()
+        with pytest.raises(RunExistsError):
+            await context.run(answer, caller())
+        assert [one.status for one in await context.pending_approvals(caller())] == ["pending"]
+        clerk.go_on.set()
+        await other
+        await context.run(answer.replace(run_id="run_y"), caller())
+        assert clerk.paid == [5]
+
+
+async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_nothing_up() -> None:
+    clerk = Clerk("q1", "q2")
+    async with opened(clerk.answer) as (context, _):
+        answers: list[ChannelRequest] = []
+        for key in ("s", "t"):
+            await context.run(in_session(key, "pay 5"), caller())
+            yes = ApprovalAnswer(approval_id=f"q{len(answers) + 1}", approved=True)
+            answers.append(in_session(key, "", approvals=(yes,), run_id="run_x").replace(input=None))
+        ends = await asyncio.gather(*(context.run(one, caller()) for one in answers), return_exceptions=True)
+        assert [isinstance(one, RunExistsError) for one in ends].count(True) == 1
+        assert len(await context.pending_approvals(caller())) == 1
+        assert clerk.paid == [5]
+
+
+async def test_a_background_run_that_another_took_over_used_an_approval_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clerk = Clerk("q")
+    async with opened(clerk.answer) as (context, ledger):
+        answer = await _waiting_answer(clerk, context, ledger, background=True)
+        tried = asyncio.Event()
+
+        def lost(*_: Any) -> None:
+            tried.set()
+            raise LostRunError
+
+        monkeypatch.setattr(MemoryTransaction, "save_job", lost)
+        await context.run(answer, caller())
+        await tried.wait()
+        assert [one.status for one in await context.pending_approvals(caller())] == ["pending"]
+        assert clerk.paid == []

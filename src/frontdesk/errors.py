@@ -13,6 +13,8 @@
     │   ├── LostRunError               a background run was fenced off: another process works on it, or nobody may
     │   ├── LostEventError             an event was fenced off: another process answers it, or has
     │   ├── LostDeliveryError          a delivery was changed by another meanwhile
+    │   ├── ApprovalExistsError        the owner has an approval with this id
+    │   ├── IdentityChangedError       the links or the key of an identity were changed by another meanwhile
     │   └── DeliveryExistsError        a delivery with this idempotency key was made before
     ├── TaskError                      a task can't be registered or scheduled so
     ├── PushError                      a platform did not take what was sent, and may if it is sent again
@@ -31,7 +33,8 @@
         ├── ConflictError          409
         │   ├── SessionRequiredError
         │   ├── SessionBusyError
-        │   └── RunExistsError
+        │   ├── RunExistsError
+        │   └── UnlinkedError
         ├── BodyTooLargeError      413
         ├── UnsupportedMediaError  415
         ├── HookError              422
@@ -39,6 +42,7 @@
         ├── InternalError          500
         ├── TargetError            500
         ├── NotStorableError       500
+        ├── ApprovalIdError        500
         ├── UnsupportedError       501
         └── UnavailableError       503
             ├── StoreUnavailableError
@@ -116,6 +120,14 @@ class LostDeliveryError(StoreError):
 
 class DeliveryExistsError(StoreError):
     """There is a delivery with this idempotency key, so nothing was written again."""
+
+
+class ApprovalExistsError(StoreError):
+    """The owner has an approval with this id, so nothing was written."""
+
+
+class IdentityChangedError(StoreError):
+    """The links or the key of an identity were changed meanwhile, so nothing was written."""
 
 
 class TaskError(FrontdeskError):
@@ -300,6 +312,12 @@ class RunExistsError(ConflictError):
     code = "run_exists"
 
 
+class UnlinkedError(ConflictError):
+    """The account was unlinked while this was answered, so that what it asks for can't be approved."""
+
+    code = "account_unlinked"
+
+
 class BodyTooLargeError(RequestError):
     """The body is larger than this channel accepts."""
 
@@ -359,6 +377,13 @@ class NotStorableError(RequestError):
 
     status = 500
     code = "not_storable"
+
+
+class ApprovalIdError(RequestError):
+    """The agent asked for an approval under an id that can't be used."""
+
+    status = 500
+    code = "approval_id_invalid"
 
 
 class UnsupportedError(RequestError):

@@ -17,8 +17,9 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
-from frontdesk.approvals.answers import Answers
-from frontdesk.approvals.pending import questions
+from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.approvals.pending import questions, taken
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
@@ -28,7 +29,10 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import (
+    ApprovalExistsError,
+    ApprovalIdError,
     CodecError,
+    IdentityChangedError,
     InternalError,
     InvalidRequestError,
     NotStorableError,
@@ -37,9 +41,10 @@ from frontdesk.errors import (
     SessionRequiredError,
     StoreError,
     TargetError,
+    UnlinkedError,
 )
 from frontdesk.kit.current import current_turn
-from frontdesk.kit.framework import is_messages
+from frontdesk.kit.framework import is_messages, is_response
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
@@ -51,6 +56,7 @@ from frontdesk.sessions.turns import Turn, Turns
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
 
+_TRIES = 8
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
 _TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
 
@@ -246,27 +252,26 @@ class Pipeline:
             elif job is not None or request.approvals:
                 # Whether it can be read is known before anything is written for the turn.
                 await turn.history()
-            resumed = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
-            run = self._active.begin(turn, self._recorder.begin(turn, resumed))
+            told = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
+            record = self._recorder.begin(turn, told)
+            if job is not None or request.approvals:
+                with self._active.reserved(record):
+                    await self._recorder.started(turn, record)
+                    if request.approvals:
+                        # Last: whatever can be refused is refused before the answers are used up.
+                        await self._answers.take(admitted.owner, request.approvals)
+            run = self._active.begin(turn, record)
         except BaseException:
             self._turns.close(turn)
             raise
-        if job is not None:
-            try:
-                await self._recorder.started(turn, run.record)
-            except BaseException:
-                self._close(run)
-                raise
         current_turn.set(turn)
         return run
 
     async def _answered(self, turn: Turn) -> Sequence[Message]:
         """What takes the session further beside the input: a human's answers, and results of the client's functions."""
-        owner, given = turn.admitted.owner, turn.admitted.request.approvals
-        questions = await self._answers.asked(owner, turn.record, given)
-        # Whatever can be refused is refused before the answers are used up.
-        results = await self._target.prepare(turn)
-        return [*results, *await self._answers.take(owner, questions, given)]
+        given = turn.admitted.request.approvals
+        asked = await self._answers.asked(turn.admitted.owner, turn.record, given)
+        return [*await self._target.prepare(turn), *resumed(asked, given)]
 
     def _close(self, run: ActiveRun) -> None:
         current_turn.set(None)
@@ -281,12 +286,18 @@ class Pipeline:
             return await self._broken(run, asyncio.CancelledError())
         run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
-        asked = questions(result, admitted, run.record.session_id)
-        if asked and (run.record.session_id is None or not admitted.request.store):
-            return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
         try:
+            asked = questions(result, admitted, run.record.session_id)
+            if asked and (run.record.session_id is None or not admitted.request.store):
+                return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
             way = await self._planned(run, result) if admitted.pushes or _leaves(admitted) else ORIGINATING
-            record = await self._recorder.completed(turn, run.record, result, way, asked)
+            if asked:
+                record = await self._asked(run, result, way, asked)
+            else:
+                record = await self._recorder.completed(turn, run.record, result, way)
+        except (ApprovalIdError, UnlinkedError) as error:
+            log.error("what run %s asks for can't be approved: %s", run.record.run_id, error)
+            return await self._broken(run, error)
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
             return await self._broken(run, NotStorableError())
@@ -301,6 +312,21 @@ class Pipeline:
         hook = self._channels[admitted.request.channel].response_hook
         # What goes out as a delivery has been through the hook.
         return hosted if hook is None or admitted.pushes else await self._deliver(hosted, admitted, hook)
+
+    async def _asked(self, run: ActiveRun, result: Any, way: Route, asked: Sequence[PendingApproval]) -> RunRecord:
+        """Record a result that asks a human, if those who could answer are still the same."""
+        turn = run.turn
+        new = await self._answers.new(turn.record, asked, retold=not is_response(result))
+        for _ in range(_TRIES):
+            turn.requester = await self._gate.requester(turn.admitted)
+            try:
+                return await self._recorder.completed(turn, run.record, result, way, new)
+            except ApprovalExistsError:
+                raise taken(new[0]) from None
+            except IdentityChangedError:
+                # Somebody of the family came or went; whether the requester did is looked at again.
+                continue
+        raise UnlinkedError
 
     async def _planned(self, run: ActiveRun, result: Any) -> Route:
         """The way of an answer that goes elsewhere, with what is sent there."""

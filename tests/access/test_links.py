@@ -82,6 +82,33 @@ async def test_the_questions_of_the_other_are_cancelled_and_its_runs_stay(store:
     assert await store.runs.get(home("b"), "run_1") is not None
 
 
+@pytest.mark.parametrize("leaver", ["a", "b", "c"])
+async def test_after_an_unlink_nobody_can_answer_what_was_asked_while_linked(
+    store: HostStateStore, leaver: str
+) -> None:
+    links = desk(store)
+    for name in "bc":
+        await join(links, name, "a")
+    async with store.transaction() as transaction:
+        for number in range(3):
+            transaction.add_approval(question(f"apr_{number}", owner=home("a")))
+        transaction.add_approval(question(owner=home("d")))
+    await links.part(who(leaver))
+    for number in range(3):
+        cancelled = await store.approvals.get(home("a"), f"apr_{number}")
+        assert cancelled is not None
+        assert cancelled.status == "cancelled"
+        assert cancelled.reason == "An account that shared this conversation was unlinked."
+    assert [one.owner for one in await store.approvals.pending(home("d"))] == [home("d")]
+
+
+async def test_an_unlink_that_changes_nothing_cancels_nothing(store: HostStateStore) -> None:
+    async with store.transaction() as transaction:
+        transaction.add_approval(question(owner=home("a")))
+    await desk(store).part(who("a"))
+    assert [one.status for one in await store.approvals.pending(home("a"))] == ["pending"]
+
+
 async def test_unlinking_gives_the_old_key_back(store: HostStateStore) -> None:
     links = desk(store)
     await join(links, "b", "a")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.answers import Answers, resumed
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.session import ForkPoint, SessionRecord
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, question, session
@@ -38,7 +38,8 @@ class Desk:
 
     async def take(self, *answers: ApprovalAnswer, owner: str = OWNER, place: SessionRecord | None = None) -> Any:
         questions = await self.answers.asked(owner, place or session(owner=owner), answers)
-        return await self.answers.take(owner, questions, answers)
+        await self.answers.take(owner, answers)
+        return resumed(questions, answers)
 
     async def pending(self) -> list[str]:
         return [one.approval_id for one in await self.store.approvals.pending(OWNER)]
@@ -120,3 +121,34 @@ async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
     assert await desk.take(yes(), place=left)
     with pytest.raises(ConflictError):
         await desk.take(yes(), place=right)
+
+
+@pytest.mark.parametrize(
+    ("known", "place", "retold", "kept"),
+    [
+        ({}, "ses_1", False, True),
+        ({}, "branch", False, True),
+        ({}, "ses_other", False, False),
+        ({"digest": "another call"}, "ses_1", False, False),
+        ({"digest": "another call"}, "branch", True, False),
+        ({"status": "approved"}, "ses_1", False, False),
+        ({"status": "approved"}, "ses_1", True, True),
+        ({"status": "cancelled"}, "branch", True, True),
+        ({"status": "approved"}, "ses_other", True, False),
+        ({"owner": OTHER, "digest": "another call"}, "ses_other", False, None),
+    ],
+)
+async def test_only_the_same_question_comes_again_under_its_id(
+    known: dict[str, Any], place: str, retold: bool, kept: bool | None
+) -> None:
+    desk = Desk()
+    await desk.ask("apr_1", **known)
+    where = session(place, parent=ForkPoint(session_id="ses_1", messages=0) if place == "branch" else None)
+    asked = question("apr_1", session_id=place)
+    if kept is False:
+        with pytest.raises(ApprovalIdError) as caught:
+            await desk.answers.new(where, [question("apr_2"), asked], retold=retold)
+        assert caught.value.code == "approval_id_taken"
+    else:
+        new = await desk.answers.new(where, [asked], retold=retold)
+        assert new == ([] if kept else [asked])

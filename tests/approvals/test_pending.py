@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.approvals.pending import answer, digest, questions
+from frontdesk.errors import ApprovalIdError
 from frontdesk.testing import ScriptedChatClient
 from tests.sessions.admitted import admitted
 
@@ -64,6 +65,42 @@ def test_a_call_that_a_client_has_to_make_is_no_question() -> None:
     handed_out = call(5)
     handed_out.user_input_request = True
     assert list(questions(AgentResponse(messages=[Message("assistant", [handed_out])]), admitted(), "ses_1")) == []
+
+
+class TestIds:
+    def asked(self, *ids: Any) -> list[str]:
+        contents = [Content.from_function_approval_request(one, call(5)) for one in ids]
+        result = AgentResponse(messages=[Message("assistant", contents)])
+        return [one.approval_id for one in questions(result, admitted(), "ses_1")]
+
+    @pytest.mark.parametrize("missing", [None, "", " ", "\t\n", "\u3000"])
+    def test_a_question_without_an_id_is_refused(self, missing: Any) -> None:
+        with pytest.raises(ApprovalIdError, match="'pay' without an id") as caught:
+            self.asked("a", missing)
+        assert caught.value.code == "approval_id_missing"
+
+    @pytest.mark.parametrize("wrong", [0, 7, b"q", ["q"], "x" * 257, "a\nb", "a\n", " a", "a\0", "\ud800", "\u202eq"])
+    def test_an_id_that_is_no_plain_text_is_refused(self, wrong: Any) -> None:
+        with pytest.raises(ApprovalIdError, match="not a text of 1 to 256") as caught:
+            self.asked("a", wrong)
+        assert caught.value.code == "approval_id_invalid"
+
+    def test_one_id_for_two_questions_is_refused(self) -> None:
+        with pytest.raises(ApprovalIdError) as caught:
+            self.asked("a", "b", "a")
+        assert caught.value.code == "approval_id_taken"
+
+    @given(st.lists(st.none() | st.text(max_size=4) | st.sampled_from(["a", "b", "x" * 256, "x" * 257]), max_size=4))
+    def test_what_is_asked_has_an_id_of_its_own(self, ids: list[Any]) -> None:
+        try:
+            found = self.asked(*ids)
+        except ApprovalIdError:
+            good = [one for one in ids if one and len(one) <= 256 and one.isprintable() and one == one.strip()]
+            assert len(set(good)) < len(ids)
+        else:
+            assert found == ids
+            assert len(set(found)) == len(found)
+            assert all(one.strip() and one.isprintable() for one in found)
 
 
 class TestDigest:

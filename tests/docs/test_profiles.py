@@ -79,7 +79,7 @@ async def _desks(stack: AsyncExitStack, place: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.timeout(120)
-async def test_the_four_steps_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_five_steps_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with AsyncExitStack() as stack:
         desks = await _desks(stack, tmp_path, monkeypatch)
         work, chat = desks["work"], desks["chat"]
@@ -89,6 +89,7 @@ async def test_the_four_steps_of_a_link(tmp_path: Path, monkeypatch: pytest.Monk
         code = re.search(r"code is ([A-Z0-9-]+)", await work.say("/link"))
         assert code is not None
         assert "work" in await chat.say(f"/link {code.group(1)}")
+        assert "work" in await chat.say("/link confirm")
         assert "entered your code" in await work.hear()
         assert "one conversation" in await work.say("/link confirm")
         await chat.hear()

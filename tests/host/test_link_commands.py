@@ -20,10 +20,16 @@ from frontdesk.testing import EchoAgent
 from tests.host.link_door import Loud, Mute, code_in, opened
 
 
+async def agree(blue: Mute, code: str) -> None:
+    """Ann2 enters a code, and says that whoever issued it is her."""
+    assert "If that is you, answer /link confirm" in str(await blue.says("ann2", f"/link {code}"))
+    assert "Now go back to" in str(await blue.says("ann2", "/link confirm"))
+
+
 async def link(red: Mute, blue: Mute) -> None:
     """Ann on red, who is ann2 on blue, links the two."""
     code = code_in(await red.says("ann", "/link"))
-    assert "Confirm it there" in str(await blue.says("ann2", f"/link {code}"))
+    await agree(blue, code)
     for _ in range(2):
         # Where she could not be told who it is, the first word only shows it.
         done = await red.says("ann", "/link confirm")
@@ -65,6 +71,7 @@ async def test_connect_is_another_word_for_link() -> None:
     async with opened([red, blue]):
         code = code_in(await red.says("ann", "/connect"))
         await blue.says("ann2", f"/connect {code}")
+        await blue.says("ann2", "/connect confirm")
         assert await red.says("ann", "/connect reject") == "Nothing was linked."
 
 
@@ -76,6 +83,7 @@ async def test_in_a_group_the_code_goes_to_the_direct_chat() -> None:
         code = code_in(red.heard("ann")[0])
         assert await blue.says("ann2", f"/link {code}", group=True) == here
         assert blue.heard("ann2")[0].startswith("This code is from “Ann” (id ann) on red.")
+        assert await blue.says("ann2", "/link confirm", group=True) == here
         assert await red.says("ann", "/link confirm", group=True) == here
         assert red.heard("ann")[-1] == "Done: your accounts share one conversation now."
         for words in ("/whoami", "/unlink"):
@@ -105,7 +113,7 @@ async def test_commands_are_renamed_and_hidden_per_channel() -> None:
         ]
         assert [await red.says("ann", words) for words in ("/link", "/connect", "/whoami")] == [None] * 3
         code = code_in(await red.says("ann", "/verbinden"))
-        await blue.says("ann2", f"/link {code}")
+        await agree(blue, code)
         # People are told the word that they have to use.
         assert "answer /verbinden confirm" in red.heard("ann")[0]
 
@@ -157,7 +165,7 @@ async def test_refusals_are_answered_in_words() -> None:
         assert await red.says("ann", "/link confirm") == "There is nothing to confirm."
         assert await red.says("ann", "/link 0000-0000") == "This code does not work. Ask for a new one."
         code = code_in(await red.says("ann", "/link"))
-        await blue.says("ann2", f"/link {code}")
+        await agree(blue, code)
         assert await red.says("ann", "/link confirm") == "These accounts can't be linked."
         assert await red.says("ann", "/whoami") == "You are “Ann” (id ann) on red. Not linked."
         for _ in range(5):

@@ -1,14 +1,18 @@
 """Which ids from outside are taken."""
 
+import ast
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.names import LONGEST_ID, is_plain_id, plain_id
+from frontdesk.kit.names import LONGEST_ID, is_named, is_plain_id, plain_id
+from tests.house import sources
 
+ROOT = Path(__file__).parents[2]
 SAFE = string.ascii_letters + string.digits + "_:-."
 
 
@@ -66,3 +70,43 @@ def test_odd_ids_are_refused_by_name(value: str) -> None:
 
 def test_the_longest_id_is_taken() -> None:
     assert is_plain_id("x" * LONGEST_ID)
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "same"),
+    [
+        ("delete", ("delete",), True),
+        ("Delete", ("add", "delete"), True),
+        ("delete", ("DELETE",), True),
+        ("deletes", ("delete",), False),
+        ("delete", (), False),
+    ],
+)
+def test_a_name_in_another_case_is_the_same_name(name: str, names: tuple[str, ...], same: bool) -> None:
+    assert is_named(name, names) is same
+
+
+def loose(module: ast.Module) -> list[str]:
+    """The patterns of a module that take a newline at the end of what they check."""
+    matched = {
+        node.func.value.id
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "match"
+        and isinstance(node.func.value, ast.Name)
+    }
+    found: list[str] = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.keyword) and node.arg == "pattern" and isinstance(node.value, ast.Constant):
+            found.append(str(node.value.value))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in matched:
+            found += [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant) and one.value]
+    return [one for one in found if isinstance(one, str) and one.endswith("$")]
+
+
+def test_no_pattern_takes_a_newline_at_the_end() -> None:
+    planted = '_N = re.compile(r"[a-z]+$")\n_N.match(x)\nName = Annotated[str, Meta(pattern="^[a-z]+$")]\n'
+    assert sorted(loose(ast.parse(planted))) == ["[a-z]+$", "^[a-z]+$"]
+    wrong = {name: found for name, module in sources(ROOT) if (found := loose(module))}
+    assert wrong == {}

@@ -105,10 +105,11 @@ class TestWhatItTakes:
         assert declared.parameters() == schema
         assert [content.type for content in result.messages[-1].contents] == ["function_call"]
 
-    async def test_a_tool_of_the_clients_cannot_take_the_name_of_the_hosts(self) -> None:
+    @pytest.mark.parametrize("name", ["add", "Add", "ADD"])
+    async def test_a_tool_of_the_clients_cannot_take_the_name_of_the_hosts(self, name: str) -> None:
         client = ScriptedChatClient([])
         with pytest.raises(InvalidRequestError) as caught:
-            await run(Agent(client, name="clerk", tools=[add]), client_tools=(ClientTool(name="add"),))
+            await run(Agent(client, name="clerk", tools=[add]), client_tools=(ClientTool(name=name),))
         assert caught.value.param == "tools"
         assert client.seen == []
 

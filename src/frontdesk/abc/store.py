@@ -278,7 +278,7 @@ class StateTransaction(Protocol):
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         """Gives an identity its key; one that has it already stays as it is.
 
-        With `instead_of` the record takes the place of that one; another key or version there is a `StoreError`.
+        With `instead_of` the record takes the place of that one; another key or version there is an `IdentityChangedError`.
         """
         ...
 
@@ -331,7 +331,7 @@ class StateTransaction(Protocol):
         ...
 
     def add_approval(self, approval: PendingApproval) -> None:
-        """Keeps a question; one that was asked before, in another branch, stays as it is, decided or not."""
+        """Keep a new question; an id that its owner has, decided or not, fails with `ApprovalExistsError`."""
         ...
 
     def decide_approval(

@@ -38,6 +38,8 @@ class Change(NamedTuple):
     """Links that end."""
     given_up: str | None = None
     """The key that nobody has any more."""
+    divided: str | None = None
+    """The key that those who leave have shared with those who stay."""
 
 
 def joined(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
@@ -87,7 +89,7 @@ def parted(family: Family, who: Key) -> Change | None:
         for key, record in family.records.items()
         if key in staying
     ]
-    return Change([*left, *stayed], gone=gone)
+    return Change([*left, *stayed], gone=gone, divided=family.key if left else None)
 
 
 def leaving(family: Family, who: Key) -> list[ChannelIdentity]:

@@ -9,10 +9,10 @@ from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.policy import OPEN
 from frontdesk.clock import Clock
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
-from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError
+from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError, UnlinkedError
 from frontdesk.ids import Ids
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
@@ -88,6 +88,26 @@ class Gate(Authorizer):
             run_id=request.run_id or self._ids.new(self._run_prefixes.get(request.channel, "run")),
             admitted_at=self._clock.now(),
         )
+
+    async def requester(self, admitted: AdmittedRequest) -> IdentityRecord | None:
+        """Return the record by which the requester still has the owner's key; refuse one who was unlinked meanwhile.
+
+        There is none where the key is not the host's to give: set by a hook, or by a resolver or linker of the
+        operator's own.
+        """
+        session = admitted.request.session
+        if session is not None and session.isolation_key is not None:
+            return None
+        identity, caller = admitted.identity, admitted.caller
+        record = await self._keys.record(identity)
+        if record is not None and record.isolation_key == admitted.owner:
+            return record
+        if not self._keys.issues or record is None or record.version == 0:
+            spoken_for = None if identity.key == caller.identity.key else identity
+            decision = await self.authorize(caller, admitted.request.channel, spoken_for)
+            if isinstance(decision, Allowed) and decision.isolation_key == admitted.owner:
+                return None
+        raise UnlinkedError
 
     async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
         """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""

@@ -43,6 +43,10 @@ class IdentityKeys:
         link = await self._store.identities.link(identity)
         return link is not None or await self.look_up(identity) == isolation_key
 
+    async def record(self, identity: ChannelIdentity) -> IdentityRecord | None:
+        """Return the record of an identity as it is now, whatever other processes have written."""
+        return await self._store.identities.find(identity, fresh=True)
+
     async def issue(self, identity: ChannelIdentity) -> str | None:
         """The key of an identity that was let in; `None` when the operator's resolver refuses it."""
         if self._resolver is not None:

@@ -28,7 +28,8 @@ MOST_LINKED = 20
 """How many identities one person can have."""
 _TRIES = 8
 _A_MOMENT = 5.0
-_CANCELLED = "The account was linked to another one."
+_LINKED = "The account was linked to another one."
+_UNLINKED = "An account that shared this conversation was unlinked."
 _OVER = "This proof has been used, or has ended. Begin again."
 _TAKEN = "This account is linked with another one already. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
@@ -263,7 +264,10 @@ class Links:
             for link in change.links:
                 transaction.add_link(link)
             if change.given_up is not None:
-                transaction.cancel_approvals(change.given_up, at=now, reason=_CANCELLED)
+                transaction.cancel_approvals(change.given_up, at=now, reason=_LINKED)
+            if change.divided is not None:
+                # Nobody knows which of them has asked; after this, neither side can answer for the other.
+                transaction.cancel_approvals(change.divided, at=now, reason=_UNLINKED)
             for note in notes:
                 transaction.add_delivery(note)
         if self._messenger is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_framework import Message
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.approvals.pending import answer
+from frontdesk.approvals.pending import answer, taken
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.session import SessionRecord
@@ -13,7 +13,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 
 
 class Answers:
-    """Consumes answers, and turns them into what the target resumes with."""
+    """Finds what is answered, and uses answers up; and tells questions that are new from those that are known."""
 
     def __init__(self, store: HostStateStore, clock: Clock) -> None:
         self._store = store
@@ -32,10 +32,27 @@ class Answers:
             raise _answered()
         return questions
 
-    async def take(
-        self, owner: str, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]
-    ) -> list[Message]:
-        """Uses the answers up, and returns the messages that resume the run."""
+    async def new(
+        self, session: SessionRecord | None, questions: Sequence[PendingApproval], *, retold: bool
+    ) -> list[PendingApproval]:
+        """Return the questions that are not kept yet; an id that belongs to another question is an `ApprovalIdError`.
+
+        A question may come again that waits where the session is, or where it branched from. One that was decided
+        comes again only if the target tells again what it stands at (`retold`), as a workflow does.
+        """
+        fresh: list[PendingApproval] = []
+        for question in questions:
+            known = await self._store.approvals.get(question.owner, question.approval_id)
+            if known is None:
+                fresh.append(question)
+                continue
+            same = known.digest == question.digest and (retold or known.status == "pending")
+            if not same or session is None or not await self._asked_in(known, session):
+                raise taken(question)
+        return fresh
+
+    async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> None:
+        """Use the answers up, all or none."""
         now = self._clock.now()
         try:
             async with self._store.transaction() as transaction:
@@ -44,7 +61,6 @@ class Answers:
                     transaction.decide_approval(owner, one.approval_id, status, at=now, reason=one.reason)
         except StoreError:
             raise _answered() from None
-        return [answer(question, one.approved, one.reason) for question, one in zip(questions, answers, strict=True)]
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
@@ -59,6 +75,11 @@ class Answers:
             parent = place.parent
             place = None if parent is None else await self._store.sessions.get(place.owner, parent.session_id)
         return place is not None
+
+
+def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
+    """The messages that resume a run with answers, once these are used up."""
+    return [answer(question, one.approved, one.reason) for question, one in zip(questions, answers, strict=True)]
 
 
 def _answered() -> ConflictError:

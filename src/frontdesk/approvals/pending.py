@@ -9,14 +9,39 @@ from agent_framework import Content, Message
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import AdmittedRequest
+from frontdesk.errors import ApprovalIdError
 from frontdesk.kit.framework import is_response
+from frontdesk.kit.names import LONGEST_ID
 from frontdesk.kit.requests import approvals_in, requests_of
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
-    """The tool calls of a result that need a human's word."""
+    """The tool calls of a result that need a human's word; one without an id of its own is an `ApprovalIdError`."""
     found = _asked(result)
-    return [_question(content, admitted, session_id or "") for content in found] if found else ()
+    if not found:
+        return ()
+    asked = [_question(content, admitted, session_id or "") for content in found]
+    twice = _first_twice(asked)
+    if twice is not None:
+        raise taken(twice)
+    return asked
+
+
+def taken(question: PendingApproval) -> ApprovalIdError:
+    """The refusal of a question whose id belongs to another one: a yes to the one could run the other."""
+    return ApprovalIdError(
+        f"The agent asked for an approval of {question.tool!r} under an id that another question has.",
+        code="approval_id_taken",
+    )
+
+
+def _first_twice(asked: Sequence[PendingApproval]) -> PendingApproval | None:
+    seen: set[str] = set()
+    for question in asked:
+        if question.approval_id in seen:
+            return question
+        seen.add(question.approval_id)
+    return None
 
 
 def _asked(result: Any) -> Sequence[Content]:
@@ -32,7 +57,7 @@ def _asked(result: Any) -> Sequence[Content]:
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:
     return PendingApproval(
-        approval_id=str(request.id),
+        approval_id=_id(request),
         owner=admitted.owner,
         session_id=session_id,
         run_id=admitted.run_id,
@@ -41,6 +66,21 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
         request=request,
         created_at=admitted.admitted_at,
     )
+
+
+def _id(request: Content) -> str:
+    """Return the id of a request, which has to come back over any channel as it is."""
+    given: Any = request.id
+    if given is None or given == "" or (isinstance(given, str) and given.isspace()):
+        raise ApprovalIdError(
+            f"The agent asked for an approval of {_tool(request)!r} without an id.", code="approval_id_missing"
+        )
+    if not isinstance(given, str) or len(given) > LONGEST_ID or not given.isprintable() or given != given.strip():
+        raise ApprovalIdError(
+            f"The agent asked for an approval of {_tool(request)!r} under an id that is not a text of 1 to "
+            f"{LONGEST_ID} printable characters."
+        )
+    return given
 
 
 def digest(request: Content) -> str:

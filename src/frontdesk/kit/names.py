@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from frontdesk.errors import InvalidRequestError
 
@@ -22,6 +23,12 @@ def plain_id(value: str, param: str) -> str:
             param=param,
         )
     return value
+
+
+def is_named(name: str, names: Iterable[str]) -> bool:
+    """Whether a name is one of some, in whatever case: a model does not tell `Delete` from `delete`."""
+    folded = name.casefold()
+    return any(one.casefold() == folded for one in names)
 
 
 def digest(text: str) -> str:

@@ -12,6 +12,7 @@ from agent_framework import Content, Message
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ClientOutput
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.names import is_named
 from frontdesk.kit.openai_parts import Item, Urls, read_parts
 
 _ROLES = ("user", "assistant", "system", "developer")
@@ -139,7 +140,7 @@ def _function_call(item: Item, found: Items) -> None:
     name = item.text("name")
     if not _NAME.fullmatch(name):
         raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.name")
-    if name in item.host_tools:
+    if is_named(name, item.host_tools):
         raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{item.where}.name")
     call_id = item.call_id()
     if found.calls.get(call_id) is False:

@@ -1,12 +1,15 @@
-"""Links two channels by a code: `/link` here, `/link CODE` there, and `/link confirm` here again.
+"""Links two channels by a code: `/link` here, `/link CODE` and `/link confirm` there, and `/link confirm` here again.
 
-The code alone links nobody. Who enters it is told whose it is, and who asked for it is told who has entered it and must
-say that this is them; so a code that was read over a shoulder is not enough. Nothing that is kept shows a code: a grant
-is found by a keyed hash of it.
+The code alone links nobody, and neither does silence. Each side is told who the other is and must say that this is
+them: first the one who entered the code, which is used up only then, and after that the one who asked for it. Until the
+last word either side can refuse, and then the code is worth nothing any more.
+
+A person has at most one question to answer (`link-question`), so that a yes can't be taken for the answer to another.
+The question of the one who entered lasts as long as that of the one who issued: who could still be linked can still
+refuse. Nothing that is kept shows a code: a grant is found by a keyed hash of it.
 """
 
 import hashlib
-import hmac
 
 from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
@@ -16,13 +19,16 @@ from frontdesk.kit.people import told_as
 from frontdesk.kit.secrets import Secret, revealed
 from frontdesk.linkers import codes
 from frontdesk.linkers.attempts import take_attempt
+from frontdesk.linkers.code_grants import CodeGrants, slim
 
 CONFIRM, REJECT = "confirm", "reject"
+_YES, _NO = (CONFIRM, "yes"), (REJECT, "no", "cancel")
+_ENTERED, _ISSUED = "entered", "issued"
 _SHORTEST = 8
-_DRAWS = 3
 _SHORTEST_SECRET = 16
 _WRONG = "This code does not work. Ask for a new one."
 _NOTHING = "There is nothing to confirm."
+_BUSY = "The account that issued this code has another question to answer first. Answer it there, and confirm again."
 
 
 class OneTimeCodeIdentityLinker:
@@ -31,6 +37,7 @@ class OneTimeCodeIdentityLinker:
     name = "one_time_code"
     gives_claims = False
     _desk: LinkDesk
+    _grants: CodeGrants
 
     def __init__(
         self,
@@ -58,22 +65,22 @@ class OneTimeCodeIdentityLinker:
         self._expires_in = expires_in
         self._each = max_attempts_per_identity
         self._all = max_attempts
-        self._secret = None if secret is None else Secret(secret)
         self._key: bytes | None = None if secret is None else hashlib.sha256(revealed(secret).encode()).digest()
 
     def use(self, desk: LinkDesk) -> None:
         self._desk = desk
+        self._grants = CodeGrants(desk, self.name, self._key)
 
     async def begin(self, identity: ChannelIdentity) -> LinkChallenge:
-        waiting = await self._desk.kept(await self._place("ask", identity))
+        waiting = await self._question(identity)
         if waiting is not None:
-            return await self._asked(waiting)
+            return await self._shown(waiting)
         await self._limit("begun", identity)
-        grant, code = await self._drawn(identity)
+        grant, code = await self._grants.draw(identity, self._length, self._desk.now() + self._expires_in)
         word = self._command(identity)
         minutes = max(1, round(self._expires_in / 60))
         return LinkChallenge(
-            challenge_id=await self._signed(grant.data["challenge"], identity),
+            challenge_id=await self._grants.signed(grant.data["challenge"], identity),
             identity=identity,
             instructions=f"Your code is {code}. From your other account, send me {word} {code} within {minutes} "
             "minutes, then come back here to confirm it. Show the code to nobody.",
@@ -83,9 +90,9 @@ class OneTimeCodeIdentityLinker:
 
     async def complete(self, identity: ChannelIdentity, proof: str) -> LinkRecord | LinkChallenge | None:
         word, _, challenge_id = proof.strip().partition(" ")
-        if word.lower() == CONFIRM:
+        if word.lower() in _YES:
             return await self._confirm(identity, challenge_id.strip())
-        if word.lower() == REJECT:
+        if word.lower() in _NO:
             return await self._reject(identity, challenge_id.strip())
         return await self._enter(identity, proof)
 
@@ -95,131 +102,171 @@ class OneTimeCodeIdentityLinker:
     async def unlink(self, identity: ChannelIdentity) -> None:
         await self._desk.part(identity, here=identity)
 
-    async def _drawn(self, identity: ChannelIdentity) -> tuple[Grant, str]:
-        expires_at = self._desk.now() + self._expires_in
-        for _ in range(_DRAWS):
-            challenge = self._desk.new_id("lch")
-            code = codes.spelled(int(await self._hash("draw", self._desk.new_id("code")), 16), self._length)
-            grant = Grant(
-                grant_id=await self._code_id(code),
-                identity=_slim(identity),
-                expires_at=expires_at,
-                data={"challenge": challenge},
-            )
-            try:
-                await self._desk.keep(grant)
-            except StoreError:
-                # Somebody else has this very code at the moment.
-                continue
-            return grant, codes.shown(code)
-        raise StoreError("no code is free")
-
     async def _enter(self, identity: ChannelIdentity, typed: str) -> LinkChallenge:
+        """Ask whoever enters a code about the one who issued it; the code stays as it is."""
         await self._limit("entered", identity)
         # Somebody with many identities could guess as often as all of them together.
         await take_attempt(self._desk, "link-entered", identity, most=self._all, seconds=self._expires_in)
+        waiting = await self._question(identity)
+        if waiting is not None:
+            return await self._shown(waiting)
         code = codes.read(typed, self._length)
-        grant = None if code is None else await self._desk.kept(await self._code_id(code))
+        grant = None if code is None else await self._desk.kept(await self._grants.of_code(code))
         # Wrong, ended, used and one's own look alike.
         if grant is None or grant.identity.key == identity.key:
             raise LinkRefusedError(_WRONG, code="code_refused")
-        issuer = grant.identity
-        ask = Grant(
-            grant_id=await self._place("ask", issuer),
-            identity=issuer,
+        question = Grant(
+            grant_id=await self._grants.place("question", identity),
+            identity=slim(identity),
             expires_at=self._desk.now() + self._expires_in,
-            data={"challenge": grant.data["challenge"], "other": _slim(identity)},
+            data={**grant.data, "side": _ENTERED, "other": grant.identity, "code": grant.grant_id},
         )
-        if not await self._desk.exchange(grant.grant_id, ask):
-            raise LinkRefusedError(_WRONG, code="code_refused")
-        challenge = await self._asked(ask, shown=False)
-        if await self._desk.tell(issuer, challenge.instructions):
-            await self._show(ask)
-        return LinkChallenge(
-            challenge_id=await self._signed(ask.data["challenge"], identity),
-            identity=identity,
-            instructions=f"This code is from {told_as(issuer)}. Confirm it there, and the two are linked. "
-            "If that is not you, do nothing.",
-            expires_at=ask.expires_at,
-        )
-
-    async def _asked(self, ask: Grant, *, shown: bool = True) -> LinkChallenge:
-        """The question that waits for whoever has asked for the code; only what was shown can be confirmed."""
-        word = self._command(ask.identity)
-        if shown:
-            await self._show(ask)
-        return LinkChallenge(
-            challenge_id=await self._signed(ask.data["challenge"], ask.identity),
-            identity=ask.identity,
-            instructions=f"{told_as(ask.data['other'])} has entered your code, and wants to be linked with this "
-            f"account. If that is you, answer {word} {CONFIRM}. If it is not, answer {word} {REJECT}.",
-            expires_at=ask.expires_at,
-        )
+        try:
+            await self._desk.keep(question)
+        except StoreError:
+            # Another question came first, which must be answered before this one is asked.
+            raise LinkRefusedError(_WRONG, code="code_refused") from None
+        return await self._shown(question)
 
     async def _confirm(self, identity: ChannelIdentity, challenge_id: str) -> LinkRecord | LinkChallenge:
-        ask = await self._waiting(identity, challenge_id)
-        if await self._desk.kept(_seen(ask)) is None:
-            return await self._asked(ask)
-        proof = LinkProof(grant_id=ask.grant_id, linker=self.name, identity=ask.data["other"], survivor=identity)
-        return await self._desk.join(proof, here=identity)
+        question = await self._waiting(identity, challenge_id)
+        if question is None:
+            raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
+        if question.data["side"] == _ENTERED:
+            return await self._ask_issuer(question)
+        if await self._desk.kept(_seen(question)) is None:
+            return await self._shown(question)
+        other: ChannelIdentity = question.data["other"]
+        proof = LinkProof(grant_id=question.grant_id, linker=self.name, identity=other, survivor=identity)
+        record = await self._desk.join(proof, here=identity)
+        await self._drop(other, question)
+        return record
+
+    async def _ask_issuer(self, mine: Grant) -> LinkChallenge:
+        """Use the code up for the question to its issuer, once whoever entered it has agreed."""
+        issuer: ChannelIdentity = mine.data["other"]
+        ask = Grant(
+            grant_id=await self._grants.place("question", issuer),
+            identity=issuer,
+            expires_at=mine.expires_at,
+            data={"challenge": mine.data["challenge"], "side": _ISSUED, "other": mine.identity},
+        )
+        if await self._desk.exchange(mine.data["code"], ask):
+            if await self._desk.tell(issuer, self._words(ask)):
+                await self._note_shown(ask)
+        elif await self._counterpart(mine) is None:
+            if await self._desk.kept(mine.data["code"]) is not None:
+                raise LinkRefusedError(_BUSY, code="link_busy")
+            await self._desk.exchange(mine.grant_id)
+            raise LinkRefusedError(_WRONG, code="code_refused")
+        here, there = self._command(mine.identity), self._command(issuer)
+        return await self._challenge(
+            mine,
+            f"Now go back to {told_as(issuer)}, and answer {there} {CONFIRM} there: then the two are linked. "
+            f"If you have changed your mind, answer {here} {REJECT} here.",
+        )
 
     async def _reject(self, identity: ChannelIdentity, challenge_id: str) -> None:
-        ask = await self._waiting(identity, challenge_id)
-        if await self._desk.exchange(ask.grant_id):
-            await self._desk.tell(ask.data["other"], f"{told_as(identity)} has refused to be linked with this account.")
+        question = await self._waiting(identity, challenge_id)
+        if question is None:
+            if challenge_id or not await self._grants.take_back(identity):
+                raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
+        elif question.data["side"] == _ISSUED:
+            await self._refuse_entered(question)
+        else:
+            await self._refuse_issued(question)
 
-    async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant:
-        if challenge_id and not await self._is_signed(challenge_id, identity):
+    async def _refuse_entered(self, ask: Grant) -> None:
+        """The issuer of a code refuses whoever entered it."""
+        if not await self._desk.exchange(ask.grant_id):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
-        ask = await self._desk.kept(await self._place("ask", identity))
-        if ask is None or (challenge_id and challenge_id.partition(".")[0] != ask.data["challenge"]):
-            raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
-        return ask
+        other: ChannelIdentity = ask.data["other"]
+        await self._drop(other, ask)
+        await self._desk.tell(other, f"{told_as(ask.identity)} has refused to be linked with this account.")
 
-    async def _show(self, ask: Grant) -> None:
+    async def _refuse_issued(self, mine: Grant) -> None:
+        """Whoever entered a code refuses its issuer: before agreeing or after, as long as nothing is linked."""
+        issuer: ChannelIdentity = mine.data["other"]
+        # The code first: an agreement that comes at the same moment turns it into the question that is looked for next.
+        told = None
+        if await self._desk.exchange(mine.data["code"]):
+            # Whoever has not agreed is not named.
+            told = "Somebody has entered your code and refused to be linked. The code does not work any more."
+        else:
+            ask = await self._counterpart(mine)
+            if ask is not None and await self._desk.exchange(ask.grant_id):
+                told = f"{told_as(mine.identity)} has refused to be linked with this account."
+        await self._desk.exchange(mine.grant_id)
+        if told is None:
+            raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
+        await self._desk.tell(issuer, told)
+
+    async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
+        """Return the question that an identity answers; one that was named has to be that one."""
+        if challenge_id and not await self._grants.is_signed(challenge_id, identity):
+            return None
+        question = await self._question(identity)
+        if question is None or (challenge_id and challenge_id.partition(".")[0] != question.data["challenge"]):
+            return None
+        return question
+
+    async def _question(self, identity: ChannelIdentity) -> Grant | None:
+        return await self._desk.kept(await self._grants.place("question", identity))
+
+    async def _counterpart(self, question: Grant) -> Grant | None:
+        """Return the question of the other side about the same code and the same two people."""
+        other = await self._question(question.data["other"])
+        if other is None or other.data["challenge"] != question.data["challenge"]:
+            return None
+        return other if other.data["other"].key == question.identity.key else None
+
+    async def _drop(self, identity: ChannelIdentity, ended: Grant) -> None:
+        """Remove the question of the other side, which has nothing to decide any more."""
+        theirs = await self._question(identity)
+        if theirs is not None and theirs.data["challenge"] == ended.data["challenge"]:
+            await self._desk.exchange(theirs.grant_id)
+
+    async def _shown(self, question: Grant) -> LinkChallenge:
+        """The question in words; only what was shown can be confirmed."""
+        if question.data["side"] == _ISSUED:
+            await self._note_shown(question)
+        return await self._challenge(question, self._words(question))
+
+    async def _challenge(self, question: Grant, instructions: str) -> LinkChallenge:
+        return LinkChallenge(
+            challenge_id=await self._grants.signed(question.data["challenge"], question.identity),
+            identity=question.identity,
+            instructions=instructions,
+            expires_at=question.expires_at,
+        )
+
+    def _words(self, question: Grant) -> str:
+        word, other = self._command(question.identity), told_as(question.data["other"])
+        if question.data["side"] == _ENTERED:
+            return (
+                f"This code is from {other}. If that is you, answer {word} {CONFIRM}: this account then shares the "
+                f"conversation there. If it is not, answer {word} {REJECT}. Until you confirm, nothing is linked."
+            )
+        return (
+            f"{other} has entered your code, and wants to be linked with this account. If that is you, answer "
+            f"{word} {CONFIRM}. If it is not, answer {word} {REJECT}."
+        )
+
+    async def _note_shown(self, question: Grant) -> None:
         try:
-            await self._desk.keep(Grant(grant_id=_seen(ask), identity=ask.identity, expires_at=ask.expires_at))
+            grant = Grant(grant_id=_seen(question), identity=question.identity, expires_at=question.expires_at)
+            await self._desk.keep(grant)
         except StoreError:
             # It was shown before.
             return
 
     async def _limit(self, what: str, identity: ChannelIdentity) -> None:
-        place = await self._place(what, identity)
+        place = await self._grants.place(what, identity)
         await take_attempt(self._desk, place, identity, most=self._each, seconds=self._expires_in)
 
     def _command(self, identity: ChannelIdentity) -> str:
         return self._desk.command(identity.channel, "link") or "/link"
 
-    async def _place(self, what: str, identity: ChannelIdentity) -> str:
-        return f"link-{what}:{await self._hash(what, *identity.key)}"
 
-    async def _code_id(self, code: str) -> str:
-        return f"link-code:{await self._hash('code', code)}"
-
-    async def _signed(self, challenge: str, identity: ChannelIdentity) -> str:
-        return f"{challenge}.{await self._hash('challenge', challenge, *identity.key)}"
-
-    async def _is_signed(self, challenge_id: str, identity: ChannelIdentity) -> bool:
-        signed = await self._signed(challenge_id.partition(".")[0], identity)
-        return hmac.compare_digest(signed.encode(), challenge_id.encode("utf-8", "surrogatepass"))
-
-    async def _hash(self, *parts: str) -> str:
-        if self._key is None:
-            self._key = await self._desk.secret(self.name)
-        # With its length before it no part can pass for the end of another.
-        text = "".join(f"{len(part)}:{part}" for part in parts)
-        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-
-def _seen(ask: Grant) -> str:
-    return f"link-shown:{ask.data['challenge']}"
-
-
-def _slim(identity: ChannelIdentity) -> ChannelIdentity:
-    """What the other side is told of an identity, and nothing more."""
-    name = identity.attributes.get("name")
-    return ChannelIdentity(
-        channel=identity.channel,
-        native_id=identity.native_id,
-        attributes={"name": name} if isinstance(name, str) else {},
-    )
+def _seen(question: Grant) -> str:
+    return f"link-shown:{question.data['challenge']}"

@@ -1,7 +1,8 @@
 """The runs of this process that have not ended."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
@@ -37,6 +38,7 @@ class ActiveRuns:
 
     def __init__(self, turns: Turns, recorder: Recorder, *, cancel_grace: float) -> None:
         self._runs: dict[tuple[str, str], ActiveRun] = {}
+        self._reserved: set[tuple[str, str]] = set()
         self._turns = turns
         self._recorder = recorder
         self._cancel_grace = cancel_grace
@@ -44,10 +46,22 @@ class ActiveRuns:
     def __len__(self) -> int:
         return len(self._runs)
 
+    @contextmanager
+    def reserved(self, record: RunRecord) -> Generator[None]:
+        """Keep the id of a run for it, until it begins in the same step in which the block is left."""
+        key = (record.owner, record.run_id)
+        if key in self._runs or key in self._reserved:
+            raise RunExistsError
+        self._reserved.add(key)
+        try:
+            yield
+        finally:
+            self._reserved.discard(key)
+
     def begin(self, turn: Turn, record: RunRecord) -> ActiveRun:
         """Enters a run, for the time in which the present task works on it."""
         key = (record.owner, record.run_id)
-        if key in self._runs:
+        if key in self._runs or key in self._reserved:
             raise RunExistsError
         run = self._runs[key] = ActiveRun(turn, record, present_task())
         return run

@@ -104,7 +104,7 @@ class Recorder:
             raise RunExistsError
 
     async def completed(
-        self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval]
+        self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Writes a run that came to its end."""
         hosting = answer_hosting(turn.admitted.request.channel, route)
@@ -211,6 +211,9 @@ class Recorder:
             changes["checkpoint"] = session.checkpoint
         run = run.replace(**changes)
         transaction.save_run(run)
+        if questions and turn.requester is not None:
+            # An unlink cancels the questions of a family: it comes before or after this one, and never between.
+            transaction.remember_identity(turn.requester, instead_of=turn.requester)
         for question in questions:
             transaction.add_approval(question)
         if turn.deliveries or turn.event is not None:

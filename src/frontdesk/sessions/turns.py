@@ -10,6 +10,7 @@ from agent_framework import AgentSession
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
@@ -46,6 +47,8 @@ class Turn:
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
     """What is sent elsewhere for the result, written together with it."""
+    requester: IdentityRecord | None = None
+    """The record of whoever asks, which must be unchanged when the questions of the turn are written."""
     _work: ThreadWork | None = None
 
     def __init__(

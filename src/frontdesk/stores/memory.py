@@ -17,7 +17,7 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import RunExistsError
+from frontdesk.errors import ApprovalExistsError, RunExistsError
 from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
@@ -160,6 +160,9 @@ class MemoryTransaction:
         self._writes.append((self._store.background.end, job.key))
 
     def add_approval(self, approval: PendingApproval) -> None:
+        new = (self._store.approvals.check_new, (approval.owner, approval.approval_id))
+        # Of two in one transaction neither is there when they are checked.
+        self._checks.append((_refuse_second, ()) if new in self._checks else new)
         self._writes.append((self._store.approvals.add, (approval,)))
 
     def decide_approval(
@@ -211,3 +214,7 @@ class MemoryTransaction:
 
     def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None:
         self._writes.append((self._store.checkpoints.delete, (session_id, checkpoint_id)))
+
+
+def _refuse_second() -> None:
+    raise ApprovalExistsError

@@ -8,7 +8,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import StaleTurnError, StoreError
+from frontdesk.errors import ApprovalExistsError, StaleTurnError, StoreError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -254,9 +254,13 @@ class MemoryApprovals:
             if one.status == "pending":
                 self.decide(owner, one.approval_id, "cancelled", at, reason)
 
+    def check_new(self, owner: str, approval_id: str) -> None:
+        """Refuse an id that the owner has."""
+        if (owner, approval_id) in self.records:
+            raise ApprovalExistsError
+
     def add(self, approval: PendingApproval) -> None:
-        if (approval.owner, approval.approval_id) in self.records:
-            return
+        """Keep a question whose id is new."""
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 

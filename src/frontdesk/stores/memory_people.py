@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
-from frontdesk.errors import StoreError
+from frontdesk.errors import IdentityChangedError, StoreError
 from frontdesk.stores.memory_drawers import Shelf
 
 Key = tuple[str, str]
@@ -91,7 +91,7 @@ class MemoryIdentities:
     def check_record(self, record: IdentityRecord) -> None:
         known = self.records.get(record.identity.key)
         if known is None or (known.isolation_key, known.version) != (record.isolation_key, record.version):
-            raise StoreError("the identity has changed")
+            raise IdentityChangedError
 
     def introduce(self, record: IdentityRecord) -> None:
         known = self.records.get(record.identity.key)

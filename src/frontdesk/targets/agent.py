@@ -13,6 +13,7 @@ from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.messages import need_messages
+from frontdesk.kit.names import is_named
 from frontdesk.targets.extras import function_results
 from frontdesk.targets.streams import as_stream
 
@@ -58,7 +59,7 @@ class AgentTarget:
         if request.client_tools and not self.info.tools:
             raise InvalidRequestError("This agent does not take tools of the client's.", param="tools")
         for tool in request.client_tools:
-            if tool.name in self.info.tool_names:
+            if is_named(tool.name, self.info.tool_names):
                 raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
 
     async def prepare(self, turn: TargetTurn) -> list[Message]:
@@ -198,5 +199,5 @@ def _defaults(agent: Any) -> Mapping[str, Any]:
 def _ask_again(session: Any, request: Any) -> None:
     """The framework knows the questions of the last turn that asked any; an older one is put back beside them."""
     waiting = session.state.setdefault("tool_approval", {}).setdefault("pending_approval_requests", [])
-    if all(known.get("id") != request.id for known in waiting):
-        waiting.append(request.to_dict())
+    # One of the same id that another call has left there must not run for the yes to this one.
+    waiting[:] = [*(known for known in waiting if known.get("id") != request.id), request.to_dict()]

@@ -6,6 +6,7 @@ from typing import Any
 from agent_framework import Content, Message, WorkflowCheckpoint
 
 from frontdesk.abc.target import TargetTurn
+from frontdesk.approvals.pending import digest
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import CheckpointRef, SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
@@ -87,6 +88,7 @@ class Resumption:
         checkpoint = await self._checkpoint(turn, record)
         if request.client_outputs or request.approvals:
             plan = _answered(turn, checkpoint)
+            await _need_same_calls(turn, checkpoint)
         elif checkpoint is not None and request.checkpoint_id is not None and request.input is None:
             plan = self._continued(checkpoint)
         else:
@@ -179,6 +181,16 @@ def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
     if first:
         raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
     return plan
+
+
+async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> None:
+    """Refuse an answer where a checkpoint waits, under the id of the question, for a call that was not shown."""
+    waiting = approvals_in([] if checkpoint is None else checkpoint.pending_request_info_events.values())
+    requests = {str(one.id): one for one in waiting}
+    for answer in turn.admitted.request.approvals:
+        question = await turn.question(answer.approval_id)
+        if question is None or question.digest != digest(requests[answer.approval_id]):
+            raise _once("The session does not wait for this approval.")
 
 
 def _once(message: str) -> ConflictError:

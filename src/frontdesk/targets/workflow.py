@@ -32,7 +32,7 @@ from frontdesk.targets.resume import Plan, Resumption
 from frontdesk.targets.streams import FrameworkStream
 from frontdesk.targets.typed_input import fit
 
-_MADE_UP_NAME = re.compile(r"^\w+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_MADE_UP_NAME = re.compile(r"\w+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHARED = (
     "target: a bare Workflow keeps state between sessions, runs one request at a time and may not pause; "
     "pass the function that builds it instead"
@@ -209,7 +209,7 @@ def _signature(workflow: Any) -> str | None:
 
 
 def _name_findings(workflow: Any) -> list[str]:
-    if workflow.name and not _MADE_UP_NAME.match(workflow.name):
+    if workflow.name and not _MADE_UP_NAME.fullmatch(workflow.name):
         return []
     return ["target: the workflow has no name, so it is a new one at each start; give the builder a name="]
 

@@ -7,7 +7,7 @@ import pytest
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.link import LinkRecord
-from frontdesk.errors import StoreError
+from frontdesk.errors import IdentityChangedError, StoreError
 from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, grant, identity, issued, link, question, run
 
 
@@ -24,7 +24,7 @@ async def change(store: HostStateStore, record: IdentityRecord, known: IdentityR
         async with store.transaction() as transaction:
             transaction.save_run(run(f"run_{record.isolation_key}"))
             transaction.remember_identity(record, instead_of=known)
-    except StoreError:
+    except IdentityChangedError:
         return False
     return True
 

@@ -7,9 +7,9 @@ import pytest
 from agent_framework import AgentResponse, Message
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.approval import ApprovalStatus
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.run import RunFailure
-from frontdesk.errors import StoreError
+from frontdesk.errors import ApprovalExistsError, StoreError
 from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, event, question, run, said, texts
 
 
@@ -99,17 +99,34 @@ class Approvals:
         assert found.request.to_dict() == question().request.to_dict()
         assert found.replace(request=None) == question().replace(request=None)
 
-    async def test_a_question_that_was_asked_before_is_not_open_again(self, store: HostStateStore) -> None:
+    @pytest.mark.parametrize("decided", [False, True])
+    async def test_an_id_that_an_owner_has_is_not_given_to_another_question(
+        self, store: HostStateStore, decided: bool
+    ) -> None:
         async with store.transaction() as transaction:
             transaction.add_approval(question())
-        async with store.transaction() as transaction:
-            transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW)
-        async with store.transaction() as transaction:
-            transaction.add_approval(question(session_id="ses_2"))
+        if decided:
+            async with store.transaction() as transaction:
+                transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW)
+        for other in (question(), question(session_id="ses_2", tool="delete")):
+            assert not await self._asked(store, other)
         found = await store.approvals.get(OWNER, "apr_1")
         assert found is not None
-        assert (found.status, found.session_id) == ("approved", question().session_id)
-        assert await store.approvals.pending(OWNER) == []
+        expected = ("approved" if decided else "pending", question().session_id, "pay")
+        assert (found.status, found.session_id, found.tool) == expected
+        assert await store.runs.get(OWNER, "run_2") is None
+
+    async def test_two_questions_of_one_transaction_have_two_ids(self, store: HostStateStore) -> None:
+        assert not await self._asked(store, question(), question(tool="delete"))
+        assert await store.approvals.get(OWNER, "apr_1") is None
+
+    async def test_of_twenty_questions_with_one_id_at_once_one_is_kept(self, store: HostStateStore) -> None:
+        asked = [question(session_id=f"ses_{number}", tool=f"tool {number}") for number in range(20)]
+        kept = await asyncio.gather(*(self._asked(store, one) for one in asked))
+        assert kept.count(True) == 1
+        found = await store.approvals.get(OWNER, "apr_1")
+        assert found is not None
+        assert found.tool == f"tool {kept.index(True)}"
 
     async def test_questions_are_listed_oldest_first(self, store: HostStateStore) -> None:
         for number in range(1, 5):
@@ -188,6 +205,16 @@ class Approvals:
             found = await store.approvals.get(OWNER, key)
             assert found is not None
             assert found.tool == f"tool {key}"
+
+    async def _asked(self, store: HostStateStore, *questions: PendingApproval) -> bool:
+        try:
+            async with store.transaction() as transaction:
+                transaction.save_run(run("run_2"))
+                for one in questions:
+                    transaction.add_approval(one)
+        except ApprovalExistsError:
+            return False
+        return True
 
     async def _refused(self, store: HostStateStore, owner: str, approval_id: str, status: ApprovalStatus) -> None:
         with pytest.raises(StoreError):

@@ -51,7 +51,8 @@ class Pair:
         """The whole ceremony, begun on red."""
         code = code_in(await self.red.says("/link"))
         said = len(await self.red.all())
-        assert "Confirm it there" in await self.blue.says(f"/link {code}")
+        assert "If that is you, answer /link confirm" in await self.blue.says(f"/link {code}")
+        assert (await self.blue.says("/link confirm")).startswith("Now go back to")
         assert "has entered your code" in await self.red.next(said + 1)
         told = len(await self.blue.all())
         assert await self.red.says("/link confirm") == "Done: your accounts share one conversation now."

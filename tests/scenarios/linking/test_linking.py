@@ -38,13 +38,55 @@ async def test_a_stranger_with_the_code_is_named_and_rejected() -> None:
         mallory = await blue.platform.user("Mallory")
         code = code_in(await red.says("/link"))
         await blue.says(f"/link {code}", by=mallory)
+        await blue.says("/link confirm", by=mallory)
         asked = await red.next(2)
         assert asked.startswith("“Mallory” (id ")
         assert "on blue has entered your code" in asked
         assert await red.says("/link reject") == "Nothing was linked."
-        refused = await blue.platform.wait_for_answers(mallory.chat_id, 2)
+        refused = await blue.platform.wait_for_answers(mallory.chat_id, 3)
         assert refused[-1].text.endswith("has refused to be linked with this account.")
         assert (await red.says("/whoami")).endswith("Not linked.")
+
+
+async def test_who_entered_a_strangers_code_was_linked_by_doing_nothing() -> None:
+    async with open_pair(EchoAgent()) as pair:
+        red, blue = pair.red, pair.blue
+        mallory = await red.platform.user("Mallory")
+        code = code_in(await red.says("/link", by=mallory))
+        shown = await blue.says(f"/link {code}")
+        assert shown.startswith(f"This code is from “Mallory” (id {mallory.user_id}) on red.")
+        # Ann does nothing.
+        assert await red.says("/link confirm", by=mallory) == "There is nothing to confirm."
+        assert (await blue.says("/whoami")).endswith("Not linked.")
+        assert (await red.says("/whoami", by=mallory)).endswith("Not linked.")
+
+
+async def test_who_entered_a_strangers_code_refuses_and_the_stranger_can_do_nothing() -> None:
+    async with open_pair(EchoAgent()) as pair:
+        red, blue = pair.red, pair.blue
+        mallory = await red.platform.user("Mallory")
+        code = code_in(await red.says("/link", by=mallory))
+        await blue.says(f"/link {code}")
+        assert await blue.says("/link reject") == "Nothing was linked."
+        told = (await red.platform.wait_for_answers(mallory.chat_id, 2))[1].text
+        assert told.startswith("Somebody has entered your code and refused")
+        assert "Ann" not in told
+        assert await red.says("/link confirm", by=mallory) == "There is nothing to confirm."
+        assert await blue.says(f"/link {code}") == "This code does not work. Ask for a new one."
+        assert (await blue.says("/whoami")).endswith("Not linked.")
+
+
+async def test_who_agreed_changes_their_mind_before_the_other_confirms() -> None:
+    async with open_pair(EchoAgent()) as pair:
+        red, blue = pair.red, pair.blue
+        code = code_in(await red.says("/link"))
+        await blue.says(f"/link {code}")
+        await blue.says("/link confirm")
+        assert "has entered your code" in await red.next(2)
+        assert await blue.says("/link no") == "Nothing was linked."
+        assert (await red.next(3)).endswith("on blue has refused to be linked with this account.")
+        assert await red.says("/link confirm") == "There is nothing to confirm."
+        assert (await blue.says("/whoami")).endswith("Not linked.")
 
 
 async def test_two_of_the_same_name_are_told_apart() -> None:
@@ -53,6 +95,7 @@ async def test_two_of_the_same_name_are_told_apart() -> None:
         twin = await blue.platform.user("Ann")
         code = code_in(await red.says("/link"))
         await blue.says(f"/link {code}", by=twin)
+        await blue.says("/link confirm", by=twin)
         asked = await red.next(2)
         assert f"(id {twin.user_id})" in asked
         assert blue.person.user_id not in asked

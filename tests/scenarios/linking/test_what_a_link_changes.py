@@ -37,10 +37,12 @@ async def test_a_ceremony_goes_on_after_a_restart(tmp_path: Path) -> None:
             code = code_in(await pair.red.says("/link"))
         async with open_pair(EchoAgent(), store=store(), accounts=accounts) as pair:
             await pair.blue.says(f"/link {code}")
+        async with open_pair(EchoAgent(), store=store(), accounts=accounts) as pair:
+            await pair.blue.says("/link confirm")
             assert "has entered your code" in await pair.red.next(2)
         async with open_pair(EchoAgent(), store=store(), accounts=accounts) as pair:
             assert (await pair.red.says("/link confirm")).startswith("Done")
-            assert (await pair.blue.next(2)).startswith("This account is now linked")
+            assert (await pair.blue.next(3)).startswith("This account is now linked")
             assert (await pair.blue.says("/whoami")).endswith("Linked with red.")
 
 

@@ -15,7 +15,7 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import StaleTurnError, StoreError
+from frontdesk.errors import ApprovalExistsError, IdentityChangedError, StaleTurnError, StoreError
 from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
@@ -92,7 +92,7 @@ class SqlTransaction:
             self._ops.append(Put(tables.IDENTITIES, (*place, *row)))
         else:
             known = (*place, key(instead_of.isolation_key), instead_of.version)
-            self._ops.append(Do(_CHANGED, (*row, *known), StoreError("the identity has changed")))
+            self._ops.append(Do(_CHANGED, (*row, *known), IdentityChangedError()))
 
     def see(self, seen: LastSeen) -> None:
         self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
@@ -173,6 +173,7 @@ class SqlTransaction:
                 "INSERT INTO approvals (owner, approval_id, session_id, status, data) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (owner, approval_id) DO NOTHING",
                 (*row, encode(approval)),
+                ApprovalExistsError(),
             )
         )
 
