@@ -18,6 +18,7 @@ from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import RunExistsError
+from frontdesk.kit.nonces import ProcessNonces
 from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
@@ -52,6 +53,7 @@ class InMemoryStateStore:
         self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit)
         self.checkpoints = MemoryCheckpoints(limit)
+        self.nonces = ProcessNonces(250 * limit)
 
     def transaction(self) -> "MemoryTransaction":
         return MemoryTransaction(self)

@@ -89,6 +89,7 @@ def _lots(expiry: Expiry, now: float) -> Iterator[list[Do]]:
     for kind, kept in (("background", expiry.continuations), ("request", expiry.runs)):
         if kept is not None:
             yield _with_parts("runs", "(run_id, owner)", _OLD_RUNS, (kind, now - kept, AT_ONCE), ("events",))
+    yield _plain("nonces", "(scope, nonce)", "expires_at < ?", now, columns="scope, nonce")
     # A grant says itself when it ends; what is kept longer than that is kept to be shown.
     if expiry.grants is not None:
         yield _plain("grants", "grant_id", "expires_at < ?", now)
@@ -111,8 +112,8 @@ def _sessions(ids: Sequence[str], limit: float) -> list[Do]:
     return _with_parts("sessions", "session_id", found, (*ids, limit), ("history", "names", "leases", "checkpoints"))
 
 
-def _plain(table: str, key: str, old: str, limit: float) -> list[Do]:
-    found = f"SELECT {key} FROM {table} WHERE {old} LIMIT ?"
+def _plain(table: str, key: str, old: str, limit: float, *, columns: str | None = None) -> list[Do]:
+    found = f"SELECT {columns or key} FROM {table} WHERE {old} LIMIT ?"
     return [Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
 
 
