@@ -152,7 +152,7 @@ def choose_store(store: HostStateStore | None, database: Path | None, clock: Clo
     if store is not None:
         return store
     if database is None:
-        return InMemoryStateStore()
+        return InMemoryStateStore(clock=clock)
     # It takes a while to import, and a host in memory does not need it.
     from frontdesk.stores.sql.sqlite import SqliteStateStore
 

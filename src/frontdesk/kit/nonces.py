@@ -12,28 +12,22 @@ class ProcessNonces:
 
     def __init__(self, limit: int = MOST_NONCES) -> None:
         self._limit = limit
-        self._used: dict[tuple[str, str], float] = {}
+        self._used: set[tuple[str, str]] = set()
         self._by_end: list[tuple[float, tuple[str, str]]] = []
 
     async def use(self, scope: str, nonce: str, *, now: float, expires_at: float) -> bool:
         """Take a nonce; `False` if it is taken already. Without room it is a `StoreUnavailableError`."""
-        self.drop_expired(now)
+        while self._by_end and self._by_end[0][0] <= now:
+            self._used.discard(heappop(self._by_end)[1])
         key = (scope, nonce)
         if key in self._used:
             return False
         if len(self._used) >= self._limit:
             # To forget one before its time would let it count again.
             raise StoreUnavailableError
-        self._used[key] = expires_at
+        self._used.add(key)
         heappush(self._by_end, (expires_at, key))
         return True
-
-    def drop_expired(self, now: float) -> int:
-        """Forget what has expired; returns how many."""
-        before = len(self._used)
-        while self._by_end and self._by_end[0][0] <= now:
-            del self._used[heappop(self._by_end)[1]]
-        return before - len(self._used)
 
     def __len__(self) -> int:
         return len(self._used)
