@@ -97,7 +97,7 @@ class Sweep:
 
 
 class _Pages:
-    """A table without an index of what is old, because each turn would have to keep it; read in the order of its keys."""
+    """A table without an index of what is old, which each turn would have to keep; read in the order of its keys."""
 
     def __init__(
         self, table: str, column: str, kept: float, drop: Callable[[Sequence[str], float], Awaitable[int]]
