@@ -53,7 +53,7 @@ class TestSignatures(AuthContract):
 
     @pytest.fixture
     def auth(self) -> HmacAuth:
-        return HmacAuth({"alice": ONE, "bob": TWO})
+        return HmacAuth({"alice": ONE, "bob": TWO}, max_ahead_seconds=0)
 
     def right(self, auth: Any) -> list[dict[str, str]]:
         return [auth.sign(who, self.method, self.path, b"body") for who in ("alice", "bob")]
@@ -100,13 +100,13 @@ class TestSeveral(AuthContract):
 
     @pytest.fixture
     def auth(self) -> AnyAuth:
-        return AnyAuth([HmacAuth({"alice": ONE}), ApiKeyAuth({"alice": TWO})])
+        return AnyAuth([HmacAuth({"alice": ONE}, max_ahead_seconds=0), ApiKeyAuth({"alice": TWO})])
 
     def right(self, auth: Any) -> list[dict[str, str]]:
-        return [HmacAuth({"alice": ONE}).sign("alice", self.method, self.path), {"x-api-key": TWO}]
+        return [HmacAuth({"alice": ONE}, max_ahead_seconds=0).sign("alice", self.method, self.path), {"x-api-key": TWO}]
 
     def wrong(self, auth: Any) -> list[dict[str, str]]:
-        return [{"x-api-key": "wrong"}, {"x-signature": "v1=wrong", "x-api-key": TWO}]
+        return [{"x-api-key": "wrong"}, {"x-signature": "v2=wrong", "x-api-key": TWO}]
 
 
 class TestBearerTokens(AuthContract):

@@ -60,7 +60,7 @@ NOTHING = [
 @pytest.mark.parametrize("headers", NOTHING, ids=str)
 async def test_empty_credentials_were_those_of_somebody(headers: dict[str, str]) -> None:
     agent = EchoAgent()
-    auth = [ApiKeyAuth({"admin": "a-key-that-is-long"}), HmacAuth({"machine": SECRET})]
+    auth = [ApiKeyAuth({"admin": "a-key-that-is-long"}), HmacAuth({"machine": SECRET}, max_ahead_seconds=0)]
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
         refused = await client.http.post("/invocations", json={"message": "hello"}, headers=headers)
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthenticated")
@@ -81,7 +81,7 @@ async def _post(client: httpx.AsyncClient, headers: dict[str, str], body: bytes 
 
 MISSING = ("x-signature", "x-signature-principal", "x-signature-timestamp", "x-signature-nonce", "x-content-sha256")
 ALTERED = {
-    "x-signature": "v1=" + "0" * 64,
+    "x-signature": "v2=" + "0" * 64,
     "x-signature-principal": "somebody",
     "x-signature-timestamp": "1",
     "x-signature-nonce": "another-nonce",
@@ -92,7 +92,7 @@ ALTERED = {
 @pytest.mark.parametrize("header", MISSING)
 @pytest.mark.parametrize("change", ["missing", "altered"])
 async def test_a_missing_signature_was_accepted(header: str, change: str) -> None:
-    auth, agent = HmacAuth({"machine": SECRET}), EchoAgent()
+    auth, agent = HmacAuth({"machine": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
         value = None if change == "missing" else ALTERED[header]
         assert (await _post(client.http, _signed(auth, **{header: value})))[0] == 401
@@ -101,7 +101,7 @@ async def test_a_missing_signature_was_accepted(header: str, change: str) -> Non
 
 
 async def test_a_signature_for_other_words_was_accepted() -> None:
-    auth, agent = HmacAuth({"machine": SECRET}), EchoAgent()
+    auth, agent = HmacAuth({"machine": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
         assert (await _post(client.http, _signed(auth), b'{"message": "other words"}'))[0] == 401
         assert (await _post(client.http, _signed(auth), b""))[0] == 401
@@ -110,7 +110,7 @@ async def test_a_signature_for_other_words_was_accepted() -> None:
 
 async def test_a_replayed_signature_was_accepted() -> None:
     clock = FakeClock()
-    auth, agent = HmacAuth({"machine": SECRET}, clock=clock), EchoAgent()
+    auth, agent = HmacAuth({"machine": SECRET}, clock=clock, max_ahead_seconds=0), EchoAgent()
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=auth)])) as client:
         headers = _signed(auth)
         assert (await _post(client.http, headers))[0] == 200
@@ -119,7 +119,7 @@ async def test_a_replayed_signature_was_accepted() -> None:
             clock.advance(seconds)
             assert (await _post(client.http, headers))[0] == 401
     # A host that was started anew has forgotten what it saw, so it takes nothing from before.
-    again = HmacAuth({"machine": SECRET}, clock=clock)
+    again = HmacAuth({"machine": SECRET}, clock=clock, max_ahead_seconds=0)
     clock.advance(-3600)
     async with serving(AgentFrameworkHost(agent, channels=[InvocationsChannel(auth=again)])) as client:
         assert (await _post(client.http, headers))[0] == 401
@@ -154,8 +154,12 @@ async def test_a_wrong_secret_was_compared_byte_by_byte(kind: str, monkeypatch: 
     compared: list[tuple[Any, Any]] = []
     real = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
-    auth: Any = ApiKeyAuth({"admin": "a-key-that-is-long"}) if kind == "api key" else HmacAuth({"machine": SECRET})
-    headers = {"x-api-key": "a-key-that-is-lonG"} if kind == "api key" else _signed(auth, **{"x-signature": "v1=00"})
+    auth: Any = (
+        ApiKeyAuth({"admin": "a-key-that-is-long"})
+        if kind == "api key"
+        else HmacAuth({"machine": SECRET}, max_ahead_seconds=0)
+    )
+    headers = {"x-api-key": "a-key-that-is-lonG"} if kind == "api key" else _signed(auth, **{"x-signature": "v2=00"})
     async with serving(AgentFrameworkHost(EchoAgent(), channels=[ResponsesChannel(auth=auth)])) as client:
         sent = {"content-type": "application/json", **headers}
         assert (await client.http.post("/v1/responses", content=BODY, headers=sent)).status_code == 401

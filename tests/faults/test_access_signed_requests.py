@@ -42,14 +42,14 @@ async def send(
     ],
 )
 async def test_a_signed_request_is_served(path: str, body: bytes) -> None:
-    auth = HmacAuth({"alice": SECRET})
+    auth = HmacAuth({"alice": SECRET}, max_ahead_seconds=0)
     async with serving(host_of(auth)) as client:
         answer = await send(client, auth.sign("alice", "POST", path, body), body, path)
         assert answer.status_code == 200, answer.text
 
 
 async def test_a_body_was_exchanged_behind_a_good_signature() -> None:
-    auth, agent = HmacAuth({"alice": SECRET}), EchoAgent()
+    auth, agent = HmacAuth({"alice": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(host_of(auth, agent)) as client:
         for path, body in (
             ("/invocations", BODY),
@@ -63,7 +63,7 @@ async def test_a_body_was_exchanged_behind_a_good_signature() -> None:
 
 
 async def test_a_request_was_replayed() -> None:
-    auth, agent = HmacAuth({"alice": SECRET}), EchoAgent()
+    auth, agent = HmacAuth({"alice": SECRET}, max_ahead_seconds=0), EchoAgent()
     async with serving(host_of(auth, agent)) as client:
         headers = auth.sign("alice", "POST", "/invocations", BODY)
         assert (await send(client, headers)).status_code == 200
@@ -75,7 +75,7 @@ async def test_a_request_was_replayed() -> None:
 
 
 async def test_what_is_signed_by_one_is_not_seen_by_another() -> None:
-    auth = HmacAuth({"alice": SECRET, "bob": "another secret of another one"})
+    auth = HmacAuth({"alice": SECRET, "bob": "another secret of another one"}, max_ahead_seconds=0)
     async with serving(host_of(auth)) as client:
         made = (await send(client, auth.sign("alice", "POST", "/invocations", BODY))).json()
         path = f"/invocations/{made['id']}"
@@ -86,7 +86,7 @@ async def test_what_is_signed_by_one_is_not_seen_by_another() -> None:
 
 
 async def test_a_socket_is_opened_by_a_signed_handshake_once() -> None:
-    auth = HmacAuth({"alice": SECRET})
+    auth = HmacAuth({"alice": SECRET}, max_ahead_seconds=0)
     async with serving(host_of(auth)) as client:
         url = client.base_url.replace("http", "ws") + "/v1/responses"
         headers = auth.sign("alice", "GET", "/v1/responses")
@@ -105,7 +105,7 @@ async def test_a_socket_is_opened_by_a_signed_handshake_once() -> None:
 
 
 async def test_a_key_and_a_signature_are_offered_together() -> None:
-    signing = HmacAuth({"alice": SECRET})
+    signing = HmacAuth({"alice": SECRET}, max_ahead_seconds=0)
     async with serving(host_of([signing, ApiKeyAuth({"alice": KEY})])) as client:
         signed = (await send(client, signing.sign("alice", "POST", "/invocations", BODY))).json()
         keyed = (await send(client, {"x-api-key": KEY})).json()
@@ -116,7 +116,7 @@ async def test_a_key_and_a_signature_are_offered_together() -> None:
         path = f"/invocations/{keyed['id']}"
         assert (await client.http.get(path, headers={"x-api-key": KEY})).status_code == 200
         # A wrong signature is not made good by a key.
-        wrong = {**signing.sign("alice", "GET", path), "x-signature": "v1=" + "0" * 64, "x-api-key": KEY}
+        wrong = {**signing.sign("alice", "GET", path), "x-signature": "v2=" + "0" * 64, "x-api-key": KEY}
         assert (await client.http.get(path, headers=wrong)).status_code == 401
         # Whoever names the hash of a body means it, whichever way they came in.
         assert (await send(client, {"x-api-key": KEY, "x-content-sha256": "0" * 64})).status_code == 401

@@ -38,9 +38,29 @@ class TestHeaders:
         keys = IsolationKeys(user_key="user-2", call_id="call-2")
         assert await ask(believing(), SECOND) == Principal(id="user-2", isolation=keys)
 
-    async def test_of_both_the_second_names_the_user(self) -> None:
+    async def test_both_may_name_the_same_user(self) -> None:
         keys = IsolationKeys(user_key="user-2", chat_key="chat-1", call_id="call-2")
-        assert await ask(believing(), {**FIRST, **SECOND}) == Principal(id="user-2", isolation=keys)
+        both = {**FIRST, **SECOND, ISOLATION_HEADER_USER.encode(): b"user-2"}
+        assert await ask(believing(), both) == Principal(id="user-2", isolation=keys)
+
+    @pytest.mark.parametrize("other", [b"user-1", b"USER-2", b"anonymous"])
+    async def test_the_user_id_was_believed_where_the_isolation_key_named_another(self, other: bytes) -> None:
+        with pytest.raises(UnauthenticatedError) as caught:
+            await ask(believing(), {**SECOND, ISOLATION_HEADER_USER.encode(): other})
+        assert caught.value.code == "user_ambiguous"
+        assert "user-2" not in caught.value.message
+
+    @pytest.mark.parametrize(
+        ("header", "user"), [("x-agent-user-id", "user-2"), ("x-agent-user-isolation-key", "user-1")]
+    )
+    async def test_the_operator_says_which_header_counts(self, header: Any, user: str) -> None:
+        auth = PlatformAuth(trusted="anyone_who_can_connect", user_header=header)
+        found = await ask(auth, {**FIRST, **SECOND})
+        assert found is not None
+        assert (found.id, found.isolation and found.isolation.user_key) == (user, user)
+        # Where it is missing, the other does not take its place.
+        left = {name: value for name, value in {**FIRST, **SECOND}.items() if name != header.encode()}
+        assert await ask(auth, left) is None
 
     @pytest.mark.parametrize("user", [b"", b"anonymous"])
     async def test_who_is_nobody_to_the_platform_is_nobody_here(self, user: bytes) -> None:
@@ -57,7 +77,7 @@ class TestHeaders:
     @pytest.mark.parametrize("name", [*FIRST, *SECOND])
     async def test_a_header_that_comes_twice_is_refused(self, name: bytes) -> None:
         # The first was sent by a client, and the platform has added its own behind it, or before it.
-        headers = {**FIRST, **SECOND}
+        headers = {**FIRST, **SECOND, b"x-agent-user-id": b"user-1"}
         scope = {"type": "http", "headers": [*headers.items(), (name, b"somebody-else")]}
         with pytest.raises(UnauthenticatedError, match="twice"):
             await believing().authenticate_request(scope, headers)
@@ -102,6 +122,7 @@ class TestTrust:
         (lambda: PlatformAuth(trusted=True), "does not say"),  # pyright: ignore[reportArgumentType]
         (lambda: PlatformAuth(trusted=None), "does not say"),  # pyright: ignore[reportArgumentType]
         (lambda: PlatformAuth(trusted="anyone"), "does not say"),  # pyright: ignore[reportArgumentType]
+        (lambda: PlatformAuth(trusted="anyone_who_can_connect", user_header="x-user"), "user_header"),  # pyright: ignore[reportArgumentType]
         (lambda: TrustedSecret(""), "shorter than"),
         (lambda: TrustedSecret("short"), "shorter than"),
         (lambda: TrustedSecret(SECRET, header="X-Secret"), "lower case"),

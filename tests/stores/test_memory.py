@@ -1,12 +1,14 @@
 """The in-memory store keeps the contract, and keeps itself small."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.stores import memory_sweep
 from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.testing import StoreContract
+from frontdesk.testing import FakeClock, StoreContract
 from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
@@ -188,3 +190,79 @@ async def test_a_conversation_that_goes_on_was_dropped_before_those_that_nobody_
             transaction.add_items(OWNER, [conversation_item(f"item_{number}", "conv_0")])
     assert len(await small.conversations.items(OWNER, "conv_0", limit=1000)) == 3 * LIMIT
     assert await small.conversations.get(OWNER, "conv_1") is None
+
+
+YEAR = 365 * 86400
+
+
+async def test_sessions_and_conversations_that_nobody_uses_were_kept_for_ever() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock)
+    empty = size(store)
+    names = {"ses_1": "mine", "ses_2": "other"}
+    for session_id, name in names.items():
+        await store.sessions.reserve(named(name), session_id)
+        await keep_session(store, session(session_id, key=name), said("one"))
+        async with store.transaction() as transaction:
+            transaction.add_approval(question(f"apr_{session_id}", session_id=session_id))
+            transaction.save_checkpoint(session_id, "chk", b"x")
+            transaction.save_conversation(conversation(f"conv_{session_id}"))
+            transaction.add_items(OWNER, [conversation_item("a", f"conv_{session_id}")])
+    clock.advance(YEAR)
+    assert store._sweep.once() == 0
+    await keep_session(store, session("ses_2", key="other", updated_at=clock.now()), said("two"))
+    async with store.transaction() as transaction:
+        transaction.add_items(OWNER, [conversation_item("b", "conv_ses_2")])
+    clock.advance(1)
+    assert store._sweep.once() == 2
+    assert await store.sessions.find(named("mine")) is None
+    assert await store.approvals.get(OWNER, "apr_ses_1") is None
+    assert await store.checkpoints.get("ses_1", "chk") is None
+    assert await store.conversations.get(OWNER, "conv_ses_1") is None
+    assert texts(await store.sessions.history(OWNER, "ses_2")) == ["one", "two"]
+    assert await store.approvals.get(OWNER, "apr_ses_2") is not None
+    assert len(await store.conversations.items(OWNER, "conv_ses_2")) == 2
+    clock.advance(YEAR)
+    assert store._sweep.once() == 2
+    assert size(store) == empty
+
+
+async def test_an_idle_session_stays_while_a_turn_runs_or_another_builds_on_it() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock, idle_seconds=100)
+    await keep_session(store, session("root"), said("shared"))
+    await keep_session(store, session("branch", parent=ForkPoint(session_id="root", messages=1)), said("b"))
+    lease = await store.sessions.claim("branch")
+    clock.advance(101)
+    assert store._sweep.once() == 0
+    store.sessions.release(lease)
+    assert store._sweep.once() == 2
+
+
+async def test_without_a_time_nothing_is_dropped_for_being_idle() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock, idle_seconds=None)
+    await keep_session(store, session(), said("one"))
+    clock.advance(100 * YEAR)
+    assert store._sweep.once() == 0
+    assert await store.sessions.get(OWNER, "ses_1") is not None
+
+
+async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_sweep, "EVERY", 0.0)
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock)
+    await keep_session(store, session(), said("one"))
+    clock.advance(2 * YEAR)
+    swept, plain = asyncio.Event(), store._sweep.once
+
+    def once() -> int:
+        swept.set()
+        return plain()
+
+    monkeypatch.setattr(store._sweep, "once", once)
+    await store.open()
+    async with asyncio.timeout(20):
+        await swept.wait()
+    await store.close()
+    assert await store.sessions.get(OWNER, "ses_1") is None

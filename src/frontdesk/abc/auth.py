@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from starlette.types import Scope
 
+from frontdesk.abc.store import Nonces
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Noun
 
@@ -66,6 +67,15 @@ class AsksEnvironment(Protocol):
 
     def look(self, variable: Callable[[str], str | None]) -> None:
         """Called once, when the host is built, with what reads a variable of the environment."""
+        ...
+
+
+@runtime_checkable
+class UsesNonces(Protocol):
+    """Credentials that count once, and have to be remembered for that."""
+
+    def use_nonces(self, nonces: Nonces, *, durable: bool) -> None:
+        """Called whenever the host starts, with the nonces of its store; `durable`: they survive the process."""
         ...
 
 

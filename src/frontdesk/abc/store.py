@@ -253,6 +253,17 @@ class SavedCheckpoints(Protocol):
     async def get(self, session_id: str, checkpoint_id: str) -> bytes | None: ...
 
 
+class Nonces(Protocol):
+    """Nonces that were used, so that what they sign counts once."""
+
+    async def use(self, scope: str, nonce: str, *, now: float, expires_at: float) -> bool:
+        """Take a nonce of a scope; `False` if it is taken. When this returns, it stays so until `expires_at`.
+
+        Of any number of uses at once, over all processes that share the store, one succeeds.
+        """
+        ...
+
+
 class StateTransaction(Protocol):
     """What is to be written together. Each call takes note; leaving the block writes."""
 
@@ -446,6 +457,9 @@ class HostStateStore(Protocol):
 
     @property
     def checkpoints(self) -> SavedCheckpoints: ...
+
+    @property
+    def nonces(self) -> Nonces: ...
 
     def transaction(self) -> StateTransaction: ...
 

@@ -43,7 +43,7 @@ from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.link_commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
-from frontdesk.host.state import HostState, StateDir, choose_store
+from frontdesk.host.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.threads import TrackingExecutor
 from frontdesk.loggers import host as log
@@ -284,6 +284,7 @@ class AgentFrameworkHost:
         # Without the store nothing else can begin.
         await run_all("start-up", [("store", self._parts.store.open)])
         try:
+            offer_nonces((channel.auth for channel in self.channels), self._parts.store)
             await run_all("start-up", self._starting(serving))
             self._ready = True
             yield

@@ -1,12 +1,13 @@
 """Where a host keeps its state: read from its arguments, once."""
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from frontdesk.abc.auth import UsesNonces
 from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
@@ -151,11 +152,18 @@ def choose_store(store: HostStateStore | None, database: Path | None, clock: Clo
     if store is not None:
         return store
     if database is None:
-        return InMemoryStateStore()
+        return InMemoryStateStore(clock=clock)
     # It takes a while to import, and a host in memory does not need it.
     from frontdesk.stores.sql.sqlite import SqliteStateStore
 
     return SqliteStateStore(database, clock=clock)
+
+
+def offer_nonces(auths: Iterable[object], store: HostStateStore) -> None:
+    """Give the store's nonces to the credentials that count once."""
+    for auth in auths:
+        if isinstance(auth, UsesNonces):
+            auth.use_nonces(store.nonces, durable=store.durable)
 
 
 def _read(state_dir: Any) -> tuple[HostStatePaths, list[str]]:

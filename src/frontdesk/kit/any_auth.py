@@ -14,7 +14,9 @@ from frontdesk.abc.auth import (
     RequestAuth,
     ShowsSchemes,
     SignsBodies,
+    UsesNonces,
 )
+from frontdesk.abc.store import Nonces
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http import Headers
 
@@ -49,6 +51,11 @@ class AnyAuth:
         for one in self._auths:
             if isinstance(one, AsksEnvironment):
                 one.look(variable)
+
+    def use_nonces(self, nonces: Nonces, *, durable: bool) -> None:
+        for one in self._auths:
+            if isinstance(one, UsesNonces):
+                one.use_nonces(nonces, durable=durable)
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
         for one in self._members:

@@ -1,38 +1,45 @@
 """Signed requests: a shared secret that never travels.
 
-The signature is an HMAC-SHA256, in hexadecimal digits behind `v1=`, over these lines, joined by a line feed:
+The signature is an HMAC-SHA256, in hexadecimal digits behind `v2=`, over these lines, joined by a line feed:
 
-    v1
+    v2
     the principal
     the method, such as POST
     the path with its query, as it is sent
-    the time, in whole seconds since the epoch
+    the time, in seconds since the epoch, with up to six decimals
     the nonce: 8 to 128 letters, digits or any of . _ : -, never used twice
     the SHA-256 of the body, in hexadecimal digits
+    name:value, for each header that must be signed and is sent, by name in lower case, sorted
 """
 
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from math import floor
 from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.types import Scope
 
 from frontdesk.abc.auth import Principal
+from frontdesk.abc.store import Nonces
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.identity import ANONYMOUS
-from frontdesk.errors import TooManyRequestsError, UnauthenticatedError
+from frontdesk.errors import TooManyRequestsError, UnauthenticatedError, UnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.kit.http import Headers
+from frontdesk.kit.nonces import ProcessNonces
 from frontdesk.kit.secrets import Secret
 
 SHORTEST_SECRET = 16
 MOST_REMEMBERED = 100_000
+SIGNED_PREFIX = b"x-agent-"
+"""With which the headers begin that choose what a channel runs; whichever of them is sent is signed."""
 EMPTY = hashlib.sha256(b"").hexdigest()
 _NONCE = re.compile(rb"[A-Za-z0-9._:-]{8,128}")
-_NUMBER = re.compile(rb"[0-9]{1,12}")
+_TIME = re.compile(rb"[0-9]{1,12}(?:\.[0-9]{1,6})?")
 _HASH = re.compile(rb"[0-9a-f]{64}")
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
@@ -58,9 +65,10 @@ _USUAL = HmacHeaders()
 class HmacAuth:
     """Requests signed with a secret that both sides know: `HmacAuth({"alice": secret})`.
 
-    A principal may have several secrets, so that they can be changed without a break. A signature counts once, and for
-    `window_seconds` before and after its time. What was signed before this object was made is refused: whether it has
-    counted already is not known here.
+    A principal may have several secrets, so that they can be changed without a break. A signature counts once, from
+    `max_ahead_seconds` before its time until `window_seconds` after it. Which ones have counted is kept in the host's
+    store. Where that does not survive the process, everything is refused that an earlier process may have accepted:
+    what was signed up to `max_ahead_seconds` after the start.
     """
 
     name = "hmac"
@@ -71,26 +79,41 @@ class HmacAuth:
         secrets: Mapping[str, Given],
         *,
         window_seconds: float = 300.0,
+        max_ahead_seconds: float = 5.0,
+        signed_headers: Collection[str] = (),
         headers: HmacHeaders = _USUAL,
         max_remembered: int = MOST_REMEMBERED,
         clock: Clock | None = None,
     ) -> None:
         if window_seconds <= 0 or max_remembered < 1:
             raise ValueError("HmacAuth: window_seconds and max_remembered must be positive")
+        if not 0 <= max_ahead_seconds <= window_seconds:
+            raise ValueError("HmacAuth: max_ahead_seconds must be between 0 and window_seconds")
         if len(set(headers)) < len(headers) or not all(map(_HEADER.fullmatch, headers)):
             raise ValueError("HmacAuth: headers must be five different names in lower case")
+        if isinstance(signed_headers, str) or not all(map(_HEADER.fullmatch, signed_headers)):
+            raise ValueError("HmacAuth: signed_headers must be names in lower case")
+        if any(one.startswith(SIGNED_PREFIX.decode()) or one in signed_headers for one in headers):
+            raise ValueError("HmacAuth: headers can't name one that must be signed itself")
         self._clock = clock or SystemClock()
-        self._since = int(self._clock.now())
-        self._window = window_seconds
+        self._window, self._ahead = window_seconds, max_ahead_seconds
         self._names = HmacHeaders(*headers)
         self._headers = [one.encode() for one in headers]
+        self._signed_too = frozenset(one.encode() for one in signed_headers)
         self.body_header = headers.body_hash.encode()
         self.security_schemes: Mapping[str, Mapping[str, str]] = {
             "hmac": {"type": "apiKey", "in": "header", "name": headers.signature, "description": _DESCRIBED}
         }
         self._people = _people(secrets, max_remembered)
-        # Whoever is unknown is checked too, so that the time it takes tells nobody's name.
+        # An unknown name is checked too, so that the time it takes does not tell which names are known.
         self._nobody = _Person("", (Secret(RandomIds().new("nobody")),), 1)
+        self._nonces: Nonces = ProcessNonces()
+        self._not_before = self._clock.now() + max_ahead_seconds
+
+    def use_nonces(self, nonces: Nonces, *, durable: bool) -> None:
+        self._nonces = nonces
+        # An earlier process has accepted nothing that was further ahead of its clock than this.
+        self._not_before = 0.0 if durable else self._clock.now() + self._ahead
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
         signed = self._signed(scope, headers)
@@ -98,38 +121,67 @@ class HmacAuth:
             return None
         person, signature, time = signed
         now = self._clock.now()
-        if abs(now - time) > self._window:
-            raise UnauthenticatedError(
-                "The time of the signature is too far from this host's.", code="signature_expired"
-            )
-        if time < self._since:
-            raise UnauthenticatedError("The signature is older than this host; sign anew.", code="signature_expired")
-        person.count(signature, now, 2 * self._window)
+        self._check_time(time, now)
+        person.check_room(now)
+        # Kept for a window longer than it is good for: the clock of another replica may be behind this one.
+        expires_at = time + 2 * self._window
+        if not await self._nonces.use(self.name, signature.decode(), now=now, expires_at=expires_at):
+            raise UnauthenticatedError("This signature was used already; sign anew.", code="signature_replayed")
+        person.take_room(now + 2 * self._window + self._ahead)
         return person.principal
+
+    def _check_time(self, time: float, now: float) -> None:
+        if time > now + self._ahead or time < now - self._window:
+            text = f"The time of the signature is {time - now:+.0f} s from this host's."
+            raise UnauthenticatedError(text, code="signature_expired")
+        if time < self._not_before:
+            if now < self._not_before:
+                raise UnavailableError(
+                    "This host has just started, and can't know which signatures were used before; sign anew.",
+                    retry_after=self._not_before - now,
+                )
+            raise UnauthenticatedError("The signature is older than this host; sign anew.", code="signature_expired")
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
         # It counted at the handshake, and the time of that is over; what may have changed since are the secrets.
         signed = self._signed(scope, headers)
         return None if signed is None else signed[0].principal
 
-    def _signed(self, scope: Scope, headers: Headers) -> "tuple[_Person, bytes, int] | None":
-        """Who has signed a request, with what, and when."""
+    def _signed(self, scope: Scope, headers: Headers) -> "tuple[_Person, bytes, float] | None":
+        """The principal that has signed a request, the signature, and its time."""
         given = [headers.get(name, b"") for name in self._headers]
         principal, timestamp, nonce, body_hash, signature = given
         if not principal and not signature:
             return None
-        if not (_NUMBER.fullmatch(timestamp) and _NONCE.fullmatch(nonce) and _HASH.fullmatch(body_hash)):
+        if not (_TIME.fullmatch(timestamp) and _NONCE.fullmatch(nonce) and _HASH.fullmatch(body_hash)):
             needed = ", ".join(self._names)
             raise UnauthenticatedError(f"A signed request needs the headers {needed}, each in its form.")
         if scope["type"] != "http" and body_hash != EMPTY.encode():
             raise UnauthenticatedError("A handshake is signed with an empty body.")
+        self._need_single(scope)
         person = self._people.get(principal, self._nobody)
-        text = _text(principal, scope.get("method", "GET").encode(), _target(scope), timestamp, nonce, body_hash)
+        method = scope.get("method", "GET").encode()
+        text = _text(principal, method, _target(scope), timestamp, nonce, body_hash, *self._lines(headers))
         # All of them, so that the time it takes does not tell which one it was.
         right = [hmac.compare_digest(_sign(one, text), signature) for one in person.secrets]
         if not any(right) or person is self._nobody:
             raise UnauthenticatedError(_WRONG)
-        return person, signature, int(timestamp)
+        return person, signature, float(timestamp)
+
+    def _must_sign(self, name: bytes) -> bool:
+        return name.startswith(SIGNED_PREFIX) or name in self._signed_too
+
+    def _need_single(self, scope: Scope) -> None:
+        # Of two, one reader takes the first and another the last.
+        sent = [name for name, _ in scope.get("headers", ()) if self._must_sign(name)]
+        if len(sent) != len(set(sent)):
+            raise UnauthenticatedError("A header that must be signed comes twice.")
+
+    def _lines(self, headers: Headers) -> list[bytes]:
+        lines = sorted(name + b":" + headers[name] for name in headers if self._must_sign(name))
+        if any(b"\n" in line for line in lines):
+            raise UnauthenticatedError("A header that must be signed has more than one line.")
+        return lines
 
     def sign(
         self,
@@ -138,42 +190,48 @@ class HmacAuth:
         target: str,
         body: bytes = b"",
         *,
-        timestamp: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        timestamp: float | None = None,
         nonce: str | None = None,
     ) -> dict[str, str]:
-        """The headers that sign a request with the first secret of a principal; `target` is the path with its query."""
+        """Make the headers that sign a request with the first secret of a principal.
+
+        `target` is the path with its query. `headers` are the others of the request: what must be signed of them is.
+        """
         person = self._people[principal.encode()]
-        at = str(int(self._clock.now()) if timestamp is None else timestamp)
+        at = _shown(self._clock.now() if timestamp is None else timestamp)
         once = nonce or RandomIds().new("n")
         body_hash = hashlib.sha256(body).hexdigest()
         parts = (principal, method.upper(), target, at, once, body_hash)
-        signature = _sign(person.secrets[0], _text(*(one.encode() for one in parts)))
-        return dict(zip(self._names, (principal, at, once, body_hash, signature.decode()), strict=True))
+        sent = {name.lower().encode(): value.strip().encode("latin-1") for name, value in (headers or {}).items()}
+        text = _text(*(one.encode() for one in parts), *self._lines(sent))
+        signature = _sign(person.secrets[0], text).decode()
+        return dict(zip(self._names, (principal, at, once, body_hash, signature), strict=True))
 
     def __repr__(self) -> str:
         return f"HmacAuth({len(self._people)} principals)"
 
 
 class _Person:
-    """A principal, its secrets, and the signatures of it that have counted."""
+    """A principal, its secrets, and how many signatures of it have to be remembered."""
 
     def __init__(self, name: str, secrets: Sequence[Secret], most: int) -> None:
         self.principal = Principal(id=name)
         self.secrets = secrets
         self._most = most
-        self._seen: dict[bytes, float] = {}
+        self._ends: deque[float] = deque()
 
-    def count(self, signature: bytes, now: float, keep: float) -> None:
-        """Takes note of a signature; refuses one that was here before, or for which there is no room."""
-        seen = self._seen
-        while seen and (first := next(iter(seen.items())))[1] <= now:
-            del seen[first[0]]
-        if signature in seen:
-            raise UnauthenticatedError("This signature was used already; sign anew.", code="signature_replayed")
-        if len(seen) >= self._most:
-            # To forget one would let it count again. Each principal has its own room, so this hurts nobody else.
-            raise TooManyRequestsError("Too many signed requests.", retry_after=next(iter(seen.values())) - now)
-        seen[signature] = now + keep
+    def check_room(self, now: float) -> None:
+        """Refuse a signature for which there is no room; each principal has its own, so that no other is hurt."""
+        ends = self._ends
+        while ends and ends[0] <= now:
+            ends.popleft()
+        if len(ends) >= self._most:
+            raise TooManyRequestsError("Too many signed requests.", retry_after=ends[0] - now)
+
+    def take_room(self, until: float) -> None:
+        """Note that a signature is remembered until a time."""
+        self._ends.append(until)
 
 
 def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
@@ -210,8 +268,14 @@ def _target(scope: Scope) -> bytes:
 
 
 def _text(*parts: bytes) -> bytes:
-    return b"\n".join((b"v1", *parts))
+    return b"\n".join((b"v2", *parts))
 
 
 def _sign(secret: Secret, text: bytes) -> bytes:
-    return b"v1=" + hmac.new(secret.reveal().encode(), text, hashlib.sha256).hexdigest().encode()
+    return b"v2=" + hmac.new(secret.reveal().encode(), text, hashlib.sha256).hexdigest().encode()
+
+
+def _shown(time: float) -> str:
+    # Never rounded up: a moment later than now is ahead.
+    whole = floor(time)
+    return f"{whole}.{floor((time - whole) * 1_000_000):06d}"

@@ -25,11 +25,11 @@ _LONGEST = 512
 _DESCRIBED = "Set by the platform that this host runs on; from anyone else it has no effect."
 _PLAIN = re.compile(rb"[\x21-\x7e]+")
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
-# The newer protocol comes first: a platform that speaks both means the same person by both.
 _USER = (b"x-agent-user-id", ISOLATION_HEADER_USER.encode())
-_CHAT = (ISOLATION_HEADER_CHAT.encode(),)
-_CALL = (b"x-agent-foundry-call-id",)
-_ALL = frozenset((*_USER, *_CHAT, *_CALL))
+"""Of the newer protocol and of the older one; a platform that speaks both means the same person by both."""
+_CHAT = ISOLATION_HEADER_CHAT.encode()
+_CALL = b"x-agent-foundry-call-id"
+_ALL = frozenset((*_USER, _CHAT, _CALL))
 
 
 class TrustedEnvironment:
@@ -99,6 +99,7 @@ class _Anyone:
         return True
 
 
+UserHeader = Literal["x-agent-user-id", "x-agent-user-isolation-key"]
 Trusted = TrustedEnvironment | TrustedPeers | TrustedSecret | Literal["anyone_who_can_connect"]
 
 
@@ -106,7 +107,8 @@ class PlatformAuth:
     """The user whom a trusted platform, such as Foundry, names in its headers, with its keys for isolation.
 
     `trusted` says by what a request of the platform is known. With `"anyone_who_can_connect"` every header is believed:
-    only for a host that nobody but the platform can reach.
+    only for a host that nobody but the platform can reach. A request whose two headers name different users is refused,
+    unless `user_header` says which one counts.
     """
 
     name = "platform"
@@ -115,7 +117,10 @@ class PlatformAuth:
         "platform": {"type": "apiKey", "in": "header", "name": ISOLATION_HEADER_USER, "description": _DESCRIBED}
     }
 
-    def __init__(self, *, trusted: Trusted) -> None:
+    def __init__(self, *, trusted: Trusted, user_header: UserHeader | None = None) -> None:
+        if user_header is not None and user_header.encode() not in _USER:
+            raise ValueError(f"PlatformAuth: user_header={user_header!r} is not one that names the user")
+        self._user = _USER if user_header is None else (user_header.encode(),)
         if not isinstance(trusted, (TrustedEnvironment, TrustedPeers, TrustedSecret)):
             if trusted != "anyone_who_can_connect":
                 raise ValueError(f"PlatformAuth: trusted={trusted!r} does not say by what the platform is known")
@@ -133,10 +138,10 @@ class PlatformAuth:
         if not self._trusted.trusts(scope, headers):
             return None
         _need_single(scope)
-        user = _first(headers, _USER)
+        user = _one(headers, self._user)
         if user is None or user == ANONYMOUS:
             return None
-        keys = IsolationKeys(user_key=user, chat_key=_first(headers, _CHAT), call_id=_first(headers, _CALL))
+        keys = IsolationKeys(user_key=user, chat_key=_value(headers, _CHAT), call_id=_value(headers, _CALL))
         return Principal(id=user, isolation=keys)
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
@@ -151,11 +156,19 @@ def _need_single(scope: Scope) -> None:
         raise UnauthenticatedError("A header of the platform's comes twice.")
 
 
-def _first(headers: Headers, names: tuple[bytes, ...]) -> str | None:
-    for name in names:
-        value = headers.get(name)
-        if value:
-            if len(value) > _LONGEST or not _PLAIN.fullmatch(value):
-                raise UnauthenticatedError(f"{name.decode()} must be 1 to {_LONGEST} visible characters.")
-            return value.decode("ascii")
-    return None
+def _one(headers: Headers, names: tuple[bytes, ...]) -> str | None:
+    """The user whom all of these headers name that are there."""
+    found = {value for name in names if (value := _value(headers, name)) is not None}
+    if len(found) > 1:
+        # A client may have sent one of them, and nobody here knows which.
+        raise UnauthenticatedError("The headers of the platform's name different users.", code="user_ambiguous")
+    return found.pop() if found else None
+
+
+def _value(headers: Headers, name: bytes) -> str | None:
+    value = headers.get(name)
+    if not value:
+        return None
+    if len(value) > _LONGEST or not _PLAIN.fullmatch(value):
+        raise UnauthenticatedError(f"{name.decode()} must be 1 to {_LONGEST} visible characters.")
+    return value.decode("ascii")

@@ -1,10 +1,6 @@
 """From an HTTP request to its caller. The same for every HTTP channel."""
 
-import ipaddress
-import re
 from collections.abc import Collection
-from functools import lru_cache
-from typing import Any
 
 from starlette.types import Scope
 
@@ -13,9 +9,8 @@ from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.any_auth import not_an_auth
 from frontdesk.kit.http import Headers
+from frontdesk.kit.local_callers import is_local
 
-_HOST = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*)(?::\d+)?")
-_FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host")
 _REMEMBERED = 1_024
 """For how many principals the caller is kept ready."""
 
@@ -57,11 +52,13 @@ class HttpVerifier:
             return self._caller(await self._request.authenticate_request(scope, headers))
         if self._plain is not None:
             return self._caller(await self._plain.authenticate(headers))
-        if _is_local(scope, headers):
+        if is_local(scope, headers):
             return self._local
         if self._allow_anonymous:
             return self._stranger
-        raise UnauthenticatedError("Callers from other machines need credentials, and this channel has none to check.")
+        raise UnauthenticatedError(
+            "Callers from other machines, or behind a proxy, need credentials, and this channel has none to check."
+        )
 
     async def recheck(self, scope: Scope, headers: Headers) -> Caller:
         """The same for a connection that was let in before: what counts once, such as a signature, has counted."""
@@ -107,28 +104,3 @@ def _same_origin(origin: bytes, headers: Headers) -> None:
     _, _, authority = origin.partition(b"://")
     if not authority or authority != headers.get(b"host"):
         raise ForbiddenError("Pages of this origin may not call this host.", code="origin_refused")
-
-
-def _is_local(scope: Scope, headers: Headers) -> bool:
-    client: Any = scope.get("client")
-    if not client or not is_loopback(client[0]) or not _names_loopback(headers.get(b"host", b"")):
-        return False
-    # What a proxy on this machine passes on comes from somewhere else.
-    return headers.keys().isdisjoint(_FORWARDED)
-
-
-@lru_cache(maxsize=64)
-def _names_loopback(host: bytes) -> bool:
-    # Checked too, because a name that an attacker controls can point to the loopback address.
-    name = _HOST.fullmatch(host.decode("latin-1"))
-    return name is not None and is_loopback(name[1] or name[2] or "")
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address is this machine's own."""
-    if address in ("127.0.0.1", "localhost", "::1"):
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

@@ -9,15 +9,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from frontdesk.abc.store import Told
+from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.expiry import YEAR
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, RunExistsError
+from frontdesk.kit.nonces import ProcessNonces
 from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
@@ -29,6 +32,7 @@ from frontdesk.stores.memory_drawers import (
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
+from frontdesk.stores.memory_sweep import MemorySweep
 from frontdesk.stores.memory_tasks import MemoryTasks
 
 
@@ -41,8 +45,12 @@ class InMemoryStateStore:
     set_aside = 0
     unreadable = 0
 
-    def __init__(self, *, limit: int = 4_000) -> None:
-        """`limit` is how many sessions, runs, approvals and conversations are kept; the longest untouched go first."""
+    def __init__(self, *, limit: int = 4_000, idle_seconds: float | None = YEAR, clock: Clock | None = None) -> None:
+        """Keep at most `limit` sessions, runs, approvals and conversations; the longest untouched go first.
+
+        Sessions and conversations that are not used for `idle_seconds` are dropped too; `None` drops none for that.
+        """
+        clock = clock or SystemClock()
         self.sessions = MemorySessions(limit)
         self.identities = MemoryIdentities(10 * limit)
         self.runs = MemoryRuns(limit)
@@ -51,8 +59,10 @@ class InMemoryStateStore:
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
         self.tasks = MemoryTasks(10 * limit)
-        self.conversations = MemoryConversations(limit)
+        self.conversations = MemoryConversations(limit, clock)
         self.checkpoints = MemoryCheckpoints(limit)
+        self.nonces = ProcessNonces(250 * limit)
+        self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":
         return MemoryTransaction(self)
@@ -61,10 +71,10 @@ class InMemoryStateStore:
         """No other process writes here."""
 
     async def open(self) -> None:
-        """Nothing to open."""
+        self._sweep.start()
 
     async def close(self) -> None:
-        """Nothing to close."""
+        await self._sweep.stop()
 
 
 class MemoryTransaction:

@@ -1,9 +1,10 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
@@ -58,6 +59,10 @@ class Shelf(Generic[K, V]):
             # What was taken out is still in the row.
             self._row = deque(dict.fromkeys(one for one in self._row if one in self._items))
         return value
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """All that is there; others may be dropped meanwhile."""
+        return iter(list(self._items.items()))
 
     def __contains__(self, key: K) -> bool:
         return key in self._items
@@ -180,6 +185,22 @@ class MemorySessions:
             # Most sessions are short, and a list that is made whole has no room to spare.
             kept.messages = list(messages)
 
+    def drop_idle(self, before: float) -> set[str]:
+        """Drop sessions on which nothing builds, in which no turn runs, and which had none since a time."""
+        sessions = [(session_id, kept, kept.record) for session_id, kept in self.kept.items()]
+        built_on = {record.parent.session_id for _, _, record in sessions if record is not None and record.parent}
+        gone = {
+            session_id
+            for session_id, kept, record in sessions
+            if record is not None and record.updated_at < before and not kept.fence and session_id not in built_on
+        }
+        for session_id in gone:
+            self.kept.pop(session_id)
+        for name, session_id in self.names.items() if gone else ():
+            if session_id in gone:
+                self.names.pop(name)
+        return gone
+
 
 class MemoryRuns:
     """Runs and the events of background streams."""
@@ -264,17 +285,35 @@ class MemoryApprovals:
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 
+    def drop_sessions(self, gone: Collection[str]) -> None:
+        for key, record in self.records.items():
+            if record.session_id in gone:
+                self.records.pop(key)
+                self._forget(key, record)
+
 
 class MemoryConversations:
     """Conversations that callers made, and their items."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, clock: Clock) -> None:
         self.records: Shelf[str, Conversation] = Shelf(limit, self._forget)
         self.contents: dict[str, list[ConversationItem]] = {}
+        self.used_at: dict[str, float] = {}
         self.count = 0
+        self._clock = clock
 
     def _forget(self, conversation_id: str, record: Conversation) -> None:
         self.contents.pop(conversation_id, None)
+        self.used_at.pop(conversation_id, None)
+
+    def drop_idle(self, before: float) -> int:
+        """Drop conversations that were not changed since a time."""
+        gone = [one for one, used_at in self.used_at.items() if used_at < before]
+        for conversation_id in gone:
+            self.records.pop(conversation_id)
+            self.contents.pop(conversation_id, None)
+            del self.used_at[conversation_id]
+        return len(gone)
 
     async def get(self, owner: str, conversation_id: str) -> Conversation | None:
         record = self.records.get(conversation_id)
@@ -296,13 +335,15 @@ class MemoryConversations:
         return next((one for one in self.contents.get(conversation_id, ()) if one.item_id == item_id), None)
 
     def save(self, conversation: Conversation) -> None:
+        # First, because it may be dropped at once where there is no room.
+        self.used_at[conversation.conversation_id] = self._clock.now()
         self.records.put(conversation.conversation_id, conversation)
 
     def delete(self, owner: str, conversation_id: str) -> None:
         record = self.records.get(conversation_id)
         if record is not None and record.owner == owner:
             self.records.pop(conversation_id)
-            self.contents.pop(conversation_id, None)
+            self._forget(conversation_id, record)
 
     def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
         for item in items:
@@ -310,6 +351,7 @@ class MemoryConversations:
                 continue
             self.count += 1
             self.records.touch(item.conversation_id)
+            self.used_at[item.conversation_id] = self._clock.now()
             self.contents.setdefault(item.conversation_id, []).append(item.replace(number=self.count))
 
     def _owned(self, owner: str, conversation_id: str) -> bool:
@@ -317,7 +359,10 @@ class MemoryConversations:
         return record is not None and record.owner == owner
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
-        found = self.contents.get(conversation_id, []) if self._owned(owner, conversation_id) else []
+        if not self._owned(owner, conversation_id):
+            return
+        self.used_at[conversation_id] = self._clock.now()
+        found = self.contents.get(conversation_id, [])
         found[:] = [one for one in found if one.item_id != item_id]
 
 
@@ -332,3 +377,8 @@ class MemoryCheckpoints:
 
     def delete(self, session_id: str, checkpoint_id: str) -> None:
         self.kept.pop((session_id, checkpoint_id))
+
+    def drop_sessions(self, gone: Collection[str]) -> None:
+        for key, _ in self.kept.items():
+            if key[0] in gone:
+                self.kept.pop(key)

@@ -24,6 +24,7 @@ pytest.register_assert_rewrite(
             "isolation",
             "leases",
             "links",
+            "nonces",
             "outbox",
             "people",
             "runs",
@@ -42,6 +43,7 @@ from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
+from frontdesk.testing.store_nonces import Nonces  # noqa: E402
 from frontdesk.testing.store_outbox import Outbox  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
 from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
@@ -65,6 +67,7 @@ class StoreContract(
     Outbox,
     Tasks,
     Conversations,
+    Nonces,
     Transactions,
     Isolation,
 ):

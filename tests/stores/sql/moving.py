@@ -136,6 +136,7 @@ async def fill(place: Place) -> None:
     await store.identities.secret("linker", b"\x00secret")
     await store.tasks.schedule(TASK)
     place.execute("INSERT INTO backfills (name, position, done) VALUES ('shades', '5', 1)")
+    assert await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600)
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -170,6 +171,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversations.get(OWNER, "conv_1"),
         await store.conversations.items(OWNER, "conv_1"),
         await store.checkpoints.get("ses_1", "chk_1"),
+        await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600),
     ]
 
 

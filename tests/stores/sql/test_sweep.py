@@ -12,13 +12,15 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.session import ForkPoint
 from frontdesk.data.task import TaskRecord
+from frontdesk.stores.sql.expired import AT_ONCE
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.stores.sql.sweep import AT_ONCE
-from frontdesk.stores.sql.writes import Op
+from frontdesk.stores.sql.writes import Do, Op
 from frontdesk.testing import FakeClock, serving
 from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
+    conversation,
+    conversation_item,
     delivery,
     event,
     grant,
@@ -41,10 +43,13 @@ NEVER = Expiry(
     grants=None,
     last_seen=None,
     approvals=None,
+    pending_approvals=None,
     inbox=None,
     deliveries=None,
     tasks=None,
     sessions=None,
+    conversations=None,
+    set_aside=None,
 )
 KINDS = {
     "continuations": ("runs", "run_background"),
@@ -55,6 +60,8 @@ KINDS = {
     "deliveries": ("deliveries", "del_dead"),
     "tasks": ("tasks", "task_done"),
     "sessions": ("sessions", "ses_1"),
+    "conversations": ("conversations", "conv_1"),
+    "set_aside": ("set_aside", "run_torn"),
 }
 """The record that each kind of expiry drops."""
 COLUMNS = {
@@ -66,6 +73,8 @@ COLUMNS = {
     "sessions": "session_id",
     "grants": "grant_id",
     "tasks": "task_id",
+    "conversations": "conversation_id",
+    "set_aside": "name",
 }
 
 
@@ -91,7 +100,7 @@ async def keep_all(store: SqlStateStore) -> None:
         transaction.save_run(run("run_going", status="running"))
         transaction.save_run(run("run_queued", status="queued", background=True))
         transaction.add_events([event(1, "run_background"), event(2, "run_background"), event(1, "run_queued")])
-        transaction.add_approval(question("apr_decided"))
+        transaction.add_approval(question("apr_decided", session_id="ses_asked"))
         transaction.add_approval(question("apr_waits", session_id="ses_asked"))
         transaction.accept(inbox_item("evt_done"))
         transaction.accept(inbox_item("evt_waits"))
@@ -104,6 +113,11 @@ async def keep_all(store: SqlStateStore) -> None:
     for task_id in ("task_done", "task_waits"):
         await store.tasks.schedule(TaskRecord(task_id=task_id, name="mail", payload={}, due_at=NOW))
     assert await store.tasks.cancel("task_done")
+    async with store.transaction() as transaction:
+        transaction.save_conversation(conversation())
+        transaction.add_items(OWNER, [conversation_item("a"), conversation_item("b")])
+    torn = "INSERT INTO set_aside (kind, name, at, error, data) VALUES ('runs', 'run_torn', ?, 'not JSON', ?)"
+    await store._engine.write([Do(torn, (NOW, b"torn"))])
 
 
 def kept(base: Base) -> dict[str, set[str]]:
@@ -130,6 +144,17 @@ async def test_a_record_is_dropped_when_its_time_has_come_and_not_before(base: B
         for seconds, dropped in ((0, 0), (100, 0), (1, 1), (10**9, 0)):
             clock.advance(seconds)
             assert await store._sweep.once() == dropped
+        assert kept(base) == minus(before, *KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_one_look_is_enough_where_there_is_little(base: Base, kind: str) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(**{kind: 100.0}), clock=clock) as store:
+        await keep_all(store)
+        before = kept(base)
+        clock.advance(101)
+        assert await store._sweep.look() == 1
         assert kept(base) == minus(before, *KINDS[kind])
 
 
@@ -177,6 +202,8 @@ async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) 
             "sessions": {"ses_asked"},
             "grants": set(),
             "tasks": {"task_waits"},
+            "conversations": set(),
+            "set_aside": set(),
         }
 
 
@@ -256,8 +283,134 @@ async def test_more_than_a_lot_is_dropped_in_lots(base: Base) -> None:
         clock.advance(10**6)
         counted = Counted(store)
         assert await store._sweep.once() == 2 * len(names)
-        assert sorted(counted.sizes) == sorted([AT_ONCE, AT_ONCE, 7] * 2)
+        # The runs, the sessions and their messages.
+        assert sorted(size for size in counted.sizes if size) == sorted([AT_ONCE, AT_ONCE, 7] * 3)
         assert counts(base, "runs", "sessions", "history") == [0, 0, 0]
+
+
+async def test_a_long_history_is_dropped_in_small_pieces(base: Base) -> None:
+    clock, many = FakeClock(NOW), 3 * AT_ONCE + 1
+    expiry = NEVER.replace(continuations=1.0, sessions=1.0, conversations=1.0)
+    async with quiet(base, expiry=expiry, clock=clock) as store:
+        await keep_session(store, session(), said("x"))
+        async with store.transaction() as transaction:
+            transaction.save_conversation(conversation())
+            transaction.save_run(run(background=True, finished_at=NOW))
+        statements: list[Op] = []
+        for number in range(many):
+            statements.append(Do("INSERT INTO history (session_id, data) VALUES ('ses_1', ?)", (b"x",)))
+            statements.append(Do("INSERT INTO checkpoints VALUES ('ses_1', ?, ?)", (f"chk_{number}", b"x")))
+            item = "INSERT INTO items (conversation_id, item_id, data) VALUES ('conv_1', ?, ?)"
+            statements.append(Do(item, (f"item_{number}", b"x")))
+            statements.append(Do("INSERT INTO events VALUES ('run_1', ?, ?, ?)", (OWNER, number, b"x")))
+        await store._engine.write(statements)
+        clock.advance(2)
+        counted = Counted(store)
+        assert await store._sweep.once() == 3
+        assert max(counted.sizes) == AT_ONCE
+        parts = ("history", "checkpoints", "items", "events", "sessions", "conversations", "runs")
+        assert counts(base, *parts) == [0] * len(parts)
+
+
+async def test_a_session_that_waits_for_an_answer_was_kept_for_ever(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(sessions=100.0, pending_approvals=1000.0), clock=clock) as store:
+        for session_id in ("ses_1", "ses_2"):
+            await keep_session(store, session(session_id), said("one"))
+        async with store.transaction() as transaction:
+            transaction.add_approval(question("apr_1", session_id="ses_1"))
+            transaction.add_approval(question("apr_2", session_id="ses_2"))
+            transaction.decide_approval(OWNER, "apr_2", "approved", at=NOW)
+        clock.advance(101)
+        assert await store._sweep.once() == 1
+        # The answered one went with its session; the other keeps its own for longer.
+        assert await store.approvals.get(OWNER, "apr_1") is not None
+        assert await store.approvals.get(OWNER, "apr_2") is None
+        assert kept(base)["sessions"] == {"ses_1"}
+        clock.advance(900)
+        assert await store._sweep.once() == 1
+        assert counts(base, "sessions", "approvals", "history") == [0, 0, 0]
+
+
+async def test_conversations_were_kept_for_ever(base: Base) -> None:
+    clock, year = FakeClock(NOW), 365 * 86400
+    async with quiet(base, expiry=Expiry(), clock=clock) as store:
+        async with store.transaction() as transaction:
+            for name in ("left", "named", "added", "shortened"):
+                transaction.save_conversation(conversation(name))
+                transaction.add_items(OWNER, [conversation_item("a", name), conversation_item("b", name)])
+        await keep_session(store, session(), said("one"))
+        clock.advance(year / 2)
+        async with store.transaction() as transaction:
+            transaction.save_conversation(conversation("named", topic="another"))
+        async with store.transaction() as transaction:
+            transaction.add_items(OWNER, [conversation_item("c", "added")])
+        async with store.transaction() as transaction:
+            transaction.delete_item(OWNER, "shortened", "a")
+            # What is not theirs is not used by it.
+            transaction.delete_item("stranger", "left", "a")
+            transaction.add_items("stranger", [conversation_item("c", "left")])
+        clock.advance(year / 2 + 1)
+        await store._sweep.once()
+        assert kept(base)["conversations"] == {"named", "added", "shortened"}
+        assert kept(base)["sessions"] == set()
+        assert counts(base, "items", "history") == [2 + 3 + 1, 0]
+        clock.advance(year)
+        await store._sweep.once()
+        assert counts(base, "conversations", "items") == [0, 0]
+
+
+async def test_a_conversation_of_an_earlier_version_gets_its_whole_time(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(conversations=100.0), clock=clock) as store:
+        async with store.transaction() as transaction:
+            transaction.save_conversation(conversation())
+        base.execute("UPDATE conversations SET updated_at = NULL")
+        clock.advance(10**6)
+        assert await store._sweep.look() == 0
+        clock.advance(100)
+        assert await store._sweep.look() == 0
+        clock.advance(1)
+        assert await store._sweep.look() == 1
+
+
+async def test_a_look_reads_a_page_however_large_the_table_is(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    from frontdesk.stores.sql import sweep
+
+    monkeypatch.setattr(sweep, "PAGE", 10)
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(sessions=100.0), clock=clock) as store:
+        for number in range(35):
+            old = number in (3, 17, 18, 34)
+            record = session(f"ses_{number:02}", updated_at=NOW - 101 if old else NOW)
+            await keep_session(store, record, said("x"))
+        reads: list[int] = []
+        read = store._engine.read
+
+        async def counted(sql: str, values: Sequence[Any] = ()) -> Any:
+            rows = await read(sql, values)
+            reads.append(len(rows))
+            return rows
+
+        monkeypatch.setattr(store._engine, "read", counted)
+        dropped = [await store._sweep.look() for _ in range(6)]
+        assert max(reads) == 10
+        # A page with something old is followed by the next; one without ends the look.
+        assert dropped == [3, 1, 0, 0, 0, 0]
+        assert len(reads) == 3 + 2 + 4
+
+
+async def test_a_nonce_is_dropped_when_it_has_expired(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER, clock=clock) as store:
+        for number in range(AT_ONCE + 5):
+            assert await store.nonces.use("hmac", str(number), now=NOW, expires_at=NOW + 10)
+        assert await store.nonces.use("hmac", "late", now=NOW, expires_at=NOW + 20)
+        clock.advance(10)
+        assert await store._sweep.look() == 0
+        clock.advance(1)
+        assert await store._sweep.look() == AT_ONCE + 5
+        assert base.execute("SELECT nonce FROM nonces") == [("late",)]
 
 
 MANY = 50_000
@@ -283,10 +436,9 @@ async def test_requests_are_served_while_many_records_are_dropped(base: Base) ->
 
         counted.between = ask
         assert await store._sweep.once() == MANY
-    # A request was answered between two lots, again and again, and no lot was larger than the others.
-    assert len(counted.sizes) == MANY // AT_ONCE + 1
-    assert max(counted.sizes) == AT_ONCE
-    assert answers == ["you said hello"] * (MANY // AT_ONCE // 25 + 1)
+    # A request was answered between two transactions, again and again, and none was larger than the others.
+    assert [size for size in counted.sizes if size] == [AT_ONCE] * (MANY // AT_ONCE)
+    assert answers == ["you said hello"] * len(range(1, len(counted.sizes) + 1, 25))
 
 
 async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
@@ -298,7 +450,7 @@ async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
     monkeypatch.setattr(sweep, "EVERY", 0.0)
     clock = FakeClock(NOW)
     store = base.store(expiry=NEVER.replace(runs=1.0), clock=clock)
-    plain, failures, looked = store._sweep.once, [StoreUnavailableError(), StoreError("refused")], asyncio.Event()
+    plain, failures, looked = store._sweep.look, [StoreUnavailableError(), StoreError("refused")], asyncio.Event()
 
     async def once() -> int:
         if failures:
@@ -306,7 +458,7 @@ async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
         looked.set()
         return await plain()
 
-    monkeypatch.setattr(store._sweep, "once", once)
+    monkeypatch.setattr(store._sweep, "look", once)
     await store.open()
     async with asyncio.timeout(20):
         await looked.wait()

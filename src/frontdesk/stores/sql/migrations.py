@@ -230,6 +230,19 @@ _COMPATIBILITY = (
     )""",
 )
 
+_NONCES_AND_IDLE_CONVERSATIONS = (
+    """CREATE TABLE nonces (
+        scope TEXT NOT NULL,
+        nonce TEXT NOT NULL,
+        expires_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (scope, nonce)
+    )""",
+    "CREATE INDEX nonces_by_end ON nonces (expires_at)",
+    # NULL until the sweep has seen the row: an earlier version does not write it.
+    "ALTER TABLE conversations ADD COLUMN updated_at DOUBLE PRECISION",
+    "CREATE INDEX set_aside_by_time ON set_aside (at)",
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -240,6 +253,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _QUEUES_OF_DESTINATIONS,
     _TASKS_AND_CLAIMS,
     _COMPATIBILITY,
+    _NONCES_AND_IDLE_CONVERSATIONS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -10,6 +10,7 @@ from frontdesk.stores.sql.background import LOCAL, SqlBackground, Terms
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
+from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
 from frontdesk.stores.sql.records import Records
@@ -57,6 +58,7 @@ class SqlStateStore:
         self.tasks = SqlTasks(engine, self._records, terms)
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)
+        self.nonces = SqlNonces(engine)
 
     @property
     def set_aside(self) -> int:

@@ -1,33 +1,21 @@
 """Drops what has expired, a little at a time, so that nobody waits for it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
 
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.stopping import stopped
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, sessions
+from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 EVERY = 60.0
-AT_ONCE = 200
-_LOOKED_UP = 25 * AT_ONCE
-
-_OLD_RUNS = "SELECT run_id, owner FROM runs WHERE kind = ? AND ended_at < ? ORDER BY ended_at, run_id, owner LIMIT ?"
-_OLD_SESSIONS = """
-SELECT session_id FROM sessions WHERE updated_at < ?
-AND NOT EXISTS (SELECT 1 FROM sessions branches WHERE branches.parent_id = sessions.session_id)
-AND NOT EXISTS (
-    SELECT 1 FROM approvals
-    WHERE approvals.owner = sessions.owner AND approvals.session_id = sessions.session_id AND status = 'pending'
-)
-AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_id AND until > ?)
-LIMIT ?
-"""
-"""Those on which nothing builds, for which nobody waits, and in which nobody is at work."""
+PAGE = 25 * AT_ONCE
+"""How many rows a look reads of a table whose old rows no index knows."""
 
 
 class Sweep:
@@ -39,6 +27,13 @@ class Sweep:
         self._expiry = expiry
         self._clock = clock
         self._taken = taken
+        self._pages: list[_Pages] = []
+        if expiry.sessions is not None:
+            self._pages.append(_Pages("sessions", "session_id", expiry.sessions, self._drop_sessions))
+        if expiry.conversations is not None:
+            self._pages.append(
+                _Pages("conversations", "conversation_id", expiry.conversations, self._drop_conversations)
+            )
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -53,70 +48,91 @@ class Sweep:
         while True:
             # What went wrong was logged where it happened, and the next look comes.
             with suppress(StoreUnavailableError, StoreError):
-                await self.once()
+                await self.look()
             await asyncio.sleep(EVERY)
 
-    async def once(self) -> int:
-        """Drops everything that has expired by now; returns how many records."""
-        dropped = 0
-        for lot in _lots(self._expiry, self._clock.now()):
-            while (gone := await self._drop(lot)) == AT_ONCE:
+    async def look(self) -> int:
+        """Drop what indexes show to be old, and what is old on the next page of the other tables; returns how much.
+
+        A page on which something was old is followed by the next at once, so that a look costs a page and what it
+        drops, however large the tables are.
+        """
+        dropped = await self._drop_indexed()
+        for pages in self._pages:
+            while gone := await pages.next(self._engine, self._clock.now()):
                 dropped += gone
-            dropped += gone
-        if self._expiry.sessions is not None:
-            dropped += await self._drop_sessions(self._expiry.sessions)
         return dropped
 
-    async def _drop(self, lot: Sequence[Do]) -> int:
-        # Each lot is a transaction of its own, between those of the requests.
-        return len((await self._engine.write(lot))[0])
+    async def once(self) -> int:
+        """Drop everything that has expired by now; returns how many records."""
+        dropped = await self._drop_indexed()
+        for pages in self._pages:
+            # What was dropped may have been all that built on others, so only an empty look is the last.
+            while gone := await pages.all(self._engine, self._clock.now()):
+                dropped += gone
+        return dropped
 
-    async def _drop_sessions(self, kept: float) -> int:
-        """Looks them up beside the writes, because no index says which are old: each turn would have to keep it."""
-        dropped, now = 0, self._clock.now()
-        while True:
-            rows = await self._engine.read(_OLD_SESSIONS, (now - kept, now, _LOOKED_UP))
-            taken = self._taken()
-            found = [session_id for (session_id,) in rows if session_id not in taken]
-            for start in range(0, len(found), AT_ONCE):
-                dropped += await self._drop(_sessions(found[start : start + AT_ONCE], now - kept))
-            if not found:
-                # What was dropped may have been all that built on others, so only an empty look is the last.
-                return dropped
+    async def _drop_indexed(self) -> int:
+        dropped = 0
+        for batch in batches(self._expiry, self._clock.now()):
+            while (gone := await self._drop(batch)) == AT_ONCE:
+                dropped += gone
+            dropped += gone
+        return dropped
 
+    async def _drop_sessions(self, ids: Sequence[str], now: float) -> int:
+        taken = {key(session_id) for session_id in self._taken()}
+        free = [session_id for session_id in ids if session_id not in taken]
+        return await self._drop(sessions(free, self._expiry, now)) if free else 0
 
-def _lots(expiry: Expiry, now: float) -> Iterator[list[Do]]:
-    for kind, kept in (("background", expiry.continuations), ("request", expiry.runs)):
-        if kept is not None:
-            yield _with_parts("runs", "(run_id, owner)", _OLD_RUNS, (kind, now - kept, AT_ONCE), ("events",))
-    # A grant says itself when it ends; what is kept longer than that is kept to be shown.
-    if expiry.grants is not None:
-        yield _plain("grants", "grant_id", "expires_at < ?", now)
-    if expiry.last_seen is not None:
-        yield _plain("last_seen", "isolation_key", "at < ?", now - expiry.last_seen)
-    if expiry.approvals is not None:
-        yield _plain("approvals", "number", "decided_at < ?", now - expiry.approvals)
-    if expiry.inbox is not None:
-        yield _plain("inbox", "number", "done_at < ?", now - expiry.inbox)
-    if expiry.deliveries is not None:
-        yield _plain("deliveries", "delivery_id", "ended_at < ?", now - expiry.deliveries)
-    if expiry.tasks is not None:
-        yield _plain("tasks", "task_id", "ended_at < ?", now - expiry.tasks)
+    async def _drop_conversations(self, ids: Sequence[str], now: float) -> int:
+        return await self._drop(conversations(ids, self._expiry, now))
+
+    async def _drop(self, batch: Batch) -> int:
+        # Each write is a transaction of its own, between those of the requests.
+        for part in batch.parts:
+            while len((await self._engine.write([part]))[0]) == AT_ONCE:
+                pass
+        return len((await self._engine.write(batch.whole))[0])
 
 
-def _sessions(ids: Sequence[str], limit: float) -> list[Do]:
-    marks = ", ".join("?" for _ in ids)
-    # Looked at again: a turn may have come since.
-    found = f"SELECT session_id FROM sessions WHERE session_id IN ({marks}) AND updated_at < ?"
-    return _with_parts("sessions", "session_id", found, (*ids, limit), ("history", "names", "leases", "checkpoints"))
+class _Pages:
+    """A table without an index of what is old, which each turn would have to keep; read in the order of its keys."""
 
+    def __init__(
+        self, table: str, column: str, kept: float, drop: Callable[[Sequence[str], float], Awaitable[int]]
+    ) -> None:
+        self._table = table
+        self._column = column
+        self._kept = kept
+        self._drop = drop
+        self._after: str | None = None
 
-def _plain(table: str, key: str, old: str, limit: float) -> list[Do]:
-    found = f"SELECT {key} FROM {table} WHERE {old} LIMIT ?"
-    return [Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
+    async def all(self, engine: Engine, now: float) -> int:
+        """Drop what is old in the whole table; returns how many records."""
+        self._after = None
+        dropped = await self.next(engine, now)
+        while self._after is not None:
+            dropped += await self.next(engine, now)
+        return dropped
 
+    async def next(self, engine: Engine, now: float) -> int:
+        """Drop what is old on the page behind the last one, or on the first; returns how many records."""
+        behind, values = ("", ()) if self._after is None else (f"WHERE {self._column} > ? ", (self._after,))
+        sql = f"SELECT {self._column}, updated_at FROM {self._table} {behind}ORDER BY {self._column} LIMIT ?"
+        rows = await engine.read(sql, (*values, PAGE))
+        await self._begin(engine, [name for name, updated_at in rows if updated_at is None], now)
+        old = [name for name, updated_at in rows if updated_at is not None and updated_at < now - self._kept]
+        dropped = 0
+        for start in range(0, len(old), AT_ONCE):
+            dropped += await self._drop(old[start : start + AT_ONCE], now)
+        self._after = rows[-1][0] if len(rows) == PAGE else None
+        return dropped
 
-def _with_parts(table: str, key: str, found: str, values: tuple[Any, ...], parts: tuple[str, ...]) -> list[Do]:
-    """The parts first: what they belong to says which they are."""
-    deleted = [Do(f"DELETE FROM {part} WHERE {key} IN ({found})", values) for part in parts]
-    return [*deleted, Do(f"DELETE FROM {table} WHERE {key} IN ({found}) RETURNING 1", values, answers=True)]
+    async def _begin(self, engine: Engine, names: Sequence[str], now: float) -> None:
+        """Let the time of rows begin that were written by a version which did not note it."""
+        for start in range(0, len(names), AT_ONCE):
+            some = names[start : start + AT_ONCE]
+            marks = ", ".join("?" for _ in some)
+            where = f"{self._column} IN ({marks}) AND updated_at IS NULL"
+            await engine.write([Do(f"UPDATE {self._table} SET updated_at = ? WHERE {where}", (now, *some))])

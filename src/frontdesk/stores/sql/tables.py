@@ -83,7 +83,10 @@ LINKS = Table(
 )
 GRANTS = Table("grants", ("grant_id", "expires_at", "data"), ("text", "double precision", "bytea"), ("grant_id",))
 CONVERSATIONS = Table(
-    "conversations", ("conversation_id", "owner", "data"), ("text", "text", "bytea"), ("conversation_id",)
+    "conversations",
+    ("conversation_id", "owner", "updated_at", "data"),
+    ("text", "text", "double precision", "bytea"),
+    ("conversation_id",),
 )
 
 CHECKPOINTS = Table(

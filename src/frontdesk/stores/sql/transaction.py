@@ -217,7 +217,7 @@ class SqlTransaction:
         self._ops.append(outbox.rest_ended(delivery, error, at))
 
     def save_conversation(self, conversation: Conversation) -> None:
-        row = (key(conversation.conversation_id), key(conversation.owner), encode(conversation))
+        row = (key(conversation.conversation_id), key(conversation.owner), self._clock.now(), encode(conversation))
         self._ops.append(Put(tables.CONVERSATIONS, row))
 
     def delete_conversation(self, owner: str, conversation_id: str) -> None:
@@ -234,10 +234,16 @@ class SqlTransaction:
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )
+        for conversation_id in sorted({item.conversation_id for item in items}):
+            self._ops.append(self._touched(owner, conversation_id))
+
+    def _touched(self, owner: str, conversation_id: str) -> Do:
+        return Do(_TOUCHED, (self._clock.now(), key(conversation_id), key(owner)))
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         values = (key(conversation_id), key(owner), key(item_id))
         self._ops.append(Do(f"DELETE FROM items WHERE conversation_id IN ({_OWNED}) AND item_id = ?", values))
+        self._ops.append(self._touched(owner, conversation_id))
 
     def save_checkpoint(self, session_id: str, checkpoint_id: str, data: bytes) -> None:
         self._ops.append(Put(tables.CHECKPOINTS, (key(session_id), key(checkpoint_id), data)))
@@ -255,6 +261,7 @@ _IF_FREE = (
     "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
 )
+_TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 
 

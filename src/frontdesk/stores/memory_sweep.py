@@ -1,0 +1,50 @@
+"""Drops what nobody has used for long from the store that forgets."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from frontdesk.clock import Clock
+from frontdesk.kit.stopping import stopped
+
+if TYPE_CHECKING:
+    from frontdesk.stores.memory import InMemoryStateStore
+
+EVERY = 60.0
+
+
+class MemorySweep:
+    """Looks again and again for sessions and conversations that are idle; all other drawers make room by themselves."""
+
+    def __init__(self, store: "InMemoryStateStore", idle_seconds: float | None, clock: Clock) -> None:
+        self._store = store
+        self._idle = idle_seconds
+        self._clock = clock
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        if self._idle is not None:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """End."""
+        await stopped(self._task)
+
+    async def _go_on(self) -> None:
+        while True:
+            # The store is new, so that there is nothing to drop at once.
+            await asyncio.sleep(EVERY)
+            self.once()
+
+    def once(self) -> int:
+        """Drop everything that is idle by now; returns how many sessions and conversations."""
+        now = self._clock.now()
+        if self._idle is None:
+            return 0
+        dropped = self._store.conversations.drop_idle(now - self._idle)
+        while gone := self._store.sessions.drop_idle(now - self._idle):
+            # What was dropped may have been all that built on others.
+            self._store.approvals.drop_sessions(gone)
+            self._store.checkpoints.drop_sessions(gone)
+            dropped += len(gone)
+        return dropped

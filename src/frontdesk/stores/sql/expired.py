@@ -1,0 +1,116 @@
+"""Statements that drop what has expired: a few records at a time, and what belongs to them before them. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.writes import Do
+
+AT_ONCE = 200
+"""How many rows of a table a transaction drops at most."""
+
+_OLD_RUNS = "SELECT run_id, owner FROM runs WHERE kind = ? AND ended_at < ? ORDER BY ended_at, run_id, owner LIMIT ?"
+_OLD_SESSIONS = """
+FROM sessions WHERE session_id IN ({marks}) AND updated_at < ?
+AND NOT EXISTS (SELECT 1 FROM sessions branches WHERE branches.parent_id = sessions.session_id)
+AND (updated_at < ? OR NOT EXISTS (
+    SELECT 1 FROM approvals
+    WHERE approvals.owner = sessions.owner AND approvals.session_id = sessions.session_id AND status = 'pending'
+))
+AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_id AND until > ?)
+"""
+"""Those on which nothing builds, for which nobody waits, and in which nobody is at work."""
+
+
+class Batch(NamedTuple):
+    """Some records to be dropped."""
+
+    parts: Sequence[Do]
+    """Each drops a few rows of what belongs to them, and is repeated until there are none left."""
+    whole: Sequence[Do]
+    """One transaction, whose first answer is the records themselves."""
+
+
+def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
+    """For each kind whose old records an index knows, those that are next."""
+    for kind, kept in (("background", expiry.continuations), ("request", expiry.runs)):
+        if kept is not None:
+            yield _runs(kind, now - kept)
+    # A grant says itself when it ends; what is kept longer than that is kept to be shown.
+    if expiry.grants is not None:
+        yield _plain("grants", "grant_id", "expires_at", now)
+    if expiry.last_seen is not None:
+        yield _plain("last_seen", "isolation_key", "at", now - expiry.last_seen)
+    if expiry.approvals is not None:
+        yield _plain("approvals", "number", "decided_at", now - expiry.approvals)
+    if expiry.inbox is not None:
+        yield _plain("inbox", "number", "done_at", now - expiry.inbox)
+    if expiry.deliveries is not None:
+        yield _plain("deliveries", "delivery_id", "ended_at", now - expiry.deliveries)
+    if expiry.tasks is not None:
+        yield _plain("tasks", "task_id", "ended_at", now - expiry.tasks)
+    if expiry.set_aside is not None:
+        yield _plain("set_aside", "number", "at", now - expiry.set_aside)
+    # A nonce too says when it ends, and after that it is of no use to anyone.
+    yield _plain("nonces", "scope, nonce", "expires_at", now)
+
+
+def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
+    """Those of some sessions that have expired; looked at by each statement, because a turn may have come since."""
+    kept = now - (expiry.sessions or 0.0)
+    # None is never long enough ago.
+    asked = -1.0 if expiry.pending_approvals is None else min(kept, now - expiry.pending_approvals)
+    old, values = _OLD_SESSIONS.format(marks=_marks(ids)), (*ids, kept, asked, now)
+    parts = [
+        _some("history", "number", "session_id", f"SELECT session_id {old}", values),
+        _some("approvals", "number", "owner, session_id", f"SELECT owner, session_id {old}", values),
+        _some("checkpoints", "session_id, checkpoint_id", "session_id", f"SELECT session_id {old}", values),
+    ]
+    whole = [Do(f"DELETE {old} RETURNING session_id", values, answers=True)]
+    # What has come between is of a session that stays.
+    rest = f"session_id IN ({_marks(ids)}) AND session_id NOT IN (SELECT session_id FROM sessions s WHERE"
+    rest = f"{rest} s.session_id IN ({_marks(ids)}))"
+    tables = ("history", "names", "leases", "checkpoints")
+    return Batch(parts, [*whole, *(Do(f"DELETE FROM {table} WHERE {rest}", (*ids, *ids)) for table in tables)])
+
+
+def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
+    """Those of some conversations that have expired."""
+    old = f"FROM conversations WHERE conversation_id IN ({_marks(ids)}) AND updated_at < ?"
+    values = (*ids, now - (expiry.conversations or 0.0))
+    items = _some("items", "number", "conversation_id", f"SELECT conversation_id {old}", values)
+    rest = f"SELECT conversation_id FROM conversations c WHERE c.conversation_id IN ({_marks(ids)})"
+    return Batch(
+        [items],
+        [
+            Do(f"DELETE {old} RETURNING 1", values, answers=True),
+            Do(
+                f"DELETE FROM items WHERE conversation_id IN ({_marks(ids)}) AND conversation_id NOT IN ({rest})",
+                (*ids, *ids),
+            ),
+        ],
+    )
+
+
+def _runs(kind: str, limit: float) -> Batch:
+    values = (kind, limit, AT_ONCE)
+    events = _some("events", "run_id, owner, number", "run_id, owner", _OLD_RUNS, values)
+    gone = Do(f"DELETE FROM runs WHERE (run_id, owner) IN ({_OLD_RUNS}) RETURNING 1", values, answers=True)
+    return Batch([events], [gone])
+
+
+def _plain(table: str, key: str, column: str, limit: float) -> Batch:
+    found = f"SELECT {key} FROM {table} WHERE {column} < ? LIMIT ?"
+    return Batch(
+        (), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
+    )
+
+
+def _some(part: str, key: str, of: str, whole: str, values: tuple[Any, ...]) -> Do:
+    """A few rows of a part of what is to be dropped."""
+    found = f"SELECT {key} FROM {part} WHERE ({of}) IN ({whole}) LIMIT ?"
+    return Do(f"DELETE FROM {part} WHERE ({key}) IN ({found}) RETURNING 1", (*values, AT_ONCE), answers=True)
+
+
+def _marks(ids: Sequence[str]) -> str:
+    return ", ".join("?" for _ in ids)

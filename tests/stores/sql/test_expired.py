@@ -1,0 +1,45 @@
+"""Every table is covered: it expires, it goes with another, or there is a reason to keep it."""
+
+import re
+from pathlib import Path
+
+from frontdesk.stores.sql.ends import LEASES, shapes_of
+from frontdesk.stores.sql.expired import batches, conversations, sessions
+from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.testing.store_samples import NOW
+from tests.stores.sql.moving import Place, fill
+from tests.stores.sql.test_sweep import KINDS, NEVER
+
+FOR_GOOD = {
+    "identities": "without it a person would be somebody else, and lose what is theirs",
+    "links": "a person has made it, and ends it",
+    "secrets": "the host's own; what it has sealed could not be opened any more",
+}
+WITH_OTHERS = {
+    "sessions": {"history", "names", "leases", "checkpoints", "approvals"},
+    "runs": {"events", "background"},
+    "conversations": {"items"},
+}
+
+
+def test_every_table_expires_or_says_why_not() -> None:
+    """A new table has an expiry, goes with another, or is kept for good for a reason."""
+    soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
+    statements = [one.sql for batch in batches(soon, NOW) for one in (*batch.parts, *batch.whole)]
+    for batch in (sessions(["a"], soon, NOW), conversations(["a"], soon, NOW)):
+        statements += [one.sql for one in (*batch.parts, *batch.whole)]
+    dropped = {match for sql in statements for match in re.findall(r"DELETE\s+FROM (\w+)", sql)}
+    # A background run is removed by the transaction that records its end.
+    dropped |= {"background"}
+    tables = {shape.name for shape in shapes_of(VERSION)}
+    assert dropped | FOR_GOOD.keys() == tables
+    assert not dropped & FOR_GOOD.keys()
+    assert all(parts <= dropped for parts in WITH_OTHERS.values())
+
+
+async def test_every_table_is_moved(tmp_path: Path) -> None:
+    """A new table has a sample in what is moved, so that the tests of a move see it arrive."""
+    place = Place(str(tmp_path / "frontdesk.db"))
+    await fill(place)
+    # Of a store at rest nobody writes anything, so that leases are left behind.
+    assert {table for table, count in place.numbers().items() if not count} == {LEASES}
