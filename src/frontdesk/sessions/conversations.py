@@ -15,6 +15,7 @@ from frontdesk.kit.openai_items import Items, read_added
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import REQUEST_INFO
 from frontdesk.sessions.items import find_conversation, read_all
+from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
 
 
@@ -45,6 +46,8 @@ class Conversations:
                 _need_calls(added, await self._calls(conversation))
             session = await self._store.sessions.get(conversation.owner, conversation.session_id)
             _refuse_workflow_answers(session, added)
+            if session is not None:
+                session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.add_items(conversation.owner, items)
                 # A session that has nothing to tell will be told by the items.
@@ -95,6 +98,7 @@ class Conversations:
             session = await self._store.sessions.get(owner, session_id)
             if session is not None:
                 await self._need_rest(session)
+                session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.delete_item(owner, conversation.conversation_id, item_id)
                 if session is not None:

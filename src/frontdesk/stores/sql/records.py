@@ -1,17 +1,15 @@
 """Records as they are stored, and what happens to one that can't be read."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode
 from frontdesk.errors import CodecError, UnknownVersionError
+from frontdesk.kit.large import LARGE, off_loop, run_sized
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do
-
-_LARGE = 64 * 1024
 
 
 class Records:
@@ -29,7 +27,7 @@ class Records:
     async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
         """The value of a record, or `None` if it can't be read; `also` is what has to be done with it then."""
         try:
-            return decode(data)
+            return await run_sized(len(data), decode, data)
         except UnknownVersionError:
             # A newer version wrote it and can read it.
             raise
@@ -44,9 +42,10 @@ class Records:
 
     async def read_large(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
         """The same, away from the event loop if there is much to read."""
-        if sum(len(data) for _, data in found) <= _LARGE:
+        size = sum(len(data) for _, data in found)
+        if size <= LARGE:
             return await self.read_all(kind, found)
-        decoded = await asyncio.to_thread(lambda: [_try(decode, data) for _, data in found])
+        decoded = await off_loop(lambda: [_try(decode, data) for _, data in found])
         values = [
             value if not isinstance(value, CodecError) else await self.read(kind, place, data)
             for value, (place, data) in zip(decoded, found, strict=True)
