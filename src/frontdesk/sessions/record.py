@@ -17,7 +17,7 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
-from frontdesk.errors import LostEventError, LostRunError, RunExistsError, StaleTurnError
+from frontdesk.errors import CodecError, LostEventError, LostRunError, RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
 from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
@@ -25,6 +25,7 @@ from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
+from frontdesk.sessions.salvage import salvaged, salvaged_messages
 from frontdesk.sessions.snapshot import Snapshots, release
 from frontdesk.sessions.turns import Turn
 
@@ -130,16 +131,25 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Writes a run that failed or was cancelled: the question stays, and says how it ended."""
+        """Write a run that failed or was cancelled: the question stays, and says how it ended."""
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
+            return await self._write_end(turn, run, asked, changes)
+        except CodecError as error:
+            log.error("the question of run %s can't be stored as it is: %s", run.run_id, error)
+            return await self._write_end(turn, salvaged(run), salvaged_messages(asked), changes)
+
+    async def _write_end(
+        self, turn: Turn, run: RunRecord, asked: Sequence[Message], changes: Mapping[str, Any]
+    ) -> RunRecord:
+        try:
             return await self._write(turn, run, asked, (), {**changes})
         except StaleTurnError:
             turn.lease = None
-            return await self._write(turn, run, asked, (), changes)
+            return await self._write(turn, run, asked, (), {**changes})
 
     async def _write(
         self,

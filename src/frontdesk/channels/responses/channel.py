@@ -182,13 +182,14 @@ class _Room:
         if instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
         body, messages = await self._intake.messages(call.caller, body, len(raw))
+        given = await run_sized(len(raw), trimmed_input, body)
         request = ChannelRequest(
             channel=self._channel.name,
             input=messages,
             options={"instructions": instructions} if self._config.instructions == "append" else {},
             identity=call.caller.identity,
             previous_run_id=body.previous_response_id and plain_id(body.previous_response_id, "previous_response_id"),
-            details={"input": trimmed_input(body), "seal": self._context.new_id("seal")},
+            details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.compact(
             request, call.caller, by=self._channel.compactor, protocol_request=self._protocol_request(call)
