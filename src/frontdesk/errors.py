@@ -38,6 +38,7 @@
         ├── BodyTooLargeError      413
         ├── UnsupportedMediaError  415
         ├── HookError              422
+        ├── SessionTooLargeError   422
         ├── TooManyRequestsError   429
         ├── InternalError          500
         ├── TargetError            500
@@ -337,6 +338,13 @@ class HookError(RequestError):
 
     status = 422
     code = "hook_failed"
+
+
+class SessionTooLargeError(RequestError):
+    """What the agent remembers of this session is larger than this host stores; begin a new session."""
+
+    status = 422
+    code = "session_too_large"
 
 
 class TooManyRequestsError(RequestError):

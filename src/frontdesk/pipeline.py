@@ -39,6 +39,7 @@ from frontdesk.errors import (
     RequestError,
     RunExistsError,
     SessionRequiredError,
+    SessionTooLargeError,
     StoreError,
     TargetError,
     UnlinkedError,
@@ -301,6 +302,8 @@ class Pipeline:
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
             return await self._broken(run, NotStorableError())
+        except SessionTooLargeError as error:
+            return await self._broken(run, error)
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error

@@ -29,7 +29,7 @@ from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.json_tree import PLAIN, TAG, Tree, add, add_lazy, kind_of, name_of, read, write
+from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
 from frontdesk.data.noun import UNKNOWN, Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
@@ -152,6 +152,20 @@ def form_of(value: Any) -> Any:
         raise
     except Exception as error:  # Registered functions may raise anything.
         raise CodecError(f"a {type(value).__qualname__} can't be written: {type(error).__name__}") from error
+
+
+def prepare(make: Callable[[], Mapping[str, Any]]) -> Prepared:
+    """Write a field of a record before the record itself, for one that takes long; `make` gives what to write."""
+    try:
+        prepared = Prepared(make())
+        # As deep as in a record, of which it is a field.
+        written = _encoder.encode(write(dict(prepared), 1))
+    except CodecError:
+        raise
+    except Exception as error:  # `make` may raise anything.
+        raise CodecError(f"the value can't be written: {type(error).__name__}") from error
+    prepared.tree, prepared.size = msgspec.Raw(written), len(written)
+    return prepared
 
 
 def from_json(tree: Any) -> Any:

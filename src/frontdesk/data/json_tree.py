@@ -231,8 +231,22 @@ def _write_shared(value: Shared, depth: int) -> Tree:
         return value.tree
 
 
+class Prepared(Shared):
+    """A mapping that was written before it is stored; what was written is kept until it is released."""
+
+    __slots__ = ("size",)
+
+    size: int
+
+    def release(self) -> None:
+        """Forget what was written; it is written again if need be."""
+        if hasattr(self, "tree"):
+            del self.tree
+
+
 _writers[list] = _write_list
 _writers[Shared] = _write_shared
+_writers[Prepared] = _write_shared
 add(dict, "dict", _write_dict, _read_dict)
 add(int, "int", _write_int, lambda tree, depth: int(part(tree, "value", str), 16))
 add(float, "float", _write_float, lambda tree, depth: _NOT_FINITE[part(tree, "value", str)])

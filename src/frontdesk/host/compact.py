@@ -9,12 +9,13 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.run import RunRecord
-from frontdesk.errors import NotFoundError, RequestError, TargetError, UnsupportedError
+from frontdesk.errors import CodecError, NotFoundError, NotStorableError, RequestError, TargetError, UnsupportedError
 from frontdesk.host.parts import Parts
 from frontdesk.kit.calls import settle
 from frontdesk.kit.messages import as_messages, need_messages
 from frontdesk.kit.transcript import transcript
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.snapshot import release, rewritten
 
 Summarise = Callable[[list[Message], str | None], Awaitable[Any]]
 
@@ -46,10 +47,16 @@ async def compact(
         finished_at=parts.clock.now(),
         previous_run_id=admitted.request.previous_run_id,
         input=[one for one in messages if one.role == "user"],
-        details={**admitted.request.details, "summary": text, "usage": usage},
+        details=await rewritten({**admitted.request.details, "summary": text, "usage": usage}),
     )
-    async with parts.store.transaction() as transaction:
-        transaction.save_run(record)
+    try:
+        async with parts.store.transaction() as transaction:
+            transaction.save_run(record)
+    except CodecError as error:
+        log.error("the compaction %s can't be stored: %s", admitted.run_id, error)
+        raise NotStorableError("The summary can't be stored.") from error
+    finally:
+        release(record.details)
     return record
 
 

@@ -8,9 +8,16 @@ from typing import Literal, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
+from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
 
+_COUNTS = (
+    "max_background_runs",
+    "max_background_runs_per_caller",
+    "max_waiting_background_runs",
+    "max_session_bytes",
+)
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
 
@@ -28,6 +35,7 @@ class HostConfig:
     max_background_runs_per_caller: int = 20
     max_waiting_background_runs: int = 1_000
     on_interrupt: OnInterrupt = "fail"
+    max_session_bytes: int = MAX_BYTES
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
@@ -39,7 +47,7 @@ class HostConfig:
                 wrong.append(f"{name} must not be negative")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
-        for name in ("max_background_runs", "max_background_runs_per_caller", "max_waiting_background_runs"):
+        for name in _COUNTS:
             if getattr(self, name) < 1:
                 wrong.append(f"{name} must be at least 1")
         return wrong

@@ -46,7 +46,7 @@ class ConversationCalls:
         self, caller: Caller, metadata: Mapping[str, Any], items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> Conversation:
         # What can be refused is refused before anything is kept for someone who was never here.
-        check_first(items)
+        await check_first(items)
         admitted, items = await self._admitted(caller, items, protocol_request)
         ids = self._parts.ids
         conversation = Conversation(

@@ -87,6 +87,7 @@ class AgentFrameworkHost:
         max_background_runs_per_caller: int = HostConfig.max_background_runs_per_caller,
         max_waiting_background_runs: int = HostConfig.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
+        max_session_bytes: int = HostConfig.max_session_bytes,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -101,6 +102,7 @@ class AgentFrameworkHost:
             max_background_runs_per_caller=max_background_runs_per_caller,
             max_waiting_background_runs=max_waiting_background_runs,
             on_interrupt=on_interrupt,
+            max_session_bytes=max_session_bytes,
         )
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)

@@ -30,6 +30,7 @@ from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.keeper import LeaseKeeper
 from frontdesk.sessions.record import Recorder
+from frontdesk.sessions.snapshot import Snapshots
 from frontdesk.sessions.turns import Turns
 
 
@@ -64,7 +65,15 @@ class Parts:
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         items = TurnItems(channels)
-        recorder = Recorder(store, ids, clock, planner.pushing, items, introduces=access.resolver is not None)
+        recorder = Recorder(
+            store,
+            ids,
+            clock,
+            planner.pushing,
+            items,
+            Snapshots(config.max_session_bytes),
+            introduces=access.resolver is not None,
+        )
         self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
         self.background = Background(store, config, clock, self.active)

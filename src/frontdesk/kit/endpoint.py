@@ -207,7 +207,8 @@ class HttpEndpoint:
             call.end()
 
     async def _limited(self, limiter: Limiter, handler: Handler, call: HttpCall) -> None:
-        limiter.take(call.caller)
+        if limiter.counts:
+            limiter.take(call.caller)
         if call.scope["method"] not in self._runs:
             return await handler(call)
         call.release = limiter.begin(call.caller)

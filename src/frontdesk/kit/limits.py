@@ -36,15 +36,15 @@ class RateLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What callers may ask of one channel. What is not set is not limited."""
+    """What callers may ask of one channel. What is `None` is not limited."""
 
     per_caller: RateLimit | None = None
     """How often one caller may ask. Callers without credentials count as one."""
     per_channel: RateLimit | None = None
     """How often all of them together may."""
-    max_running_per_caller: int | None = None
+    max_running_per_caller: int | None = 200
     """How many answers may be made at once for one caller."""
-    max_running: int | None = None
+    max_running: int | None = 1_000
     """How many for all of them together."""
     max_callers: int = 10_000
     """How many callers are counted by themselves. When there are more at once, the others share one count."""
@@ -58,6 +58,10 @@ class Limits:
             if value is not None and value < 1:
                 wrong.append(f"limits: {name} must be at least 1")
         return wrong
+
+
+DEFAULT_LIMITS = Limits()
+"""What a channel takes if the operator says nothing: so many answers at once, as often as anybody likes."""
 
 
 class Bucket:
@@ -95,6 +99,8 @@ class Limiter:
     def __init__(self, limits: Limits, time: Callable[[], float] | None = None) -> None:
         """`time` is that of the running loop if not given."""
         self._limits = limits
+        self.counts = limits.per_caller is not None or limits.per_channel is not None
+        """Whether requests are counted, and not only the answers that are being made."""
         self._time = time or _loop_time
         self._all: Bucket | None = None
         self._rest: Bucket | None = None

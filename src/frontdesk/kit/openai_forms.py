@@ -1,7 +1,7 @@
 """How items of the OpenAI APIs are shown: complete, and each with an id of its own. Pure."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from agent_framework import Content, Message
 
@@ -21,7 +21,51 @@ INCLUDES = frozenset(
 )
 """What a client may ask to see beside the rest."""
 
+_ITEM = frozenset({"type", "id", "status"})
+_FIELDS: dict[str, frozenset[str]] = {
+    "message": _ITEM | {"role", "content", "phase"},
+    "function_call": _ITEM | {"call_id", "name", "arguments"},
+    "function_call_output": _ITEM | {"call_id", "output"},
+    "reasoning": _ITEM | {"summary", "content", "encrypted_content"},
+    "mcp_approval_request": _ITEM | {"name", "arguments", "server_label"},
+    "mcp_approval_response": _ITEM | {"approval_request_id", "approve", "reason"},
+    "mcp_call": _ITEM | {"name", "arguments", "server_label", "output", "error", "approval_request_id"},
+    "image_generation_call": _ITEM | {"result"},
+    "compaction": _ITEM | {"encrypted_content"},
+}
+"""What is kept of an item of each type."""
+_PART = frozenset({"type"})
+_PART_FIELDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("input_text", "text", "summary_text", "reasoning_text"), _PART | {"text"}),
+    "output_text": _PART | {"text", "annotations", "logprobs"},
+    "refusal": _PART | {"refusal"},
+    "input_image": _PART | {"image_url", "detail", "file_id"},
+    "input_file": _PART | {"filename", "file_data", "file_url", "file_id", "detail"},
+    "input_audio": _PART | {"input_audio"},
+}
+_HAVE_PARTS = ("content", "output", "summary")
+
 _STATUS = ("in_progress", "completed", "incomplete")
+
+
+def trimmed(item: dict[str, Any]) -> dict[str, Any]:
+    """An item without the fields that its type does not have: nobody reads them, and they could hold anything."""
+    kept = _only(item, _FIELDS, "message")
+    for name in _HAVE_PARTS:
+        parts: Any = kept.get(name)
+        if isinstance(parts, list):
+            kept[name] = [_trimmed_part(part) for part in cast("list[Any]", parts)]
+    return kept
+
+
+def _trimmed_part(part: Any) -> Any:
+    return _only(cast("dict[str, Any]", part), _PART_FIELDS) if isinstance(part, dict) else part
+
+
+def _only(given: dict[str, Any], fields: Mapping[str, frozenset[str]], otherwise: str = "") -> dict[str, Any]:
+    kind = given.get("type") or otherwise
+    names = fields.get(kind) if isinstance(kind, str) else None
+    return {name: value for name, value in given.items() if names is None or name in names}
 
 
 def drawn(item: dict[str, Any], item_id: str) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.ids import Ids
+from frontdesk.kit.large import LARGE, run_sized, weight_of
 from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import Items, read_added
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import REQUEST_INFO
-from frontdesk.sessions.items import find_conversation, read_all
+from frontdesk.sessions.items import find_conversation, prepared_items, read_all
+from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
 
 
@@ -29,7 +31,8 @@ class Conversations:
 
     async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
         """Keeps a new conversation with its first items."""
-        check_first([item.body for item in items])
+        await check_first([item.body for item in items])
+        items = await prepared_items(items)
         async with self._store.transaction() as transaction:
             transaction.save_conversation(conversation)
             transaction.add_items(conversation.owner, items)
@@ -38,13 +41,16 @@ class Conversations:
         self, conversation: Conversation, items: Sequence[ConversationItem], hosting: Mapping[str, Any]
     ) -> None:
         """Adds items at the end; `hosting` says where they came from."""
-        added = _read([item.body for item in items])
+        added = await _read([item.body for item in items])
+        items = await prepared_items(items)
         async with self._turns.held(conversation.session_id) as lease:
             await find_conversation(self._store, conversation.owner, conversation.conversation_id)
             if added.calls or added.outputs:
                 _need_calls(added, await self._calls(conversation))
             session = await self._store.sessions.get(conversation.owner, conversation.session_id)
             _refuse_workflow_answers(session, added)
+            if session is not None:
+                session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.add_items(conversation.owner, items)
                 # A session that has nothing to tell will be told by the items.
@@ -95,6 +101,7 @@ class Conversations:
             session = await self._store.sessions.get(owner, session_id)
             if session is not None:
                 await self._need_rest(session)
+                session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.delete_item(owner, conversation.conversation_id, item_id)
                 if session is not None:
@@ -109,12 +116,16 @@ class Conversations:
             raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
 
 
-def check_first(items: Sequence[Mapping[str, Any]]) -> None:
+async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
     """Refuses items with which no conversation can begin."""
-    _need_calls(_read(items), {})
+    _need_calls(await _read(items), {})
 
 
-def _read(items: Sequence[Mapping[str, Any]]) -> Items:
+async def _read(items: Sequence[Mapping[str, Any]]) -> Items:
+    return await run_sized(weight_of(items, LARGE), _checked, items)
+
+
+def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
     bodies = [dict(item) for item in items]
     try:
         # Looked at here, so that a store in memory takes nothing that another would refuse.

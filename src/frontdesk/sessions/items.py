@@ -21,8 +21,10 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.hooks import call_response_hook
+from frontdesk.kit.large import LARGE, run_sized, weight_of
 from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import heard
+from frontdesk.sessions.snapshot import rewritten
 
 _PAGE = 500
 
@@ -38,12 +40,16 @@ class TurnItems:
         channel = self._channels[run.channel]
         # An answer to a question may come in at a door that has no such items.
         showing = [one for one in (channel, *self._channels.values()) if isinstance(one, ShowsItems)]
-        bodies = showing[0].turn_items(run, await self._shown(admitted, run)) if showing else ()
+        if not showing:
+            return []
+        size = weight_of(run.details, LARGE)
+        bodies = await run_sized(size, showing[0].turn_items, run, await self._shown(admitted, run))
         at = run.finished_at or run.created_at
-        return [
+        items = [
             ConversationItem(item_id=body["id"], conversation_id=conversation_id, created_at=at, body=body)
             for body in bodies
         ]
+        return await prepared_items(items)
 
     async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
         """The result as its channel shows it: what the response hook hides is hidden in the items too."""
@@ -61,6 +67,11 @@ class TurnItems:
         except RequestError:
             # It fails again when the answer leaves, and nobody gets to see it.
             return None
+
+
+async def prepared_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
+    """The items; those that are large are written already, away from the event loop."""
+    return [item.replace(body=await rewritten(item.body)) for item in items]
 
 
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:

@@ -9,7 +9,6 @@ from agent_framework import Message
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.identity import IdentityRecord, LastSeen
@@ -26,9 +25,10 @@ from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
+from frontdesk.sessions.salvage import salvaged, salvaged_messages
+from frontdesk.sessions.snapshot import Snapshots, release
 from frontdesk.sessions.turns import Turn
 
-_NOTHING: Mapping[str, Any] = {}
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 _TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
 _LATE = RunFailure(code="cancelled", message="The run ended after its session had been taken away.")
@@ -44,6 +44,7 @@ class Recorder:
         clock: Clock,
         pushing: Collection[str] = (),
         items: TurnItems | None = None,
+        snapshots: Snapshots | None = None,
         *,
         introduces: bool = False,
     ) -> None:
@@ -54,6 +55,7 @@ class Recorder:
         self._introduces = introduces
         self._store = store
         self._items = items
+        self._snapshots = snapshots or Snapshots()
         self._pushing = frozenset(pushing)
         self._ids = ids
         self._clock = clock
@@ -130,16 +132,25 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Writes a run that failed or was cancelled: the question stays, and says how it ended."""
+        """Write a run that failed or was cancelled: the question stays, and says how it ended."""
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in turn.messages]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
+            return await self._write_end(turn, run, asked, changes)
+        except CodecError as error:
+            log.error("the question of run %s can't be stored as it is: %s", run.run_id, error)
+            return await self._write_end(turn, salvaged(run), salvaged_messages(asked), changes)
+
+    async def _write_end(
+        self, turn: Turn, run: RunRecord, asked: Sequence[Message], changes: Mapping[str, Any]
+    ) -> RunRecord:
+        try:
             return await self._write(turn, run, asked, (), {**changes})
         except StaleTurnError:
             turn.lease = None
-            return await self._write(turn, run, asked, (), changes)
+            return await self._write(turn, run, asked, (), {**changes})
 
     async def _write(
         self,
@@ -159,13 +170,18 @@ class Recorder:
         items: Sequence[ConversationItem] = ()
         if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
             items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
-        if turn.job is not None:
-            return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
+        if turn.record is not None and turn.lease is not None:
+            completed = changes["status"] == "completed"
+            changes["state"] = await self._snapshots.after(turn.session, turn.record, completed=completed)
         try:
+            if turn.job is not None:
+                return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             async with self._store.transaction() as transaction:
                 return self._note(transaction, turn, run, messages, items, questions, changes)
         except LostEventError:
             return self._taken(turn, run)
+        finally:
+            release(changes.get("state"), run.details)
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Of a turn that is not kept, only what has to be sent is written."""
@@ -202,13 +218,12 @@ class Recorder:
         if turn.retold:
             messages = [*turn.retold, *messages]
         if session is not None and turn.lease is not None:
-            session = _after(turn, session, len(messages), now, changes)
+            session = _after(session, len(messages), now, changes)
             transaction.save_session(session, turn.lease, keep=turn.busy)
             transaction.append_history(session.session_id, messages)
             if items:
                 transaction.add_items(session.owner, items)
-            changes["messages"], changes["state"] = session.messages, session.state
-            changes["checkpoint"] = session.checkpoint
+            changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
         transaction.save_run(run)
         if questions and turn.requester is not None:
@@ -251,32 +266,15 @@ def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, .
     return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
 
 
-def _after(turn: Turn, session: SessionRecord, added: int, now: float, changes: Mapping[str, Any]) -> SessionRecord:
-    try:
-        state = _state(turn)
-    except CodecError:
-        if changes["status"] == "completed":
-            raise
-        # It fails for this very reason, and goes on from where it was.
-        state = session.state
+def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str, Any]) -> SessionRecord:
     return session.replace(
         updated_at=now,
         turns=session.turns + 1,
         messages=session.messages + added,
-        state=state,
+        state=changes["state"],
         client_calls=changes.get("client_calls", session.client_calls),
         checkpoint=changes.get("checkpoint") or session.checkpoint,
     )
-
-
-def _state(turn: Turn) -> Mapping[str, Any]:
-    live = turn.session
-    if live is None or (not live.state and live.service_session_id is None):
-        return _NOTHING
-    state = live.to_dict()
-    # Looked at here, so that a store in memory takes nothing that another would refuse.
-    form_of(state)
-    return state
 
 
 def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:

@@ -16,12 +16,14 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError, UnreadableRecordError
 from frontdesk.ids import Ids
+from frontdesk.kit.large import off_loop
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import find_conversation, retell
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.locks import SessionLocks
 from frontdesk.sessions.scope import SHARED, tracked_name
+from frontdesk.sessions.snapshot import is_large, restore
 
 _NO_HISTORY: tuple[Any, ...] = ()
 _NO_RUN = "There is no such run to continue."
@@ -58,7 +60,9 @@ class Turn:
         self.admitted = admitted
         self.record = record
         self.lease = lease
-        self.session: AgentSession | None = None if record is None else _restore(record)
+        self.unrestored = record is not None and is_large(record)
+        """Whether the session is to be restored yet, in a thread."""
+        self.session: AgentSession | None = None if record is None or self.unrestored else restore(record)
         self.messages = []
 
     @property
@@ -150,6 +154,18 @@ class Turns:
         `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
         if it has to be a certain one.
         """
+        turn = await self._open(admitted, tracked, patient, new_id)
+        if turn.unrestored and turn.record is not None:
+            try:
+                turn.session = await off_loop(restore, turn.record)
+            except BaseException:
+                self.close(turn)
+                raise
+        return turn
+
+    async def _open(
+        self, admitted: AdmittedRequest, tracked: ConversationScope | None, patient: bool, new_id: str | None
+    ) -> Turn:
         request = admitted.request
         if request.session_mode == "disabled":
             return Turn(self._store, admitted, None, None)
@@ -426,10 +442,3 @@ def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> Sessi
             group=request.group,
         )
     return None
-
-
-def _restore(record: SessionRecord) -> AgentSession:
-    if not record.state:
-        return AgentSession(session_id=record.session_id)
-    # The framework's session id is ours: a branch takes over its parent's state, not its name.
-    return AgentSession.from_dict({**record.state, "session_id": record.session_id})

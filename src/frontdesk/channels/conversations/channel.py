@@ -1,6 +1,7 @@
 """The channel itself: routes, and the way of a request through this room."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.routing import Route
@@ -21,11 +22,15 @@ from frontdesk.channels.conversations.parse import (
 )
 from frontdesk.channels.conversations.render import conversation_out, deleted_out, item_out, page_out
 from frontdesk.channels.conversations.verify import verifier
+from frontdesk.channels.conversations.wire import Item
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.large import run_sized
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+
+T = TypeVar("T")
 
 
 class ConversationsChannel(Channel):
@@ -45,9 +50,10 @@ class ConversationsChannel(Channel):
         callers_of: str = ConversationsConfig.callers_of,
         run_hook: RunHook | None = None,
         max_body_bytes: int = ConversationsConfig.max_body_bytes,
+        max_body_values: int = ConversationsConfig.max_body_values,
         body_timeout: float = ConversationsConfig.body_timeout,
         allowed_origins: Sequence[str] = (),
-        limits: Limits | None = None,
+        limits: Limits | None = ConversationsConfig.limits,
     ) -> None:
         self.name = name
         self.path = path
@@ -59,6 +65,7 @@ class ConversationsChannel(Channel):
         self._config = ConversationsConfig(
             callers_of=callers_of,
             max_body_bytes=max_body_bytes,
+            max_body_values=max_body_values,
             body_timeout=body_timeout,
             allowed_origins=tuple(allowed_origins),
             limits=limits,
@@ -102,8 +109,8 @@ class _Room:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
     async def create(self, call: HttpCall) -> None:
-        body = decode_create(await self._body(call))
-        items = to_items(body.items or (), self._context.target.tool_names, self._context.new_id)
+        body, size = await self._body(call, decode_create)
+        items = await self._items(size, body.items or ())
         made = await self._context.save_conversation(
             call.caller, None, body.metadata or {}, items, protocol_request=self._protocol_request(call)
         )
@@ -114,7 +121,7 @@ class _Room:
         await Answer(call).json(conversation_out(found))
 
     async def update(self, call: HttpCall) -> None:
-        body = decode_update(await self._body(call))
+        body, _ = await self._body(call, decode_update)
         changed = await self._context.save_conversation(call.caller, _conversation_id(call), body.metadata or {})
         await Answer(call).json(conversation_out(changed))
 
@@ -136,8 +143,8 @@ class _Room:
 
     async def add_items(self, call: HttpCall) -> None:
         include = include_of(call.scope["query_string"])
-        body = decode_items(await self._body(call))
-        items = to_items(body.items, self._context.target.tool_names, self._context.new_id)
+        body, size = await self._body(call, decode_items)
+        items = await self._items(size, body.items)
         added = await self._context.add_conversation_items(
             call.caller, _conversation_id(call), items, protocol_request=self._protocol_request(call)
         )
@@ -155,8 +162,13 @@ class _Room:
     def _protocol_request(self, call: HttpCall) -> Request | None:
         return None if self._channel.run_hook is None else Request(call.scope)
 
-    async def _body(self, call: HttpCall) -> bytes:
-        return await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+    async def _body(self, call: HttpCall, decode: Callable[[bytes, int], T]) -> tuple[T, int]:
+        """Read a body; returns also how large it was."""
+        raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+        return await run_sized(len(raw), decode, raw, self._config.max_body_values), len(raw)
+
+    async def _items(self, size: int, given: Sequence[Item]) -> list[Item]:
+        return await run_sized(size, to_items, given, self._context.target.tool_names, self._context.new_id)
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
         await Answer(call).error(error)

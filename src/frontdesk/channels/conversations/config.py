@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from frontdesk.kit.limits import Limits, limit_findings
+from frontdesk.kit.bodies import MAX_VALUES
+from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.verifier import origin_findings
 
 
@@ -12,13 +13,15 @@ class ConversationsConfig:
 
     callers_of: str = "responses"
     max_body_bytes: int = 32 * 1024 * 1024
+    max_body_values: int = MAX_VALUES
     body_timeout: float = 60.0
     allowed_origins: tuple[str, ...] = ()
-    limits: Limits | None = None
+    limits: Limits | None = DEFAULT_LIMITS
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
-        wrong = [f"{name} must be positive" for name in ("max_body_bytes", "body_timeout") if getattr(self, name) <= 0]
+        names = ("max_body_bytes", "max_body_values", "body_timeout")
+        wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
         if not self.callers_of:
             wrong.append("callers_of must be the name of a channel")
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)

@@ -9,8 +9,8 @@ import msgspec
 
 from frontdesk.channels.conversations.wire import CreateBody, Item, ItemsBody, UpdateBody
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import decode_as
-from frontdesk.kit.openai_forms import INCLUDES, drawn
+from frontdesk.kit.bodies import MAX_VALUES, decode_as
+from frontdesk.kit.openai_forms import INCLUDES, drawn, trimmed
 from frontdesk.kit.openai_items import read_added
 
 _create = msgspec.json.Decoder(CreateBody)
@@ -40,25 +40,25 @@ class Page:
     include: frozenset[str]
 
 
-def decode_create(raw: bytes) -> CreateBody:
+def decode_create(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
     """A new conversation; without a body it is an empty one."""
-    return decode_as(_create, raw or b"{}")
+    return decode_as(_create, raw or b"{}", max_values)
 
 
-def decode_update(raw: bytes) -> UpdateBody:
+def decode_update(raw: bytes, max_values: int = MAX_VALUES) -> UpdateBody:
     """What is to be changed."""
-    return decode_as(_update, raw)
+    return decode_as(_update, raw, max_values)
 
 
-def decode_items(raw: bytes) -> ItemsBody:
+def decode_items(raw: bytes, max_values: int = MAX_VALUES) -> ItemsBody:
     """What is to be added."""
-    return decode_as(_items, raw)
+    return decode_as(_items, raw, max_values)
 
 
 def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:
     """The items as they are kept and shown; the ids are the host's, whatever the client calls them."""
     read_added(given, host_tools=host_tools)
-    return [drawn(item, new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given]
+    return [drawn(trimmed(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given]
 
 
 def page_of(query: bytes) -> Page:

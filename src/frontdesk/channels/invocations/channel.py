@@ -22,6 +22,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.any_auth import as_auth, schemes_of
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
+from frontdesk.kit.large import run_sized
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 
@@ -43,10 +44,11 @@ class InvocationsChannel(Channel):
         response_hook: ResponseHook | None = None,
         stream_transform_hook: StreamTransformHook | None = None,
         max_body_bytes: int = InvocationsConfig.max_body_bytes,
+        max_body_values: int = InvocationsConfig.max_body_values,
         body_timeout: float = InvocationsConfig.body_timeout,
         keep_alive: float = InvocationsConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
-        limits: Limits | None = None,
+        limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
     ) -> None:
         self.name = name
@@ -60,6 +62,7 @@ class InvocationsChannel(Channel):
         self.stream_transform_hook = stream_transform_hook
         self._config = InvocationsConfig(
             max_body_bytes=max_body_bytes,
+            max_body_values=max_body_values,
             body_timeout=body_timeout,
             keep_alive=keep_alive,
             allowed_origins=tuple(allowed_origins),
@@ -98,7 +101,8 @@ class _Room:
 
     async def create(self, call: HttpCall) -> None:
         config = self._config
-        body = decode(await call.json_body(limit=config.max_body_bytes, deadline=self._deadline))
+        raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
+        body = await run_sized(len(raw), decode, raw, config.max_body_values)
         approval = approval_of(body)
         request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)
         answer = Answer(call, self._renderer)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from frontdesk.kit.limits import Limits, limit_findings
+from frontdesk.kit.bodies import MAX_VALUES
+from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.verifier import origin_findings
 
 ToolCalls = Literal["hide", "show"]
@@ -14,10 +15,11 @@ class InvocationsConfig:
     """The settings of the channel; they check themselves."""
 
     max_body_bytes: int = 4 * 1024 * 1024
+    max_body_values: int = MAX_VALUES
     body_timeout: float = 30.0
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
-    limits: Limits | None = None
+    limits: Limits | None = DEFAULT_LIMITS
     tool_calls: ToolCalls = "hide"
 
     def findings(self) -> list[str]:
@@ -25,6 +27,8 @@ class InvocationsConfig:
         wrong: list[str] = []
         if self.max_body_bytes < 1:
             wrong.append("max_body_bytes must be positive")
+        if self.max_body_values < 1:
+            wrong.append("max_body_values must be positive")
         if self.body_timeout <= 0:
             wrong.append("body_timeout must be positive")
         if self.keep_alive <= 0:

@@ -27,6 +27,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.bodies import MAX_VALUES, check_shape
 from frontdesk.kit.http import Headers
 from frontdesk.kit.names import plain_id
 
@@ -39,8 +40,9 @@ _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,12
 _WHERE = re.compile(r" - at `\$\.?(.*)`$")
 
 
-def decode(body: bytes) -> InvocationBody:
+def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
     """The body, or an error that names the field which is wrong."""
+    check_shape(body, max_values)
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:

@@ -23,7 +23,7 @@ from frontdesk.channels.responses.config import (
     StorePolicy,
 )
 from frontdesk.channels.responses.intake import Intake
-from frontdesk.channels.responses.parse import decode
+from frontdesk.channels.responses.parse import decode, trimmed_input
 from frontdesk.channels.responses.render import Renderer, input_items, turn_items
 from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.verify import verifier
@@ -35,6 +35,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
+from frontdesk.kit.large import run_sized
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
@@ -74,11 +75,12 @@ class ResponsesChannel(Channel):
         max_fetched_bytes: int = Fetching.max_bytes,
         finish_abandoned: bool = False,
         max_body_bytes: int = ResponsesConfig.max_body_bytes,
+        max_body_values: int = ResponsesConfig.max_body_values,
         max_items: int = ResponsesConfig.max_items,
         body_timeout: float = ResponsesConfig.body_timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
-        limits: Limits | None = None,
+        limits: Limits | None = ResponsesConfig.limits,
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
@@ -88,6 +90,7 @@ class ResponsesChannel(Channel):
         self.compactor = compactor
         self._config = ResponsesConfig(
             max_body_bytes=max_body_bytes,
+            max_body_values=max_body_values,
             max_items=max_items,
             body_timeout=body_timeout,
             keep_alive=keep_alive,
@@ -157,7 +160,8 @@ class _Room:
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        request = await self._intake.request(call.caller, decode(raw), raw)
+        body = await run_sized(len(raw), decode, raw, self._config.max_body_values)
+        request = await self._intake.request(call.caller, body, raw)
         answer = Answer(call, self._renderer)
         protocol_request = self._protocol_request(call)
         # A run in the background does not end with its readers anyway.
@@ -174,17 +178,18 @@ class _Room:
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        body, instructions = decode_compact(raw)
+        body, instructions = await run_sized(len(raw), decode_compact, raw, self._config.max_body_values)
         if instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
-        body, messages = await self._intake.messages(call.caller, body)
+        body, messages = await self._intake.messages(call.caller, body, len(raw))
+        given = await run_sized(len(raw), trimmed_input, body)
         request = ChannelRequest(
             channel=self._channel.name,
             input=messages,
             options={"instructions": instructions} if self._config.instructions == "append" else {},
             identity=call.caller.identity,
             previous_run_id=body.previous_response_id and plain_id(body.previous_response_id, "previous_response_id"),
-            details={"input": body.input, "seal": self._context.new_id("seal")},
+            details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.compact(
             request, call.caller, by=self._channel.compactor, protocol_request=self._protocol_request(call)

@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.responses.assemble import item_id
+from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import usage_of
 from frontdesk.channels.responses.wire import CompactBody, CompactionItem, CompactionOut, CreateBody
-from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
-from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.kit.bodies import decode_as
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.bodies import MAX_VALUES, decode_as
 from frontdesk.kit.names import is_plain_id
 
 _decoder = msgspec.json.Decoder(CompactBody)
@@ -26,9 +25,9 @@ _MARK = "fd1"
 _NOT_OURS = "This is no compaction of this caller's, or it is kept no longer."
 
 
-def decode_compact(raw: bytes) -> tuple[CreateBody, str | None]:
+def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody, str | None]:
     """The body as that of a response, and the instructions for the summary."""
-    body = decode_as(_decoder, raw)
+    body = decode_as(_decoder, raw, max_values)
     if body.input is None and body.previous_response_id is None:
         raise InvalidRequestError("There is nothing to compact: give `input` or `previous_response_id`.", param="input")
     created = CreateBody(input=body.input, previous_response_id=body.previous_response_id)
@@ -71,23 +70,18 @@ def _part(content: Content) -> dict[str, Any]:
     return {"type": "input_text", "text": ""}
 
 
-async def _summary_of(context: ChannelContext, caller: Caller, seal: str, where: str) -> str:
+async def _summary_of(references: References, seal: str, where: str) -> str:
     """What a compaction stands for; one that is forged, foreign or gone is a bad request."""
     mark, _, rest = seal.partition(".")
     run_id, _, key = rest.partition(".")
-    try:
-        if mark != _MARK or not is_plain_id(run_id):
-            raise NotFoundError
-        run = await context.get_run(caller, run_id)
-    except NotFoundError:
-        run = None
+    run = await references.compaction(run_id, where) if mark == _MARK and is_plain_id(run_id) else None
     known = "" if run is None else str(run.details.get("seal", ""))
     if run is None or not is_compaction(run) or not hmac.compare_digest(known.encode(), key.encode(errors="replace")):
         raise InvalidRequestError(_NOT_OURS, param=where, code="invalid_encrypted_content")
     return str(run.details["summary"])
 
 
-async def opened(context: ChannelContext, caller: Caller, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+async def opened(references: References, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The items with the summaries in the place of the compactions.
 
     Each is a message of the assistant's: it comes from a model that has read what users wrote, so it must not rank
@@ -99,7 +93,7 @@ async def opened(context: ChannelContext, caller: Caller, items: list[dict[str, 
             where, seal = f"input[{place}].encrypted_content", item.get("encrypted_content")
             if not isinstance(seal, str):
                 raise InvalidRequestError("`encrypted_content` must be a string.", param=where)
-            text = f"Summary of the conversation so far:\n{await _summary_of(context, caller, seal, where)}"
+            text = f"Summary of the conversation so far:\n{await _summary_of(references, seal, where)}"
             content = [{"type": "output_text", "text": text}]
             found[place] = {"type": "message", "role": "assistant", "content": content}
     return found

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from frontdesk.kit.limits import Limits, limit_findings
+from frontdesk.kit.bodies import MAX_VALUES
+from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
 from frontdesk.kit.verifier import origin_findings
 
@@ -91,11 +92,12 @@ class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
     max_body_bytes: int = 32 * 1024 * 1024
+    max_body_values: int = MAX_VALUES
     max_items: int = 2_000
     body_timeout: float = 60.0
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
-    limits: Limits | None = None
+    limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
     instructions: Instructions = "append"
     store_policy: StorePolicy = "as_asked"
@@ -118,6 +120,7 @@ class ResponsesConfig:
 
 _POSITIVE = (
     "max_body_bytes",
+    "max_body_values",
     "max_items",
     "body_timeout",
     "keep_alive",

@@ -1,8 +1,5 @@
 """From a body to the request that is run: what it refers to is looked up as the caller's own."""
 
-from contextlib import suppress
-from typing import Any
-
 import msgspec
 from agent_framework import Message
 
@@ -10,12 +7,15 @@ from frontdesk.abc.channel import Channel, ChannelContext
 from frontdesk.channels.responses.compact import opened
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
-from frontdesk.channels.responses.render import Renderer, input_items
+from frontdesk.channels.responses.references import References
+from frontdesk.channels.responses.render import Renderer
 from frontdesk.channels.responses.wire import CreateBody
+from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.contents import asked_for
+from frontdesk.kit.large import LARGE, run_sized
 from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.messages import as_messages
 from frontdesk.kit.openai_items import Items, reference
@@ -27,6 +27,7 @@ class Intake:
 
     def __init__(self, channel: Channel, config: ResponsesConfig, context: ChannelContext, renderer: Renderer) -> None:
         self._channel = channel
+        self._config = config
         self._context = context
         self._renderer = renderer
         self._fetcher = _fetcher(config)
@@ -34,24 +35,29 @@ class Intake:
 
     async def request(self, caller: Caller, body: CreateBody, raw: bytes) -> ChannelRequest:
         """The request that a body asks for."""
-        items = None
+        items, size = None, len(raw)
         if not isinstance(body.input, str):
-            body = await self._resolved(caller, body)
-            items = await self._items(caller, body)
-        request = self._parser.request(body, items, caller.identity)
+            body, size = await self._resolved(caller, body, size)
+            items = await self._items(caller, body, size)
+        request = await run_sized(size, self._parsed, body, items, caller, size)
         if request.session is not None and request.session.conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
             await self._context.get_conversation(caller, request.session.conversation_id)
         if items is not None:
             request = await self._looked_up(caller, request, items)
         if self._channel.run_hook is not None:
-            request = request.replace(attributes=unknown_keys(raw))
+            request = request.replace(attributes=await run_sized(len(raw), unknown_keys, raw))
         return request
 
-    async def messages(self, caller: Caller, body: CreateBody) -> tuple[CreateBody, list[Message]]:
+    def _parsed(self, body: CreateBody, items: Items | None, caller: Caller, size: int) -> ChannelRequest:
+        request = self._parser.request(body, items, caller.identity)
+        # What is large is written here, where nobody waits for it.
+        return request if size <= LARGE else request.replace(details=prepare(lambda: request.details))
+
+    async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
         """What a body says, for one that asks for nothing; and the body with what it refers to in its places."""
-        body = await self._resolved(caller, body)
-        items = await self._items(caller, body)
+        body, size = await self._resolved(caller, body, size)
+        items = await self._items(caller, body, size)
         if items is None:
             return body, as_messages(body.input) or []
         if items.approvals:
@@ -59,12 +65,20 @@ class Intake:
         await self._fill(caller, items)
         return body, [*as_results(items.outputs), *items.messages]
 
-    async def _items(self, caller: Caller, body: CreateBody) -> Items | None:
+    async def _items(self, caller: Caller, body: CreateBody, size: int) -> Items | None:
         """The items of a body, with the summaries that compactions among them stand for; the body keeps those."""
         given = body.input
         if isinstance(given, list) and any(item.get("type") == "compaction" for item in given):
-            body = msgspec.structs.replace(body, input=await opened(self._context, caller, given))
-        return self._parser.items(body)
+            self._parser.check_length(given)
+            references = self._references(caller, body)
+            body = msgspec.structs.replace(body, input=await opened(references, given))
+            size += references.size
+        return await run_sized(size, self._parser.items, body)
+
+    def _references(self, caller: Caller, body: CreateBody) -> References:
+        config, inside = self._config, conversation_of(body)
+        limits = (config.max_body_bytes, config.max_body_values)
+        return References(self._context, caller, self._renderer, inside, limits)
 
     async def _fill(self, caller: Caller, items: Items) -> None:
         """Fetches the pictures and files that are named by their address."""
@@ -98,35 +112,20 @@ class Intake:
             if request is not None and asked_for(request) != (question.tool, question.arguments):
                 raise InvalidRequestError("This is not what was asked.", param=question.where)
 
-    async def _resolved(self, caller: Caller, body: CreateBody) -> CreateBody:
-        """The body with the items that it refers to in their places."""
+    async def _resolved(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
+        """The body with the items that it refers to in their places, and how large it is with them."""
         given = body.input
         if not isinstance(given, list):
-            return body
+            return body, size
         self._parser.check_length(given)
         if not any(map(reference, given)):
-            return body
-        inside = conversation_of(body)
-        found = [await self._look_up(caller, item, place, inside) for place, item in enumerate(given)]
-        return msgspec.structs.replace(body, input=found)
-
-    async def _look_up(self, caller: Caller, item: dict[str, Any], place: int, inside: str | None) -> dict[str, Any]:
-        item_id = reference(item)
-        if item_id is None:
-            return item
-        if inside is not None:
-            with suppress(NotFoundError):
-                return dict((await self._context.get_conversation_item(caller, inside, item_id)).body)
-        # An item's id holds that of its response, which is looked up as the caller's own like any other.
-        try:
-            run = await self._context.get_run(caller, f"resp_{item_id.partition('_')[2][:-4]}")
-        except NotFoundError:
-            run = None
-        for one in () if run is None else (*self._renderer.output(run, run.result), *input_items(run)):
-            found: dict[str, Any] = msgspec.to_builtins(one)
-            if found["id"] == item_id:
-                return found
-        raise NotFoundError("There is no such item.", param=f"input[{place}]")
+            return body, size
+        references = self._references(caller, body)
+        found = [
+            item if (item_id := reference(item)) is None else await references.item(item_id, f"input[{place}]")
+            for place, item in enumerate(given)
+        ]
+        return msgspec.structs.replace(body, input=found), size + references.size
 
 
 def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:

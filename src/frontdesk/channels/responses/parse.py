@@ -11,10 +11,10 @@ from frontdesk.channels.responses.wire import AllowedTools, CreateBody, Function
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import decode_as, refuse_body
+from frontdesk.kit.bodies import MAX_VALUES, decode_as, refuse_body
 from frontdesk.kit.json_schema import need_schema
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.openai_forms import INCLUDES
+from frontdesk.kit.openai_forms import INCLUDES, trimmed
 from frontdesk.kit.openai_items import Items, read_items
 
 T = TypeVar("T")
@@ -47,9 +47,9 @@ _CAN_BE_IGNORED = frozenset(
 )
 
 
-def decode(raw: bytes) -> CreateBody:
+def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
     """The body, or an error that names the parameter which is wrong."""
-    return decode_as(_decoder, raw)
+    return decode_as(_decoder, raw, max_values)
 
 
 def unknown_keys(raw: bytes) -> dict[str, Any]:
@@ -150,8 +150,8 @@ class Parser:
         return options
 
     def _details(self, body: CreateBody, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What was really used, and the input as it came, for everyone who asks later."""
-        details: dict[str, Any] = {"input": body.input}
+        """What was really used, and the input with all that the API knows of it, for everyone who asks later."""
+        details: dict[str, Any] = {"input": trimmed_input(body)}
         for name in self._config.forward if options else ():
             value = getattr(body, name, None)
             if value is not None:
@@ -165,6 +165,12 @@ class Parser:
         if body.include:
             details["include"] = body.include
         return details
+
+
+def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
+    """The input without what the API does not know."""
+    given = body.input
+    return list(map(trimmed, given)) if isinstance(given, list) else given
 
 
 def conversation_of(body: CreateBody) -> str | None:

@@ -30,6 +30,7 @@ from frontdesk.errors import (
 from frontdesk.kit.bodies import decode_as
 from frontdesk.kit.http import error_headers
 from frontdesk.kit.lanes import Lanes
+from frontdesk.kit.large import run_sized
 from frontdesk.kit.lasting import Ended, LastingRuns
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import plain_id
@@ -122,7 +123,7 @@ class _Connection:
     async def _take(self, raw: bytes) -> None:
         lane: str | None = None
         try:
-            event = decode_as(_decoder, raw)
+            event = await run_sized(len(raw), decode_as, _decoder, raw, self._shared.config.max_body_values)
             lane = None if event.stream_id is None else plain_id(event.stream_id, "stream_id")
             if event.type == "response.create":
                 if event.generate is False:
@@ -158,7 +159,7 @@ class _Connection:
             await self._refuse(error, lane)
             return await self._socket.close(POLICY, error.code)
         try:
-            body = decode(raw)
+            body = await run_sized(len(raw), decode, raw, self._shared.config.max_body_values)
             if body.background:
                 raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
             limiter = self._shared.limiter

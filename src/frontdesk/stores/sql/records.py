@@ -4,7 +4,6 @@ One that no version can read is broken, and is put aside. One that a newer versi
 needs it is told so, and whoever takes up work leaves it to a process that knows it.
 """
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode
 from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordError
+from frontdesk.kit.large import LARGE, off_loop
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do
 
-_LARGE = 64 * 1024
 _MOST_KNOWN = 10_000
 """How many records are known to be unreadable; one that was forgotten is counted again."""
 _MOST_LEFT_ALONE = 1000
@@ -42,7 +41,7 @@ class Records:
         A record that a newer version may read raises `UnreadableRecordError`, and stays where it is.
         """
         try:
-            return decode(data)
+            return decode(data) if len(data) <= LARGE else await off_loop(decode, data)
         except UnreadableRecordError as error:
             self.leave(place, error)
             raise
@@ -80,9 +79,10 @@ class Records:
 
     async def read_large(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
         """The same, away from the event loop if there is much to read."""
-        if sum(len(data) for _, data in found) <= _LARGE:
+        size = sum(len(data) for _, data in found)
+        if size <= LARGE:
             return await self.read_all(kind, found)
-        decoded = await asyncio.to_thread(lambda: [_try(decode, data) for _, data in found])
+        decoded = await off_loop(lambda: [_try(decode, data) for _, data in found])
         values = [
             value if not isinstance(value, CodecError) else await self.read(kind, place, data)
             for value, (place, data) in zip(decoded, found, strict=True)

@@ -1,0 +1,130 @@
+"""Looks up what the items of one request refer to: each response once, as the caller's own, and within limits."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from frontdesk.abc.channel import ChannelContext
+from frontdesk.channels.responses.render import Renderer, encode, input_items
+from frontdesk.data.identity import Caller
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
+from frontdesk.kit.bodies import count_values
+from frontdesk.kit.large import off_loop, weight_of
+
+Found = dict[str, Any]
+
+
+class _Known:
+    """An item that was found, and what it takes."""
+
+    __slots__ = ("body", "size", "values")
+
+    def __init__(self, body: Found, written: bytes) -> None:
+        self.body = body
+        self.size = len(written)
+        self.values = count_values(written)
+
+
+class References:
+    """Finds items and compactions for one request."""
+
+    def __init__(
+        self,
+        context: ChannelContext,
+        caller: Caller,
+        renderer: Renderer,
+        inside: str | None,
+        limits: tuple[int, int],
+    ) -> None:
+        """`inside` is the conversation of the request, `limits` are how many bytes and values it may refer to."""
+        self._context = context
+        self._caller = caller
+        self._renderer = renderer
+        self._inside = inside
+        self._max_bytes, self._max_values = limits
+        self._said: dict[str, _Known | None] = {}
+        self._runs: dict[str, dict[str, _Known]] = {}
+        self._compactions: dict[str, RunRecord | None] = {}
+        self._read = 0
+        self._values = 0
+        self.size = 0
+        """How many bytes everything has that was referred to; what was named twice counts twice."""
+
+    async def item(self, item_id: str, where: str) -> Found:
+        """Find an item that was said before."""
+        known = None if self._inside is None else await self._in_conversation(self._inside, item_id, where)
+        # An item's id holds that of its response, which is looked up as the caller's own like any other.
+        known = known or (await self._of_run(f"resp_{item_id.partition('_')[2][:-4]}", where)).get(item_id)
+        if known is None:
+            raise NotFoundError("There is no such item.", param=where)
+        self._count(known.size, known.values, where)
+        return known.body
+
+    async def compaction(self, run_id: str, where: str) -> RunRecord | None:
+        """Find the run of a compaction; nothing if the caller has no such run."""
+        if run_id not in self._compactions:
+            run = await self._run(run_id)
+            if run is not None:
+                self._count_read(await off_loop(weight_of, run.details, self._max_bytes), where)
+                kept = {name: run.details[name] for name in ("seal", "summary") if name in run.details}
+                run = run.replace(input=None, details=kept)
+            self._compactions[run_id] = run
+        run = self._compactions[run_id]
+        if run is not None:
+            self._count(len(str(run.details.get("summary", ""))), 1, where)
+        return run
+
+    async def _in_conversation(self, inside: str, item_id: str, where: str) -> _Known | None:
+        if item_id not in self._said:
+            self._said[item_id] = None
+            with suppress(NotFoundError):
+                found = await self._context.get_conversation_item(self._caller, inside, item_id)
+                self._said |= await self._known({item_id: dict(found.body)}, where)
+        return self._said[item_id]
+
+    async def _of_run(self, run_id: str, where: str) -> dict[str, _Known]:
+        if run_id not in self._runs:
+            run = await self._run(run_id)
+            found = {} if run is None else await off_loop(self._all_of, run)
+            self._runs[run_id] = await self._known(found, where)
+        return self._runs[run_id]
+
+    async def _run(self, run_id: str) -> RunRecord | None:
+        try:
+            return await self._context.get_run(self._caller, run_id)
+        except NotFoundError:
+            return None
+
+    def _all_of(self, run: RunRecord) -> dict[str, Found]:
+        items: list[Found] = [msgspec.to_builtins(one) for one in self._renderer.output(run, run.result)]
+        return {one["id"]: one for one in (*reversed(input_items(run)), *reversed(items))}
+
+    async def _known(self, found: dict[str, Found], where: str) -> dict[str, _Known]:
+        known = await off_loop(_written, found)
+        self._count_read(sum(one.size for one in known.values()), where)
+        return known
+
+    def _count_read(self, size: int, where: str) -> None:
+        """All that was read counts, so that nobody makes the host read a lot to show little."""
+        self._read += size
+        if self._read > self._max_bytes:
+            raise _too_large(self._max_bytes, where)
+
+    def _count(self, size: int, values: int, where: str) -> None:
+        self.size += size
+        self._values += values
+        if self.size > self._max_bytes:
+            raise _too_large(self._max_bytes, where)
+        if self._values > self._max_values:
+            message = f"What a body refers to has {self._max_values} values at most."
+            raise InvalidRequestError(message, param=where, code="too_many_values")
+
+
+def _written(found: dict[str, Found]) -> dict[str, _Known]:
+    return {item_id: _Known(body, encode(body)) for item_id, body in found.items()}
+
+
+def _too_large(limit: int, where: str) -> BodyTooLargeError:
+    return BodyTooLargeError(f"What a body refers to must not be larger than {limit} bytes.", param=where)

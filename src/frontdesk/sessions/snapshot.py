@@ -1,0 +1,84 @@
+"""What a session remembers beside its messages: taken after a turn, restored before the next, and never large.
+
+A small state is written and read on the spot. A large one is handled in a thread of its own, since its size decides how
+long that takes, and everybody else would wait.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_framework import AgentSession
+
+from frontdesk.data.codec import prepare
+from frontdesk.data.json_tree import Prepared
+from frontdesk.data.session import SessionRecord
+from frontdesk.errors import CodecError, SessionTooLargeError
+from frontdesk.kit.large import LARGE, off_loop, weight_of
+from frontdesk.loggers import runs as log
+
+MAX_BYTES = 4 * 1024 * 1024
+"""How large a state may be if the operator says nothing else."""
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Snapshots:
+    """Takes the states of sessions, up to a size."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+
+    async def take(self, live: AgentSession | None) -> Mapping[str, Any]:
+        """Write down the state of a session; one that is too large is a `SessionTooLargeError`."""
+        if live is None or (not live.state and live.service_session_id is None):
+            return _NOTHING
+        if weight_of(live.state, LARGE, inside=True) <= LARGE:
+            return self._taken(live)
+        return await off_loop(self._taken, live)
+
+    def _taken(self, live: AgentSession) -> Mapping[str, Any]:
+        # Looked at first, so that no time is spent on what is far too large.
+        if weight_of(live.state, self._max_bytes) > self._max_bytes:
+            raise SessionTooLargeError
+        # Written here, so that a store in memory takes nothing that another would refuse.
+        state = prepare(live.to_dict)
+        if state.size > self._max_bytes:
+            raise SessionTooLargeError
+        return state
+
+    async def after(self, live: AgentSession | None, before: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
+        """The state after a turn; a turn that has not completed goes back to the one before if need be."""
+        try:
+            return await self.take(live)
+        except (CodecError, SessionTooLargeError) as error:
+            if completed:
+                log.error("the state of session %s can't be stored: %s", before.session_id, error)
+                raise
+            return await rewritten(before.state)
+
+
+async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A state that was stored before, ready to be stored again."""
+    if weight_of(state, LARGE) <= LARGE:
+        return state
+    return await off_loop(prepare, lambda: state)
+
+
+def is_large(record: SessionRecord) -> bool:
+    """Whether the state of a session takes long to restore."""
+    return bool(record.state) and weight_of(record.state, LARGE) > LARGE
+
+
+def restore(record: SessionRecord) -> AgentSession:
+    """The framework's session, as the last turn left it."""
+    if not record.state:
+        return AgentSession(session_id=record.session_id)
+    # The framework's session id is ours: a branch takes over its parent's state, not its name.
+    return AgentSession.from_dict({**record.state, "session_id": record.session_id})
+
+
+def release(*written: object) -> None:
+    """Forget the written form of what has been stored."""
+    for value in written:
+        if type(value) is Prepared:
+            value.release()

@@ -1,0 +1,44 @@
+"""How much is done in one step of the event loop: counted in calls, because seconds depend on the machine."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Steps:
+    """The calls of the longest step; everybody else waits for as long."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._now = 0
+
+    def _called(self, _frame: Any, event: str, _argument: Any) -> None:
+        if event in ("call", "c_call"):
+            self._now += 1
+
+    def ended(self) -> None:
+        self.longest = max(self.longest, self._now)
+        self._now = 0
+
+
+@contextmanager
+def counted_steps() -> Iterator[Steps]:
+    """Counts the calls of each step of the loop that runs in this thread; other threads are not counted."""
+    steps = Steps()
+    run = asyncio.events.Handle._run
+
+    def counted(handle: asyncio.Handle) -> None:
+        steps.ended()
+        run(handle)
+        steps.ended()
+
+    before = sys.getprofile()
+    asyncio.events.Handle._run = counted  # type: ignore[method-assign]
+    sys.setprofile(steps._called)
+    try:
+        yield steps
+    finally:
+        sys.setprofile(before)
+        asyncio.events.Handle._run = run  # type: ignore[method-assign]
