@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.kit.tasks import spawn_within
 
 T = TypeVar("T")
 Ended = Callable[[], None]
@@ -24,7 +25,7 @@ class LastingRuns:
         return await asyncio.shield(self._start(work, ended))
 
     def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
-        task = asyncio.get_running_loop().create_task(work)
+        task = spawn_within(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if ended is not None:

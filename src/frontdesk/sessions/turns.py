@@ -15,6 +15,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
 from frontdesk.ids import Ids
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import find_conversation, retell
@@ -373,7 +374,7 @@ class Turns:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs something beside the requests."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = spawn_clean(work)
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
 
