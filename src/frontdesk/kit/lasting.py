@@ -44,7 +44,12 @@ class LastingRuns:
         """The stream; closing it leaves the run alone. `ended` is called at the end of that."""
         relay = _Relay()
         self._start(relay.work(opened), ended)
-        first = await asyncio.shield(relay.first)
+        try:
+            first = await asyncio.shield(relay.first)
+        except BaseException:
+            # The reader has left before there was anything to read, and nobody else would say so.
+            await relay.leave()
+            raise
         return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
 
 
@@ -63,9 +68,11 @@ class _Relay:
         try:
             stream = await opened
         except BaseException as error:
-            self.first.set_exception(error)
+            if not self._left:
+                self.first.set_exception(error)
             raise
-        self.first.set_result(stream)
+        if not self._left:
+            self.first.set_result(stream)
         try:
             async with stream:
                 async for update in stream:
