@@ -127,6 +127,7 @@ async def test_a_hang_up_at_any_step_of_the_opening_left_the_session_locked(last
             task = asyncio.create_task(asked(context))
             await _steps(count)
             if task.done():
+                await task
                 break
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -134,4 +135,3 @@ async def test_a_hang_up_at_any_step_of_the_opening_left_the_session_locked(last
             await until(lambda: not runs._tasks and not len(context._parts.active))
             assert (await context.run(in_session("s"), caller())).run.status == "completed"
         assert count > 3
-        await task
