@@ -60,6 +60,10 @@ WAYS_OUT = {
     "stores/sql/connecting.py",
 }
 
+# Who may start tasks, timers and threads: the first for all others; the two that have threads of their own, which
+# carry no context.
+STARTS = {"kit/tasks.py", "kit/network.py", "stores/sql/threads.py"}
+
 Check = Callable[[Path], list[str]]
 
 
@@ -199,6 +203,28 @@ def ways_out(root: Path) -> list[str]:
     return wrong + [f"{place} is listed as a way out, and is none" for place in sorted(WAYS_OUT - found)]
 
 
+def task_starts(root: Path) -> list[str]:
+    """Only `kit/tasks.py` starts tasks and timers, so that each says whether it shares its starter's context."""
+    asked = re.compile(
+        r"(create_task|ensure_future|call_later|call_at|call_soon(_threadsafe)?|run_in_executor"
+        r"|run_coroutine_threadsafe|TaskGroup|create_task_group|start_soon|Thread|Timer)"
+    )
+    wrong: list[str] = []
+    found: set[str] = set()
+    for place, tree in sources(root):
+        if place.startswith("testing/"):
+            continue
+        for node in ast.walk(tree):
+            if not isinstance(node, (ast.Attribute, ast.ImportFrom)):
+                continue
+            names = [node.attr] if isinstance(node, ast.Attribute) else [one.name for one in node.names]
+            if any(asked.fullmatch(name) for name in names):
+                found.add(place)
+                if place not in STARTS:
+                    wrong.append(f"{place}:{node.lineno} starts a task, a timer or a thread by itself")
+    return wrong + [f"{place} is listed as one that starts tasks, and does not" for place in sorted(STARTS - found)]
+
+
 def admission(root: Path) -> list[str]:
     """Only the gate makes an `AdmittedRequest`."""
     return [
@@ -309,6 +335,7 @@ CHECKS: list[Check] = [
     environment,
     time_and_chance,
     ways_out,
+    task_starts,
     admission,
     front_door,
     rooms,

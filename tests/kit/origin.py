@@ -128,7 +128,7 @@ def at(origin: Origin, path: str = "/") -> str:
 async def refusal(client: GuardedClient, url: str) -> tuple[str, str]:
     """The code and the text of the error; the text shows nothing of the URL."""
     with pytest.raises(InvalidRequestError) as caught:
-        await client.fetch(url)
+        await client.fetch(url, caller="ann")
     assert (caught.value.status, caught.value.message) == (400, str(caught.value))
     assert SECRET not in repr(caught.value)
     return caught.value.code, caught.value.message

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,23 @@ async def provider() -> AsyncIterator[OidcProvider]:
 def answer(body: bytes, *headers: str) -> bytes:
     head = "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", f"content-length: {len(body)}", *headers))
     return head.encode() + b"\r\n" + body
+
+
+async def test_an_issuer_is_asked_in_no_caller_s_context() -> None:
+    """What it tells is for all of them, and one of them happens to come first."""
+    mark: ContextVar[str] = ContextVar("mark", default="")
+    seen: list[str] = []
+
+    class Http(ProviderHttp):
+        async def get(self, url: str, **_: Any) -> Any:
+            seen.append(mark.get())
+            raise UnavailableError
+
+    issuer = Issuer("https://issuer.example", http=Http(), clock=FakeClock(1000.0))
+    mark.set("alice")
+    with pytest.raises(UnavailableError):
+        await issuer.known()
+    assert seen == [""]
 
 
 class TestCalls:

@@ -5,14 +5,17 @@ import gzip
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 
 import httpx
 import pytest
 
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import InvalidRequestError, TooManyRequestsError
+from frontdesk.kit import network
 from frontdesk.kit.outbound import Fetched, GuardedClient
 from tests.kit.origin import SECRET, Origin, at, client_for, moved, ok, refusal, serving, until_gone
+from tests.scenarios.desk import until
 
 BOMB = gzip.compress(bytes(50_000_000))
 
@@ -28,7 +31,7 @@ async def origin() -> AsyncIterator[Origin]:
 
 async def test_a_url_is_fetched(origin: Origin) -> None:
     origin.answers["/cat.png"] = ok(b"\x89PNG", "Content-Type: Image/PNG; charset=x")
-    fetched = await client_for(origin).fetch(at(origin, f"/cat.png?key={SECRET}#part"))
+    fetched = await client_for(origin).fetch(at(origin, f"/cat.png?key={SECRET}#part"), caller="ann")
     assert fetched == Fetched(b"\x89PNG", "image/png", at(origin, f"/cat.png?key={SECRET}"))
     assert SECRET not in repr(fetched)
     assert "PNG" not in repr(fetched)
@@ -36,7 +39,7 @@ async def test_a_url_is_fetched(origin: Origin) -> None:
 
 async def test_the_request_says_no_more_than_it_must(origin: Origin) -> None:
     origin.answers["/a"] = ok()
-    await client_for(origin).fetch(at(origin, "/a?b=%20c"))
+    await client_for(origin).fetch(at(origin, "/a?b=%20c"), caller="ann")
     lines = origin.heads[0].strip().split("\r\n")
     assert lines[0] == "GET /a?b=%20c HTTP/1.1"
     assert sorted(lines[1:]) == [
@@ -53,7 +56,7 @@ async def test_the_request_says_no_more_than_it_must(origin: Origin) -> None:
 )
 async def test_a_media_type_that_is_none_is_bytes(origin: Origin, given_type: str) -> None:
     origin.answers["/"] = ok(b"x", f"Content-Type: {given_type}")
-    assert (await client_for(origin).fetch(at(origin))).media_type == "application/octet-stream"
+    assert (await client_for(origin).fetch(at(origin), caller="ann")).media_type == "application/octet-stream"
 
 
 async def test_proxies_of_the_environment_are_ignored(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +64,7 @@ async def test_proxies_of_the_environment_are_ignored(origin: Origin, monkeypatc
     async with serving() as proxy:
         for name in ("http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, at(proxy))
-        await client_for(origin).fetch(at(origin))
+        await client_for(origin).fetch(at(origin), caller="ann")
     assert proxy.heads == []
 
 
@@ -74,7 +77,7 @@ async def test_redirects_are_followed_without_cookies(origin: Origin) -> None:
         origin.answers["/2"] = moved(f"//127.0.0.1:{other.port}/3", "307 Elsewhere")
         other.answers["/3"] = moved(at(origin, "/4"), "308 Elsewhere")
         origin.answers["/4"] = ok(b"there")
-        fetched = await client_for(origin, other).fetch(at(origin, "/1"))
+        fetched = await client_for(origin, other).fetch(at(origin, "/1"), caller="ann")
     assert (fetched.body, fetched.url) == (b"there", at(origin, "/4"))
     assert not any("cookie" in head.lower() or "referer" in head.lower() for head in origin.heads + other.heads)
 
@@ -124,7 +127,7 @@ async def test_a_redirect_without_a_place_is_an_error(origin: Origin) -> None:
 
 async def test_the_limit_itself_is_not_too_large(origin: Origin) -> None:
     origin.answers["/"] = ok(b"x" * 1000)
-    assert len((await client_for(origin, max_bytes=1000).fetch(at(origin))).body) == 1000
+    assert len((await client_for(origin, max_bytes=1000).fetch(at(origin), caller="ann")).body) == 1000
 
 
 async def test_a_length_that_is_too_large_is_refused_before_the_body(origin: Origin) -> None:
@@ -177,6 +180,31 @@ async def test_a_slow_name_server_does_not_hold_us() -> None:
     assert (await refusal(GuardedClient(timeout=0.1, resolve=silent), "https://slow.example/"))[0] == "url_unreachable"
 
 
+async def test_slow_names_of_one_caller_leave_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up can't be cancelled: whoever gave it up still has the thread."""
+    may_end = threading.Event()
+
+    def look_up(host: str, port: int) -> list[str]:
+        if host == "slow.example":
+            may_end.wait()
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(network, "_look_up", look_up)
+    client = GuardedClient(timeout=0.05)
+    try:
+        codes = [(await refusal(client, "https://slow.example/"))[0] for _ in range(4)]
+        assert codes == ["url_unreachable"] * 4
+        for _ in range(20):
+            with pytest.raises(TooManyRequestsError):
+                await client.fetch("https://slow.example/", caller="ann")
+        client._timeout = 20.0
+        with pytest.raises(InvalidRequestError, match="not a public one"):
+            await client.fetch("https://quick.example/", caller="bob")
+    finally:
+        may_end.set()
+    await until(lambda: not client._slots._shares)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -215,11 +243,11 @@ async def test_so_many_fetches_go_on_at_once(origin: Origin) -> None:
 
     origin.answers.update({"/slow": waiting, "/quick": ok()})
     client = client_for(origin, max_connections=1)
-    slow = asyncio.create_task(client.fetch(at(origin, "/slow")))
+    slow = asyncio.create_task(client.fetch(at(origin, "/slow"), caller="ann"))
     await origin.asked.wait()
-    quick = asyncio.create_task(client.fetch(at(origin, "/quick")))
+    quick = asyncio.create_task(client.fetch(at(origin, "/quick"), caller="ann"))
     async with asyncio.timeout(5):
-        await client_for(origin).fetch(at(origin, "/quick"))
+        await client_for(origin).fetch(at(origin, "/quick"), caller="ann")
     assert not quick.done()
     assert len(origin.heads) == 2
     go_on.set()
@@ -231,7 +259,7 @@ async def test_a_cancelled_fetch_hangs_up(origin: Origin) -> None:
         await until_gone(origin, writer, b"HTTP/1.1 100 Continue\r\n\r\n")
 
     origin.answers["/"] = endless
-    task = asyncio.create_task(client_for(origin).fetch(at(origin)))
+    task = asyncio.create_task(client_for(origin).fetch(at(origin), caller="ann"))
     await origin.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -248,10 +276,10 @@ async def test_logs_show_no_query_and_no_body(origin: Origin, caplog: pytest.Log
     origin.answers["/b"] = ok(SECRET.encode())
     origin.answers["/bad"] = f"{SECRET}\r\n\r\n".encode()
     client = client_for(origin)
-    await client.fetch(at(origin, f"/a?key={SECRET}"))
+    await client.fetch(at(origin, f"/a?key={SECRET}"), caller="ann")
     for url in (at(origin, f"/bad?{SECRET}"), f"https://10.0.0.1/?{SECRET}", f"https://u:{SECRET}@a.example/"):
         try:
-            await client.fetch(url)
+            await client.fetch(url, caller="ann")
         except InvalidRequestError:
             logging.getLogger("test").exception("failed")
     assert SECRET not in caplog.text
@@ -261,7 +289,7 @@ async def test_logs_show_no_query_and_no_body(origin: Origin, caplog: pytest.Log
 async def test_other_clients_keep_their_log(origin: Origin, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     origin.answers["/"] = ok()
-    await client_for(origin).fetch(at(origin))
+    await client_for(origin).fetch(at(origin), caller="ann")
     caplog.clear()
     async with httpx.AsyncClient(trust_env=False) as other:
         await other.get(at(origin))

@@ -36,7 +36,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(
     internet.places["93.184.216.34"] = origin.port
     origin.answers["/"] = ok(b"public")
     client = GuardedClient(allow_http=True, resolve=names.resolve)
-    assert (await client.fetch("http://Files.example.:8080/")).url == "http://files.example:8080/"
+    assert (await client.fetch("http://Files.example.:8080/", caller="ann")).url == "http://files.example:8080/"
     assert (names.asked, internet.dialled) == (["files.example"], [("93.184.216.34", 8080)])
     assert "Host: files.example:8080\r\n" in origin.heads[0]
     # The name leads home the second time: nothing of the first time helps it.
@@ -68,13 +68,13 @@ async def test_the_next_address_is_tried_and_not_all_of_them(origin: Origin, int
     assert internet.dialled == [(one, 80) for one in many[:4]]
     internet.places[many[2]] = origin.port
     origin.answers["/"] = ok(b"third")
-    assert (await client.fetch("http://many.example/")).body == b"third"
+    assert (await client.fetch("http://many.example/", caller="ann")).body == b"third"
 
 
 async def test_an_ipv6_address_is_dialled_and_named(origin: Origin, internet: Internet) -> None:
     internet.places["2606:4700::1111"] = origin.port
     origin.answers["/"] = ok()
-    await GuardedClient(allow_http=True).fetch("http://[2606:4700:0::1111]:8080/")
+    await GuardedClient(allow_http=True).fetch("http://[2606:4700:0::1111]:8080/", caller="ann")
     assert internet.dialled == [("2606:4700::1111", 8080)]
     assert "Host: [2606:4700::1111]:8080\r\n" in origin.heads[0]
 
@@ -84,7 +84,7 @@ async def test_an_allowed_name_is_trusted_at_its_port_only(origin: Origin, inter
     internet.places["10.0.0.7"] = origin.port
     origin.answers["/"] = ok(b"internal")
     client = GuardedClient(allowed_hosts=["files.corp:81"], allow_http=True, resolve=names.resolve)
-    assert (await client.fetch("http://FILES.corp.:81/")).body == b"internal"
+    assert (await client.fetch("http://FILES.corp.:81/", caller="ann")).body == b"internal"
     for other in ("http://files.corp/", "http://files.corp:8080/", "http://10.0.0.7:81/", "http://10.0.0.7/"):
         assert (await refusal(client, other))[0] == "url_refused"
     assert internet.dialled == [("10.0.0.7", 81)]
@@ -134,7 +134,7 @@ async def test_no_text_is_anything_but_refused(text: str, start: str) -> None:
 
     client = GuardedClient(allow_http=True, resolve=home)
     with pytest.raises(InvalidRequestError) as caught:
-        await client.fetch(start + text)
+        await client.fetch(start + text, caller="ann")
     assert caught.value.code == "url_refused"
 
 
@@ -180,8 +180,8 @@ async def test_a_certificate_is_checked_for_the_name(internet: Internet, certifi
     async with serving(tls=certificate.server) as origin:
         internet.places["93.184.216.34"] = origin.port
         origin.answers["/"] = ok(b"safe")
-        assert (await client.fetch("https://files.example./")).body == b"safe"
-        assert (await client.fetch("https://93.184.216.34/")).body == b"safe"
+        assert (await client.fetch("https://files.example./", caller="ann")).body == b"safe"
+        assert (await client.fetch("https://93.184.216.34/", caller="ann")).body == b"safe"
         assert (await refusal(client, "https://other.example/"))[0] == "url_unreachable"
     assert (origin.names, len(origin.heads)) == (["files.example", None, "other.example"], 2)
     assert internet.dialled == [("93.184.216.34", 443)] * 3
@@ -192,7 +192,7 @@ async def test_a_certificate_that_nobody_signed_is_refused(internet: Internet, c
     async with serving(tls=certificate.server) as origin:
         internet.places["93.184.216.34"] = origin.port
         with pytest.raises(InvalidRequestError) as caught:
-            await client.fetch("https://files.example/")
+            await client.fetch("https://files.example/", caller="ann")
     assert (caught.value.code, origin.heads) == ("url_unreachable", [])
     # Only the operator's log gets to see why.
     assert "self-signed" in str(caught.value.__cause__)

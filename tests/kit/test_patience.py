@@ -2,6 +2,7 @@
 
 import asyncio
 import weakref
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -30,6 +31,19 @@ async def test_whoever_waits_too_long_is_found_once() -> None:
     assert sorted(map(id, found)) == sorted(map(id, (first, second)))
 
 
+async def test_who_is_found_late_is_found_in_no_caller_s_context() -> None:
+    """All share one timer, which the first of them has set."""
+    mark: ContextVar[str] = ContextVar("mark", default="")
+    seen: list[str] = []
+    waiting: Patience[Guest] = Patience(0.01, lambda guest: (seen.append(mark.get()), guest.lost.set())[0])
+    mark.set("the first")
+    for _ in range(2):
+        guest = Guest()
+        waiting.add(guest, present_task())
+        await guest.lost.wait()
+    assert seen == ["", ""]
+
+
 class Clockwork:
     """A loop whose timers come due when it is told, and the task that runs in it."""
 
@@ -39,7 +53,7 @@ class Clockwork:
     def get_loop(self) -> Any:
         return self
 
-    def call_later(self, seconds: float, call: Any, *arguments: Any) -> None:
+    def call_later(self, seconds: float, call: Any, *arguments: Any, context: Any = None) -> None:
         self.due.append((seconds, call, arguments))
 
     def tick(self) -> float:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.kit.calls import settle
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import access as log
 
 Ids = Collection[str] | Awaitable[Collection[str]]
@@ -43,7 +44,7 @@ class LoadedIds:
         """The ids as they were loaded last, at most `cache_seconds` ago if the loader works."""
         if self._loader is not None and self._is_due():
             if self._loading is None or self._loading.done():
-                self._loading = asyncio.get_running_loop().create_task(self._load(self._loader))
+                self._loading = spawn_clean(self._load(self._loader))
             if not self._failing or self._loaded_at is None:
                 # Whoever waits may leave, and the others still want it.
                 await asyncio.shield(self._loading)
@@ -57,7 +58,7 @@ class LoadedIds:
         return not fresh and not tried
 
     async def _load(self, loader: Callable[[], Ids]) -> None:
-        work = asyncio.get_running_loop().create_task(_loaded(loader))
+        work = spawn_clean(_loaded(loader))
         try:
             await asyncio.wait([work], timeout=LOAD_SECONDS)
         finally:

@@ -18,6 +18,7 @@ from frontdesk.host.followers import Followers
 from frontdesk.host.work import Work, Worker, queued
 from frontdesk.ids import RandomIds
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
@@ -57,11 +58,10 @@ class Background:
         self._stopping = False
         # A new one at each start, so that what was left behind is seen to be nobody's.
         self._holder = RandomIds().new("host")
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._dispatch())]
+        self._tasks = [spawn_clean(self._dispatch())]
         if self._store.lease_seconds is not None:
             kept = keep(self._store.lease_seconds, lambda: list(self.workers.values()), self._renew, self._lose)
-            self._tasks.append(loop.create_task(kept))
+            self._tasks.append(spawn_clean(kept))
 
     async def submit(
         self, admitted: AdmittedRequest, session_id: str | None, event: InboxItem | None = None
@@ -92,7 +92,7 @@ class Background:
         self._coming += room
         record = queued(job).replace(session_key=key)
         # Whoever asked may leave in the middle of this, and what was stored must be worked on.
-        return await asyncio.shield(asyncio.get_running_loop().create_task(self._queue(job, record, event)))
+        return await asyncio.shield(spawn_clean(self._queue(job, record, event)))
 
     async def _key(self, admitted: AdmittedRequest) -> str | None:
         """What the caller knows the session by, which is the same before the run begins as later."""
@@ -148,7 +148,7 @@ class Background:
         before = self.workers.get(job.key)
         worker = self.workers[job.key] = Worker(job)
         work = self._work.do(worker, None if before is None else before.task, new)
-        worker.task = task = asyncio.get_running_loop().create_task(work)
+        worker.task = task = spawn_clean(work)
         task.add_done_callback(lambda _: self._forget(worker))
         # Somebody may want to cancel it, and could not while it was on its way here.
         self._bells.ring(job.admitted.run_id)
@@ -218,7 +218,7 @@ class Background:
             # By id alone, because a word carries no owner; whether it is meant the store knows.
             held = [one for one in self.workers.values() if run_id in ("", one.job.admitted.run_id)]
             if held:
-                task = asyncio.get_running_loop().create_task(self._look_once(held))
+                task = spawn_clean(self._look_once(held))
                 self._looking.add(task)
                 task.add_done_callback(self._looking.discard)
 

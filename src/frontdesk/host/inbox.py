@@ -34,6 +34,7 @@ from frontdesk.ids import RandomIds
 from frontdesk.kit.names import digest
 from frontdesk.kit.pauses import Pauses
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.keeping import keep
@@ -88,7 +89,7 @@ class InboxWorker:
         self._stopping, self._seen = False, None
         if self._store.lease_seconds is not None:
             kept = keep(self._store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
-            self._keeping = asyncio.get_running_loop().create_task(kept)
+            self._keeping = spawn_clean(kept)
 
     async def halt(self) -> None:
         """Takes up no more events; those that are being answered go on."""

@@ -15,6 +15,12 @@ _NOT_STARTED = 3
 class Server(uvicorn.Server):
     """Serves an app until it is told to stop."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        # Else a request can see the context variables of the one before it on the same connection, which behind a
+        # proxy is somebody else's.
+        config.reset_contextvars = True
+        super().__init__(config)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
         # app: nothing would be drained or closed.

@@ -14,6 +14,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.ids import Ids
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import host as log
 
 LONGEST = 10.0
@@ -43,7 +44,8 @@ class Teller:
             return False
         try:
             async with asyncio.timeout(LONGEST):
-                await channel.push(identity, self._said(identity, text))
+                # Apart from the present request: whoever it belongs to, this is said to another.
+                await spawn_clean(_push(channel, identity, self._said(identity, text)))
         except Exception as error:  # Whatever a platform's client raises: what was done before stays done.
             log.warning("somebody on %s could not be told of a change: %s", identity.channel, type(error).__name__)
             return False
@@ -66,3 +68,7 @@ class Teller:
             created_at=self._clock.now(),
         )
         return HostedRunResult(result=AgentResponse(messages=[Message("assistant", [text])]), run=run)
+
+
+async def _push(channel: ChannelPush, identity: ChannelIdentity, result: HostedRunResult[AgentResponse]) -> None:
+    await channel.push(identity, result)

@@ -15,6 +15,7 @@ from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http import Headers
 from frontdesk.kit.key_file import HASHED, KeyFileError, StoredKey, digest_of, read_hash, read_keys
 from frontdesk.kit.secrets import Secret, revealed
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import access as log
 
 SHORTEST_KEY = 16
@@ -101,7 +102,7 @@ class _FileKeys(ApiKeyAuth):
 
     async def _look_once(self) -> None:
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+            self._looking = spawn_clean(self._look())
         await asyncio.shield(self._looking)
 
     async def _look(self) -> None:

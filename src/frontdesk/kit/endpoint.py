@@ -23,7 +23,7 @@ from frontdesk.kit.http import ClientGoneError, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
-from frontdesk.kit.tasks import present_task
+from frontdesk.kit.tasks import present_task, spawn_clean
 from frontdesk.kit.verifier import HttpVerifier
 from frontdesk.loggers import http as log
 
@@ -93,7 +93,7 @@ class HttpCall(Waiting):
     def watch(self) -> None:
         """From here on the request is cancelled when its client leaves."""
         if self.task is not None:
-            self._watcher = self.task.get_loop().create_task(self._watch(self.task))
+            self._watcher = spawn_clean(self._watch(self.task))
 
     async def _watch(self, task: "asyncio.Task[Any]") -> None:
         while (await self.receive())["type"] != "http.disconnect":

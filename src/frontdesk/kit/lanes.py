@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from frontdesk.errors import TooManyRequestsError
 from frontdesk.kit.sockets import SocketGoneError
+from frontdesk.kit.tasks import spawn_within
 from frontdesk.loggers import http as log
 
 Work = Callable[[str | None, bytes], Awaitable[None]]
@@ -44,7 +45,7 @@ class Lanes:
             if len(self._queues) >= MOST_LANES:
                 raise TooManyRequestsError(f"A connection has {MOST_LANES} lanes at most.", retry_after=1)
             queue = self._queues[lane] = deque()
-            task = asyncio.get_running_loop().create_task(self._run(lane, queue))
+            task = spawn_within(self._run(lane, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         waiting = [one for many in self._queues.values() for one in many]

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.kit.tasks import spawn_within
 
 T = TypeVar("T")
 Ended = Callable[[], None]
@@ -24,7 +25,7 @@ class LastingRuns:
         return await asyncio.shield(self._start(work, ended))
 
     def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
-        task = asyncio.get_running_loop().create_task(work)
+        task = spawn_within(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         if ended is not None:
@@ -43,7 +44,12 @@ class LastingRuns:
         """The stream; closing it leaves the run alone. `ended` is called at the end of that."""
         relay = _Relay()
         self._start(relay.work(opened), ended)
-        first = await asyncio.shield(relay.first)
+        try:
+            first = await asyncio.shield(relay.first)
+        except BaseException:
+            # The reader has left before there was anything to read, and nobody else would say so.
+            await relay.leave()
+            raise
         return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
 
 
@@ -62,9 +68,11 @@ class _Relay:
         try:
             stream = await opened
         except BaseException as error:
-            self.first.set_exception(error)
+            if not self._left:
+                self.first.set_exception(error)
             raise
-        self.first.set_result(stream)
+        if not self._left:
+            self.first.set_result(stream)
         try:
             async with stream:
                 async for update in stream:

@@ -1,11 +1,11 @@
 """Fetches the pictures and files that a request names by their address, where a channel is set to."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from agent_framework import Content
 
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import InvalidRequestError, TooManyRequestsError
 from frontdesk.kit.outbound import GuardedClient
 
 _MOST = 20
@@ -18,23 +18,23 @@ class MediaFetcher:
         self._max_bytes = max_bytes
         self._client = GuardedClient(allowed_hosts=allowed_hosts, allow_http=allow_http, max_bytes=max_bytes)
 
-    async def fill(self, places: Sequence[tuple[Content, str]]) -> None:
-        """Puts what was fetched in the place of every address; each comes with its place in the request."""
+    async def fill(self, places: Sequence[tuple[Content, str]], *, caller: Hashable) -> None:
+        """Put what was fetched for a caller in the place of every address; each comes with its place in the request."""
         if len(places) > _MOST:
             raise InvalidRequestError(f"A request takes {_MOST} URLs at most.", param=places[_MOST][1])
         left = self._max_bytes
         # One after another, because what is held in memory for a request has to have an end.
         for content, where in places:
-            left -= await self._fill(content, where)
+            left -= await self._fill(content, where, caller)
             if left < 0:
                 raise InvalidRequestError(
                     f"The URLs hold more than {self._max_bytes} bytes.", code="url_too_large", param=where
                 )
 
-    async def _fill(self, content: Content, where: str) -> int:
+    async def _fill(self, content: Content, where: str, caller: Hashable) -> int:
         try:
-            fetched = await self._client.fetch(content.uri or "")
-        except InvalidRequestError as error:
+            fetched = await self._client.fetch(content.uri or "", caller=caller)
+        except (InvalidRequestError, TooManyRequestsError) as error:
             error.param = where
             raise
         media_type = fetched.media_type or content.media_type or "application/octet-stream"

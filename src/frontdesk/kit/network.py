@@ -118,14 +118,20 @@ def _read_entry(entry: str) -> tuple[str, int | None]:
 
 
 # Own threads, because a stranger's name server can take its time: nobody else's work may wait behind it.
-_threads = ThreadPoolExecutor(8, thread_name_prefix="frontdesk-names")
+_threads = ThreadPoolExecutor(16, thread_name_prefix="frontdesk-names")
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """All addresses of a host, best first; an `OSError` when it has none."""
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(_threads, _look_up, host, port)
-    return list(dict.fromkeys(found))
+    """All addresses of a host, best first; an `OSError` when it has none.
+
+    Whoever cancels this waits until the thread has ended: while it is at work, no other can have it.
+    """
+    asked = asyncio.get_running_loop().run_in_executor(_threads, _look_up, host, port)
+    try:
+        return list(dict.fromkeys(await asyncio.shield(asked)))
+    except asyncio.CancelledError:
+        await asyncio.wait([asked])
+        raise
 
 
 def _look_up(host: str, port: int) -> list[str]:

@@ -11,6 +11,7 @@ from frontdesk import loggers
 from frontdesk.clock import Clock
 from frontdesk.errors import UnavailableError
 from frontdesk.kit.provider import RETRY_SECONDS, ProviderHttp, provider_url, unavailable
+from frontdesk.kit.tasks import spawn_clean
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
@@ -168,7 +169,7 @@ class Issuer:
         if 0 <= now - self._asked_at < self._retry_seconds:
             return None
         self._asked_at = now
-        self._loading = asyncio.get_running_loop().create_task(self._ask())
+        self._loading = spawn_clean(self._ask())
         return self._loading
 
     async def _ask(self) -> None:

@@ -7,15 +7,17 @@ it would resolve the name again, and we would have checked nothing.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from frontdesk import loggers
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import InvalidRequestError, TooManyRequestsError
 from frontdesk.kit.network import AllowedHosts, is_address, is_public, is_web_port, plain_host, resolve
 from frontdesk.kit.quiet import quiet
+from frontdesk.kit.slots import Slot, Slots
+from frontdesk.kit.tasks import spawn_clean
 
 if TYPE_CHECKING:
     import ssl
@@ -64,8 +66,10 @@ class GuardedClient:
     """Fetches what strangers point to, and nothing that only we can reach. One event loop uses it.
 
     `allowed_hosts` are internal hosts that may be fetched all the same, see `AllowedHosts`. `timeout` and `max_bytes`
-    are for a whole fetch, redirects included. Whatever goes wrong is an `InvalidRequestError` that can be shown:
-    `url_refused`, `url_unreachable` or `url_too_large`.
+    are for a whole fetch, redirects and the wait for a connection included. One caller has no more than
+    `max_connections_per_caller` of the connections, so that slow URLs hold up nobody but who names them. Whatever goes
+    wrong is an `InvalidRequestError` that can be shown: `url_refused`, `url_unreachable` or `url_too_large`; or a
+    `TooManyRequestsError` where no connection came free in time.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class GuardedClient:
         timeout: float = 20.0,
         max_redirects: int = 3,
         max_connections: int = 16,
+        max_connections_per_caller: int = 4,
         ssl_context: "ssl.SSLContext | None" = None,
         resolve: Resolve = resolve,
     ) -> None:
@@ -85,27 +90,30 @@ class GuardedClient:
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._max_redirects = max_redirects
-        self._slots = asyncio.Semaphore(max_connections)
+        self._slots = Slots(max_connections, most_each=max_connections_per_caller)
         self._ssl = ssl_context
         self._resolve = resolve
 
-    async def fetch(self, url: str) -> Fetched:
-        """The body of a URL."""
+    async def fetch(self, url: str, *, caller: Hashable) -> Fetched:
+        """Fetch the body of a URL; `caller` is whose share of the connections it takes."""
         place = self._check(url)
+        slot: Slot | None = None
         try:
             # The query of a redirect is often a key.
             with quiet():
-                async with asyncio.timeout(self._timeout), self._slots:
-                    return await self._follow(place)
+                async with asyncio.timeout(self._timeout), self._slots.held(caller) as slot:
+                    return await self._follow(place, slot)
         except TimeoutError:
+            if slot is None:
+                raise TooManyRequestsError("Too many URLs are being fetched.", retry_after=1.0) from None
             raise _unreachable(f"The URL took longer than {self._timeout:g} seconds.") from None
 
-    async def _follow(self, place: _Place) -> Fetched:
+    async def _follow(self, place: _Place, slot: Slot) -> Fetched:
         import httpx
 
         try:
             for _ in range(self._max_redirects + 1):
-                async with self._open(place) as response:
+                async with self._open(place, slot) as response:
                     if response.status_code not in _REDIRECTS:
                         return await self._read(place, response)
                     place = self._redirected(place, response.headers.get("location", ""))
@@ -140,12 +148,12 @@ class GuardedClient:
         return target
 
     @asynccontextmanager
-    async def _open(self, place: _Place) -> "AsyncGenerator[httpx.Response]":
+    async def _open(self, place: _Place, slot: Slot) -> "AsyncGenerator[httpx.Response]":
         import httpx
 
         if self._ssl is None:
             self._ssl = httpx.create_ssl_context(trust_env=False)
-        addresses = await self._addresses(place)
+        addresses = await self._addresses(place, slot)
         # A transport of its own for each request: in a shared pool, a connection that was verified for one name would
         # serve another at the same address. It sends no cookies and no credentials, follows nothing, decodes nothing.
         async with httpx.AsyncHTTPTransport(verify=self._ssl, trust_env=False) as transport:
@@ -155,10 +163,10 @@ class GuardedClient:
             finally:
                 await response.aclose()
 
-    async def _addresses(self, place: _Place) -> Sequence[str]:
+    async def _addresses(self, place: _Place, slot: Slot) -> Sequence[str]:
         """The addresses of a place, if all of them are good: a name that mixes them is up to something."""
         try:
-            found = [place.host] if is_address(place.host) else await self._resolve(place.host, place.port)
+            found = [place.host] if is_address(place.host) else await self._look_up(place, slot)
             bad = "" if place.trusted else next((one for one in found if not is_public(one)), "")
         except OSError as error:
             found, bad = [], str(error)
@@ -167,6 +175,16 @@ class GuardedClient:
         loggers.http.info("refused to fetch from %s: %s", place.host, bad or "it has no address")
         # The same words for both, so that nobody learns from them which internal names exist.
         raise _refused("The URL's host is unknown, or it is not a public one.")
+
+    async def _look_up(self, place: _Place, slot: Slot) -> Sequence[str]:
+        # A task of its own: a look-up can't be cancelled once a thread is at it, and counts until that has ended.
+        asked = spawn_clean(_asked(self._resolve, place))
+        slot.lasts(asked)
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
 
     async def _read(self, place: _Place, response: "httpx.Response") -> Fetched:
         if not 200 <= response.status_code <= 299:
@@ -184,6 +202,10 @@ class GuardedClient:
 
     def _too_large(self) -> InvalidRequestError:
         return InvalidRequestError(f"The URL holds more than {self._max_bytes} bytes.", code="url_too_large")
+
+
+async def _asked(resolve: Resolve, place: _Place) -> Sequence[str]:
+    return await resolve(place.host, place.port)
 
 
 def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]":

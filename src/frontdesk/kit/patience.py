@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from frontdesk.kit.tasks import call_later_clean
+
 _LOOKS = 4
 """How often it is looked in the time that one may wait."""
 
@@ -44,7 +46,7 @@ class Patience(Generic[W]):
         if loop is not self._loop:
             self._loop = loop
             self._waiting.clear()
-            loop.call_later(self._pause, self._look, loop)
+            call_later_clean(self._pause, self._look, loop, loop=loop)
         self._came = True
         one.task, one.since = task, self._looks
         self._waiting.add(one)
@@ -59,7 +61,7 @@ class Patience(Generic[W]):
         self._looks += 1
         if self._waiting or self._came:
             self._came = False
-            loop.call_later(self._pause, self._look, loop)
+            call_later_clean(self._pause, self._look, loop, loop=loop)
         else:
             # Nobody was here since the last look; the next one starts it again.
             self._loop = None

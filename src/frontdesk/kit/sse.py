@@ -6,6 +6,7 @@ from typing import Final
 from starlette.types import Send
 
 from frontdesk.kit.http import RawHeaders
+from frontdesk.kit.tasks import call_later_within, spawn_within
 
 STREAM_HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -36,7 +37,7 @@ class EventStream:
         self._loop = asyncio.get_running_loop()
         self._idle_since = self._loop.time()
         self._nudge: asyncio.Task[None] | None = None
-        self._handle = self._loop.call_later(keep_alive, self._wake)
+        self._handle = call_later_within(keep_alive, self._wake, loop=self._loop)
 
     async def start(self, headers: RawHeaders = ()) -> None:
         """Sends the head."""
@@ -61,6 +62,6 @@ class EventStream:
     def _wake(self) -> None:
         quiet = self._loop.time() - self._idle_since
         if quiet >= self._interval and (self._nudge is None or self._nudge.done()):
-            self._nudge = self._loop.create_task(self.send(_KEEP_ALIVE))
+            self._nudge = spawn_within(self.send(_KEEP_ALIVE))
             quiet = 0.0
-        self._handle = self._loop.call_later(max(self._interval - quiet, 0.01), self._wake)
+        self._handle = call_later_within(max(self._interval - quiet, 0.01), self._wake, loop=self._loop)

@@ -1,8 +1,42 @@
-"""The task that runs this."""
+"""Start tasks and timers, and find the present task.
+
+A task copies the context variables of the code that starts it. Inside a request that is right. Work that runs later, or
+for several callers, must not see them: the keys and the turn of the caller whose request happened to start it would be
+visible in another's. Each task is started by one of these functions, which says which of the two it is.
+"""
 
 import asyncio
 import threading
-from typing import Any
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+def spawn_clean(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """Start a task in an empty context, for work that does not belong to the present request."""
+    return asyncio.get_running_loop().create_task(work, context=Context())
+
+
+def spawn_within(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """Start a task that shares the present context, for work that is part of the present request."""
+    return asyncio.get_running_loop().create_task(work)
+
+
+def call_later_within(
+    delay: float, callback: "Callable[[*Ts], object]", *args: *Ts, loop: asyncio.AbstractEventLoop | None = None
+) -> asyncio.TimerHandle:
+    """Set a timer that is part of the present request; on the running loop if none is given."""
+    return (loop or asyncio.get_running_loop()).call_later(delay, callback, *args)
+
+
+def call_later_clean(
+    delay: float, callback: "Callable[[*Ts], object]", *args: *Ts, loop: asyncio.AbstractEventLoop | None = None
+) -> asyncio.TimerHandle:
+    """Set a timer whose callback runs in an empty context; on the running loop if none is given."""
+    return (loop or asyncio.get_running_loop()).call_later(delay, callback, *args, context=Context())
 
 
 class _Here(threading.local):

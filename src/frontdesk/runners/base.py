@@ -13,6 +13,7 @@ from frontdesk.data.codec import encode
 from frontdesk.errors import FrontdeskError, TaskError
 from frontdesk.ids import RandomIds
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.stored import Registered, StoredTasks
 from frontdesk.runners.wakes import Failed, Wake, Wakes
@@ -86,12 +87,11 @@ class TaskRunner(ABC):
         self._stored.holder = RandomIds().new("host")
         self._stored.stopping = False
         self._started = True
-        loop = asyncio.get_running_loop()
         await self.begin()
-        self._tasks = [loop.create_task(self._sweep())]
+        self._tasks = [spawn_clean(self._sweep())]
         if self.store.lease_seconds is not None:
             kept = keep(self.store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
-            self._tasks.append(loop.create_task(kept))
+            self._tasks.append(spawn_clean(kept))
 
     def _held(self) -> list[str]:
         return [record.task_id for record in self._stored.held()]

@@ -30,6 +30,7 @@ from frontdesk.data.codec import decode, encode
 from frontdesk.errors import CodecError, StoreUnavailableError
 from frontdesk.kit.names import digest
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.base import MOST_KNOWN, TaskRunner
 from frontdesk.runners.wakes import Wake
@@ -94,8 +95,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         await self._pool.open()
         await self._app.connector.open_async(self._pool)
         self.wakes.start()
-        loop = asyncio.get_running_loop()
-        self._working = [loop.create_task(self._send()), loop.create_task(self._work())]
+        self._working = [spawn_clean(self._send()), spawn_clean(self._work())]
 
     def _settings(self) -> dict[str, Any]:
         settings = {name: value for name, value in self._address.settings.items() if name != "autocommit"}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from frontdesk.clock import Clock
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import call_later_clean, spawn_clean
 from frontdesk.loggers import tasks as log
 
 _PATIENCE = 5.0
@@ -115,7 +116,7 @@ class Wakes:
             self._timer = None
         if self._timed and not self.stopping:
             pause = max(0.0, self._timed[0][0] - self._clock.now())
-            self._timer = asyncio.get_running_loop().call_later(pause, self._ring)
+            self._timer = call_later_clean(pause, self._ring)
 
     def _ring(self) -> None:
         now = self._clock.now()
@@ -136,7 +137,7 @@ class Wakes:
                 continue
             entry.ready = False
             self._room[name] -= 1
-            entry.task = asyncio.get_running_loop().create_task(self._run(entry))
+            entry.task = spawn_clean(self._run(entry))
 
     async def _run(self, entry: _Entry) -> None:
         name, at = entry.wake.name, None

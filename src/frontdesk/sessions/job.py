@@ -13,6 +13,7 @@ from frontdesk.data.session import CheckpointRef
 from frontdesk.data.text_update import encode_update
 from frontdesk.errors import CodecError, NotStorableError, StoreError, StoreUnavailableError
 from frontdesk.kit.framework import is_event
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 
 GATHER = 0.016
@@ -84,7 +85,7 @@ class EventLog:
                 self._begin_flush()
 
     def _begin_flush(self) -> None:
-        self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        self._flushing = spawn_clean(self._flush())
 
     def write(self, transaction: StateTransaction) -> int:
         """Adds what was not written yet to a transaction; returns how many events that is. `writing` must be held."""

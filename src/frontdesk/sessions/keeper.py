@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.keeping import keep
@@ -33,7 +34,7 @@ class LeaseKeeper:
         """Begins to renew."""
         if self._store.lease_seconds is not None:
             work = keep(self._store.lease_seconds, self._held, self._renew, self._give_up)
-            self._task = asyncio.get_running_loop().create_task(work)
+            self._task = spawn_clean(work)
 
     async def stop(self) -> None:
         """Ends; what is still held ends by itself."""
@@ -56,6 +57,6 @@ class LeaseKeeper:
             log.warning("run %s could not keep its session and stops here", turn.admitted.run_id)
             return
         log.warning("run %s could not keep its session and is cancelled", turn.admitted.run_id)
-        task = asyncio.get_running_loop().create_task(self._active.cancel(run))
+        task = spawn_clean(self._active.cancel(run))
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)

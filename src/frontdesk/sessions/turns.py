@@ -17,6 +17,7 @@ from frontdesk.data.session import CheckpointRef, ForkPoint, Lease, SessionName,
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError, UnreadableRecordError
 from frontdesk.ids import Ids
 from frontdesk.kit.large import off_loop
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import find_conversation, retell
@@ -401,7 +402,7 @@ class Turns:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs something beside the requests."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = spawn_clean(work)
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
 

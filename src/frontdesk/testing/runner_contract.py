@@ -12,11 +12,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
 from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskStatus
+from frontdesk.clock import SystemClock
 from frontdesk.errors import CodecError, TaskError
 from frontdesk.testing.store_samples import ODD_KEYS
 
@@ -24,6 +26,7 @@ Make = Callable[[], DurableTaskRunner]
 AT_ONCE = RetryPolicy(attempts=3, first_delay=0.0)
 _PATIENCE = 20.0
 _PAUSE = 0.01
+_scheduler: ContextVar[str | None] = ContextVar("frontdesk_scheduler", default=None)
 
 
 class Notes:
@@ -337,6 +340,34 @@ class RunnerContract:
         async with started(runner):
             await runner.schedule("work", {}, task_id="a")
             await notes.called(7)
+
+    @pytest.mark.parametrize("kept", [True, False])
+    async def test_a_task_sees_no_context_of_who_scheduled_it(self, make: Make, kept: bool) -> None:
+        runner, notes = make(), Notes()
+        seen: list[str | None] = []
+
+        async def nothing() -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+            for row in ():
+                yield row
+
+        async def work(payload: Mapping[str, Any]) -> float | None:
+            seen.append(_scheduler.get())
+            # Seen by the next try, if that ran in the same context.
+            _scheduler.set("an earlier try")
+            return await notes(payload)
+
+        runner.register("work", work, retry=AT_ONCE, waiting=None if kept else nothing)
+        notes.failures = 2
+        token = _scheduler.set("alice")
+        try:
+            async with started(runner):
+                await runner.schedule("work", {}, task_id="now")
+                await notes.called(3)
+                await runner.schedule("work", {}, task_id="later", at=SystemClock().now() + 0.05)
+                await notes.called(4)
+        finally:
+            _scheduler.reset(token)
+        assert seen == [None] * 4
 
     async def test_odd_ids_are_tasks_like_any_other(self, make: Make) -> None:
         runner, notes = make(), Notes()

@@ -27,7 +27,7 @@ MOVES = st.lists(
 @given(MOVES)
 def test_there_is_never_more_than_there_may_be(moves: list[tuple[str, int, int, int]]) -> None:
     space = Space(100)
-    memories = [Memory(space, 50) for _ in range(3)]
+    memories = [Memory(space, 50, owner=owner) for owner in ("ann", "ann", "bob")]
     for move, place, number, size in moves:
         memory, run_id = memories[place], f"resp_{number}"
         if move == "keep" and memory.get(run_id) is None:
@@ -44,8 +44,25 @@ def test_there_is_never_more_than_there_may_be(moves: list[tuple[str, int, int, 
         assert all(len(each._kept) <= MOST_KEPT for each in memories)
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60)), max_size=60))
+def test_who_has_no_more_than_a_fair_share_never_loses_it_to_others(keeps: list[tuple[int, int]]) -> None:
+    space = Space(100)
+    callers = [[Memory(space, 1_000, owner=owner) for _ in range(2)] for owner in range(4)]
+    for number, (caller, size) in enumerate(keeps):
+        before = [_all(one) for one in callers]
+        callers[caller][number % 2].keep(f"resp_{number}", kept(size))
+        for other, had in enumerate(before):
+            if other != caller and sum(had.values()) <= 100 / len(callers):
+                assert _all(callers[other]) == had
+    assert space._size == sum(size for one in callers for size in _all(one).values()) <= 100
+
+
+def _all(memories: list[Memory]) -> dict[str, int]:
+    return {run_id: one.size for memory in memories for run_id, one in memory._kept.items()}
+
+
 def test_the_last_ones_are_kept() -> None:
-    memory = Memory(Space(1_000), 1_000)
+    memory = Memory(Space(1_000), 1_000, owner="ann")
     for number in range(MOST_KEPT + 2):
         memory.keep(f"resp_{number}", kept())
     assert [memory.get(f"resp_{number}") is None for number in range(3)] == [True, True, False]

@@ -85,7 +85,7 @@ class Intake:
         if items.urls and self._fetcher is not None:
             # Nothing is done for a stranger, and going out for them would be something.
             await self._context.allow(caller)
-            await self._fetcher.fill(items.urls)
+            await self._fetcher.fill(items.urls, caller=caller.identity.key)
 
     async def _looked_up(self, caller: Caller, request: ChannelRequest, items: Items) -> ChannelRequest:
         await self._fill(caller, items)

@@ -1,6 +1,6 @@
 """What one connection remembers of responses that are kept nowhere else: enough to say it all again. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from agent_framework import Content, Message
@@ -62,34 +62,65 @@ def _id(call: Content) -> str:
     return str(call.call_id)
 
 
+class _Share:
+    """What all connections of one caller remember, oldest first."""
+
+    __slots__ = ("kept", "size")
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[Memory, str], int] = {}
+        self.size = 0
+
+
 class Space:
-    """How much all connections may remember together: when it is full, the oldest goes, whosever it is."""
+    """Bound what all connections remember together.
+
+    When it is full, the oldest of the caller goes who has the most in it. So a caller can make another forget only
+    while that other has more.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._size = 0
-        self._order: dict[tuple[Memory, str], int] = {}
+        self._shares: dict[Hashable, _Share] = {}
 
     def take(self, memory: "Memory", run_id: str, size: int) -> None:
-        """Makes space for a response."""
-        self._order[memory, run_id] = size
+        """Make space for a response."""
+        share = self._shares.setdefault(memory.owner, _Share())
+        share.kept[memory, run_id] = size
+        share.size += size
         self._size += size
         while self._size > self._most_bytes:
-            other, oldest = next(iter(self._order))
+            # No more are looked at than there are connections, and only when there is no space left.
+            largest = max(self._shares.values(), key=_size)
+            other, oldest = next(iter(largest.kept))
             other.forget(oldest)
 
     def give_back(self, memory: "Memory", run_id: str) -> None:
-        """It was forgotten."""
-        self._size -= self._order.pop((memory, run_id))
+        """Free the space of a response that was forgotten."""
+        share = self._shares[memory.owner]
+        size = share.kept.pop((memory, run_id))
+        share.size -= size
+        self._size -= size
+        if not share.kept:
+            del self._shares[memory.owner]
+
+
+def _size(share: _Share) -> int:
+    return share.size
 
 
 class Memory:
     """The responses of one connection, the last ones only."""
 
-    def __init__(self, space: Space, most_bytes: int) -> None:
-        """`most_bytes` is how large all of them together may be: as the body that would say it all again."""
+    def __init__(self, space: Space, most_bytes: int, *, owner: Hashable) -> None:
+        """`most_bytes` is how large all of them together may be: as the body that would say it all again.
+
+        `owner` is whose connection it is.
+        """
         self._space = space
         self._most_bytes = most_bytes
+        self.owner = owner
         self._kept: dict[str, Kept] = {}
 
     def get(self, run_id: str | None) -> Kept | None:

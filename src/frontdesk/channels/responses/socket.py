@@ -82,7 +82,7 @@ class _Connection:
         self._shared = shared
         self._context = shared.context
         self._socket = socket
-        self._memory = Memory(shared.space, shared.config.max_body_bytes)
+        self._memory = Memory(shared.space, shared.config.max_body_bytes, owner=socket.caller.identity.key)
         self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
         self._running: dict[str, str | None] = {}
         self._ended: deque[str] = deque(maxlen=_REMEMBERED)

@@ -1,6 +1,5 @@
 """How a Postgres database is connected to, and brought up to date."""
 
-import asyncio
 import os
 import socket
 from contextlib import suppress
@@ -12,6 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.errors import ChannelConfigurationError, StoreError
+from frontdesk.kit.tasks import call_later_clean
 from frontdesk.stores.sql.migrations import (
     FLOOR,
     FOUND,
@@ -51,7 +51,7 @@ class Line(AsyncConnection[Any]):
             with suppress(OSError), socket.socket(fileno=os.dup(self.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
 
-        timer = asyncio.get_running_loop().call_later(self.patience, hang_up)
+        timer = call_later_clean(self.patience, hang_up)
         try:
             return await super().wait(gen, *settings, **more)
         except psycopg.OperationalError as error:

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 
 from frontdesk.abc.store import News, Told
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import CHANNEL
 from frontdesk.stores.sql.connecting import Address, told
@@ -25,7 +26,7 @@ class Listener:
 
     def start(self) -> None:
         """Begins to listen."""
-        self._task = asyncio.get_running_loop().create_task(self._go_on())
+        self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """Ends."""

@@ -18,6 +18,7 @@ from frontdesk.data.expiry import Expiry
 from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.ids import RandomIds
 from frontdesk.kit.secrets import Secret, revealed
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.arrays import columns
 from frontdesk.stores.sql.background import shared
@@ -120,7 +121,7 @@ class PostgresEngine:
         )
         await self._pool.open()
         self._closing = False
-        self._writer = asyncio.get_running_loop().create_task(self._go_on())
+        self._writer = spawn_clean(self._go_on())
 
     async def close(self) -> None:
         """Writes what is under way, and disconnects; nothing, if it was never opened."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from frontdesk.data.session import Lease
 from frontdesk.errors import SessionBusyError, StoreError, StoreUnavailableError
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do, Fence, Op
@@ -80,7 +81,7 @@ class SharedLeases:
         del self._given[lease.session_id]
         self._begun.pop(lease.session_id, None)
         if self._held.pop(lease.session_id, None) is not None:
-            task = asyncio.get_running_loop().create_task(self._free(lease))
+            task = spawn_clean(self._free(lease))
             self._releasing.add(task)
             task.add_done_callback(self._releasing.discard)
 

@@ -8,6 +8,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, sessions
 from frontdesk.stores.sql.tables import key
@@ -38,7 +39,7 @@ class Sweep:
 
     def start(self) -> None:
         """Begins to look."""
-        self._task = asyncio.get_running_loop().create_task(self._go_on())
+        self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """Ends."""
