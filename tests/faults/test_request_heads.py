@@ -274,6 +274,23 @@ async def test_a_flood_of_pipelined_requests_was_kept() -> None:
         assert sum(scope["type"] == "http" for scope in begun) <= 1
 
 
+async def test_a_request_with_others_behind_it_was_not_told_that_its_client_had_left() -> None:
+    began, told = asyncio.Event(), asyncio.Event()
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            began.set()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            told.set()
+
+    async with served(app=waits) as found:
+        async with found.wire((GET + b"\r\n") * 3):
+            await began.wait()
+        async with asyncio.timeout(DEADLINE):
+            await told.wait()
+
+
 async def test_pipelined_requests_are_answered_in_their_order() -> None:
     async with served(app=report) as found, found.wire() as wire:
         request = b"POST /app HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n%b"

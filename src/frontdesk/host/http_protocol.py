@@ -13,6 +13,11 @@ from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.server_limits import ServerLimits
 from frontdesk.loggers import http as log
 
+# Called for every request: `super()` would look them up each time.
+_data_received = HttpToolsProtocol.data_received
+_on_headers_complete = HttpToolsProtocol.on_headers_complete
+_on_body = HttpToolsProtocol.on_body
+
 
 class ConnectionGate:
     """What the connections of one server share: their limits, their number, and the time of their heads."""
@@ -56,13 +61,18 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
     """Whether a head was completed, or a body that somebody reads went on, in that piece."""
     _timed = False
     _upgraded = False
-    _running: RequestResponseCycle | None = None
-    """The request that is being answered while others wait behind it; uvicorn tells only the last that all is over."""
 
     def __init__(self, gate: ConnectionGate, **options: Any) -> None:
         super().__init__(**options)
+        limits = gate.limits
         self._gate = gate
-        self._limits = gate.limits
+        self._limits = limits
+        self._max_piece = limits.max_head_bytes
+        self._max_headers = limits.max_headers
+        self._harmless = min(limits.max_url_bytes, limits.max_header_bytes)
+        """A head that is no longer has neither a long URL nor a long header."""
+        self._earlier: list[RequestResponseCycle] = []
+        """The requests before the last one, while they are not all answered."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -73,32 +83,35 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_here()
-        if self._running is not None and not self._running.response_complete:
-            self._running.disconnected = True
-            self._running.message_event.set()
+        # Uvicorn tells only the last that the client has gone.
+        for cycle in self._earlier:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        limit = self._limits.max_head_bytes
-        if len(data) <= limit:
-            self._parse(data)
+        self._size = size = len(data)
+        if size > self._max_piece:
+            self._parse_in_pieces(data)
             return
-        # In pieces, so that what one read brings is bounded too.
+        self._moved = False
+        _data_received(self, data)
+        if not self._moved:
+            self._stall()
+
+    def _parse_in_pieces(self, data: bytes) -> None:
+        """Parse what one read has brought so that no more than a piece of it can be without effect."""
         view = memoryview(data)
-        for start in range(0, len(data), limit):
+        for start in range(0, len(data), self._max_piece):
             if self._upgraded or self.transport.is_closing():
                 return
-            self._parse(view[start : start + limit])
-
-    def _parse(self, data: "bytes | memoryview") -> None:
-        self._size = len(data)
-        self._moved = False
-        super().data_received(data)  # pyright: ignore[reportArgumentType]
-        if not self._moved and not self._upgraded:
-            self._stall()
+            self.data_received(view[start : start + self._max_piece])  # pyright: ignore[reportArgumentType]
 
     def _stall(self) -> None:
         """Count what came without completing a head or being read as a body: half a head, trailers, line ends."""
+        if self._upgraded:
+            return
         self._unread += self._size
         if len(self.url) > self._limits.max_url_bytes:
             self._refuse(HTTPStatus.REQUEST_URI_TOO_LONG)
@@ -108,37 +121,45 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        limits = self._limits
-        # A handshake whose body does not end would never be answered.
+        # A handshake is not an answer that somebody works on.
         self._moved = not self.parser.should_upgrade()  # pyright: ignore[reportOptionalMemberAccess]
         if self._timed:
             self._head_is_here()
-        if len(self.url) > limits.max_url_bytes:
-            self._stop(HTTPStatus.REQUEST_URI_TOO_LONG)
-        if self._has_too_many_headers() or (
-            self._unread + self._size > limits.max_header_bytes and self._has_long_headers()
-        ):
-            self._stop(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if len(self.pipeline) >= limits.max_pipelined:
-            self._stop(HTTPStatus.TOO_MANY_REQUESTS)
+        if self._unread + self._size > self._harmless or len(self.headers) > self._max_headers:
+            self._check_head()
         self._unread = 0
         # The trailers of a chunked body come to the list of the parser, and must not pass for headers.
         self.scope["headers"] = self.headers.copy()
         before = self.cycle
-        super().on_headers_complete()
-        if self.pipeline and self._running is None:
-            self._running = before
+        _on_headers_complete(self)
+        if self.pipeline:
+            self._note_pipelined(before)
 
-    def on_response_complete(self) -> None:
-        if self._running is not None:
-            self._running = self.pipeline[-1][0] if self.pipeline else None
-        super().on_response_complete()
+    def _check_head(self) -> None:
+        limits = self._limits
+        if len(self.url) > limits.max_url_bytes:
+            self._stop(HTTPStatus.REQUEST_URI_TOO_LONG)
+        sizes = [len(name) + len(value) for name, value in self.headers]
+        # A colon, a space and a line end belong to each.
+        whole = len(self.url) + sum(sizes) + 4 * len(sizes)
+        if (
+            len(sizes) > limits.max_headers
+            or max(sizes, default=0) > limits.max_header_bytes
+            or whole > limits.max_head_bytes
+        ):
+            self._stop(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def _note_pipelined(self, before: RequestResponseCycle) -> None:
+        if len(self.pipeline) > self._limits.max_pipelined:
+            self._stop(HTTPStatus.TOO_MANY_REQUESTS)
+        self._earlier = [cycle for cycle in (*self._earlier, before) if not cycle.response_complete]
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
         # What comes after the answer is thrown away, and must not keep the connection open.
-        self._moved = self._is_answering()
-        super().on_body(body)
+        cycle = self.cycle
+        self._moved = bool(cycle) and not cycle.response_complete
+        _on_body(self, body)
 
     def handle_websocket_upgrade(self) -> None:
         self._upgraded = True
@@ -173,12 +194,6 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
 
     def _has_too_many_headers(self) -> bool:
         return bool(self.headers) and len(self.headers) > self._limits.max_headers
-
-    def _has_long_headers(self) -> bool:
-        sizes = [len(name) + len(value) for name, value in self.headers]
-        # A colon, a space and a line end belong to each.
-        whole = len(self.url) + sum(sizes) + 4 * len(sizes)
-        return whole > self._limits.max_head_bytes or max(sizes, default=0) > self._limits.max_header_bytes
 
     def _stop(self, status: HTTPStatus) -> NoReturn:
         self._refuse(status)
