@@ -1,6 +1,5 @@
 """Reads JSON bodies of the OpenAI APIs; what is wrong with one names the field."""
 
-import re
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -8,8 +7,6 @@ import msgspec
 from frontdesk.errors import InvalidRequestError
 
 T = TypeVar("T")
-
-_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
 
 
 def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
@@ -23,7 +20,17 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
 
 
 def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
-    """The error that says what is wrong, and where; `prefix` is where the part lies that was read."""
-    where = _WHERE.search(str(error))
-    param = prefix + (f".{where.group(1)}" if prefix and where and where.group(1) else where.group(1) if where else "")
-    raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
+    """Raise the error that says what is wrong, and where; `prefix` is where the part lies that was read."""
+    text, where = place_of(error)
+    param = f"{prefix}.{where}" if prefix and where else prefix or where
+    raise InvalidRequestError(f"{text}.", param=param or None) from None
+
+
+def place_of(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Split what is wrong from the path of the field; the path is empty for the whole body."""
+    # Only the last one is msgspec's own: before it stands what the client has sent.
+    text, found, path = str(error).rpartition(" - at `")
+    path = path.removeprefix("key` in `")
+    if not found or not path.startswith("$") or not path.endswith("`"):
+        return str(error), ""
+    return text, path[1:-1].removeprefix(".")

@@ -27,6 +27,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.bodies import place_of
 from frontdesk.kit.http import Headers
 from frontdesk.kit.names import plain_id
 
@@ -36,7 +37,6 @@ SESSION_ID = b"x-agent-session-id"
 _HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
-_WHERE = re.compile(r" - at `\$\.?(.*)`$")
 
 
 def decode(body: bytes) -> InvocationBody:
@@ -44,9 +44,8 @@ def decode(body: bytes) -> InvocationBody:
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:
-        where = _WHERE.search(str(error))
-        text = _WHERE.sub("", str(error))
-        raise InvalidRequestError(f"{text}.", param=where.group(1) if where and where.group(1) else None) from None
+        text, where = place_of(error)
+        raise InvalidRequestError(f"{text}.", param=where or None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
 
