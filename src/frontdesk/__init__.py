@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from frontdesk.kit.platform import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
     from frontdesk.kit.provider import ProviderHttp
     from frontdesk.kit.secrets import Secret
+    from frontdesk.kit.server_limits import ServerLimits
     from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
     from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
     from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
@@ -196,6 +197,7 @@ _HOME = {
     "RunRecord": "frontdesk.data.run",
     "SameConfidentialityTierOnly": "frontdesk.access.link_policy",
     "Secret": "frontdesk.kit.secrets",
+    "ServerLimits": "frontdesk.kit.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
@@ -324,6 +326,7 @@ __all__ = [
     "RunRecord",
     "SameConfidentialityTierOnly",
     "Secret",
+    "ServerLimits",
     "ShowsItems",
     "SqliteStateStore",
     "StateDirectoryInUseError",

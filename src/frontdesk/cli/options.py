@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from frontdesk.kit.server_limits import ServerLimits
+
 HOST = "127.0.0.1"
 PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
@@ -38,6 +40,7 @@ def build_parser() -> ArgumentParser:
     _add_reference(serve)
     _add_address(serve, PORT)
     _add_log_level(serve, "info if not given; debug logs each request too")
+    _add_server_limits(serve)
 
     _add_worker(commands.add_parser("worker", help="work beside hosts, without a port", description=_WORKER))
 
@@ -140,6 +143,18 @@ def _add_worker(worker: ArgumentParser) -> None:
     _add_log_level(worker, "info if not given")
 
 
+def _add_server_limits(parser: ArgumentParser) -> None:
+    for option, kind, hint in (
+        ("--max-connections", count, "connections at once; more are refused with 503"),
+        ("--max-url-bytes", count, "bytes of a path and query; more are refused with 414"),
+        ("--max-head-bytes", count, "bytes of a request's whole head; more are refused with 431"),
+        ("--head-seconds", seconds, "seconds that a head may take; after that the connection is closed"),
+    ):
+        default = getattr(ServerLimits, option[2:].replace("-", "_"))
+        metavar = "SECONDS" if kind is seconds else "N"
+        parser.add_argument(option, metavar=metavar, type=kind, default=default, help=f"{hint}; {default} if not given")
+
+
 def _add_log_level(parser: ArgumentParser, hint: str) -> None:
     parser.add_argument("--log-level", choices=LOG_LEVELS, default="info", help=hint)
 
@@ -219,6 +234,17 @@ def count(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= number <= 100_000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Read a time; more than none, and at most an hour."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 3600:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds up to 3600")
     return number
 
 

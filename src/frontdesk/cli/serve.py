@@ -8,6 +8,7 @@ from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.report import describe
 from frontdesk.cli.server import base_url, listen, serve
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.kit.server_limits import ServerLimits
 
 YOUNG_OBJECTS = 50_000
 
@@ -19,6 +20,7 @@ def run(arguments: Namespace) -> int:
         host.check_bind(arguments.host)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings(str(arguments.reference), error.findings)) from None
+    limits = _limits(arguments)
     listener = listen(arguments.host, arguments.port)
     base = base_url(listener)
 
@@ -27,7 +29,20 @@ def run(arguments: Namespace) -> int:
         lines = [f"{host.target.name} is served at {base}", *describe(host, base)]
         print(*lines, f"  health: {base}/healthz and {base}/readyz", "Ctrl-C stops it.", sep="\n", flush=True)
 
-    return serve(host, listener, on_ready=ready, log_level=arguments.log_level)
+    return serve(host, listener, on_ready=ready, log_level=arguments.log_level, limits=limits)
+
+
+def _limits(arguments: Namespace) -> ServerLimits:
+    limits = ServerLimits(
+        max_connections=arguments.max_connections,
+        max_url_bytes=arguments.max_url_bytes,
+        max_head_bytes=arguments.max_head_bytes,
+        max_header_bytes=min(ServerLimits.max_header_bytes, arguments.max_head_bytes),
+        head_seconds=arguments.head_seconds,
+    )
+    if findings := limits.findings():
+        raise CommandError(list_findings("frontdesk serve", findings))
+    return limits
 
 
 def spare_the_collector() -> None:

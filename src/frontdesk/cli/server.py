@@ -14,9 +14,11 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.host import AgentFrameworkHost
 from frontdesk.host.server import Server
 from frontdesk.kit.redaction import install
+from frontdesk.kit.server_limits import ServerLimits
 
 BACKLOG = 2048
 GRACE_SECONDS = 10
+_LIMITS = ServerLimits()
 # How a traceback ends that is no news.
 _TOLD = re.compile(r"(CancelledError|^frontdesk\.errors\.\w+: .*)\n\Z", re.MULTILINE)
 
@@ -63,6 +65,7 @@ def serve(
     on_ready: Callable[[], None],
     log_level: str,
     grace_seconds: int = GRACE_SECONDS,
+    limits: ServerLimits = _LIMITS,
 ) -> int:
     """Serves until it is told to stop; `on_ready` runs when the host has started."""
     set_up_logs(log_level)
@@ -79,7 +82,7 @@ def serve(
         timeout_graceful_shutdown=grace_seconds,
     )
     try:
-        _Server(config, on_ready).run(sockets=[listener])
+        _Server(config, on_ready, limits).run(sockets=[listener])
     except KeyboardInterrupt:
         return 0
     except SystemExit:
@@ -102,8 +105,8 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 class _Server(Server):
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], limits: ServerLimits) -> None:
+        super().__init__(config, limits)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -45,12 +45,14 @@ from frontdesk.host.link_commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
 from frontdesk.host.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
+from frontdesk.kit.server_limits import ServerLimits
 from frontdesk.kit.threads import TrackingExecutor
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
+_LIMITS = ServerLimits()
 
 
 class AgentFrameworkHost:
@@ -235,8 +237,15 @@ class AgentFrameworkHost:
         """Cancels a background run."""
         return await self._context_of(identity.channel).cancel_run(Caller(identity=identity), token.run_id)
 
-    def serve(self, host: str = "127.0.0.1", port: int = 8000, **uvicorn_options: Any) -> None:
-        """Starts the server, and returns when it has stopped."""
+    def serve(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        *,
+        limits: ServerLimits | None = _LIMITS,
+        **uvicorn_options: Any,
+    ) -> None:
+        """Start the server, and return when it has stopped."""
         from frontdesk.host.server import run
 
         self.check_bind(host)
@@ -244,7 +253,7 @@ class AgentFrameworkHost:
         uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
         # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
         uvicorn_options.setdefault("proxy_headers", False)
-        run(self.app, host=host, port=port, **uvicorn_options)
+        run(self.app, limits, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:
         """Refuses an address at which strangers could come in without credentials."""

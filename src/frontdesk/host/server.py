@@ -1,4 +1,4 @@
-"""Uvicorn, with an end that no client can spoil."""
+"""Uvicorn, with limits on what strangers send, and an end that no client can spoil."""
 
 import asyncio
 import socket
@@ -7,13 +7,26 @@ from typing import Any
 
 import uvicorn
 
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host.http_protocol import ConnectionGate
 from frontdesk.kit.redaction import install
+from frontdesk.kit.server_limits import ServerLimits, allowed_connections
+from frontdesk.loggers import host as log
 
 _NOT_STARTED = 3
+_DEFAULTS = ServerLimits()
 
 
 class Server(uvicorn.Server):
-    """Serves an app until it is told to stop."""
+    """Serves an app until it is told to stop.
+
+    Without `limits` the protocol is the one that the configuration names, and nothing bounds what strangers send.
+    """
+
+    def __init__(self, config: uvicorn.Config, limits: ServerLimits | None = _DEFAULTS) -> None:
+        super().__init__(config)
+        if limits is not None:
+            config.http = _bounded(config, limits)
 
     def __init__(self, config: uvicorn.Config) -> None:
         # Else a request can see the context variables of the one before it on the same connection, which behind a
@@ -33,9 +46,38 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(app: Any, **options: Any) -> None:
+def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
+    findings = limits.findings()
+    http2 = getattr(config, "http2", False)
+    if config.http not in ("auto", "httptools") or http2:
+        findings.append(
+            f"http={config.http!r}, http2={http2}: the limits hold for HTTP/1.1 by httptools only; leave both out, "
+            "or write limits=None and set limits on the proxy in front"
+        )
+    if findings:
+        raise ChannelConfigurationError(findings)
+    most = allowed_connections(limits.max_connections, _max_open_files())
+    if most < limits.max_connections:
+        log.warning(
+            "%d connections at once and not %d, since the process may not open more files; see `ulimit -n`",
+            most,
+            limits.max_connections,
+        )
+    return ConnectionGate(limits, most).protocol
+
+
+def _max_open_files() -> int | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def run(app: Any, limits: ServerLimits | None = _DEFAULTS, **options: Any) -> None:
     """Runs a server to its end, as `uvicorn.run` does."""
-    server = Server(uvicorn.Config(app, **options))
+    server = Server(uvicorn.Config(app, **options), limits)
     # After the server has set its handlers up.
     install()
     with suppress(KeyboardInterrupt):

@@ -4,7 +4,6 @@ A body is measured before it is decoded: how many values it has, and how deep th
 in a moment, and can be stored, since the codec takes deeper values than these (`data.json_tree.MAX_DEPTH`).
 """
 
-import re
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -22,7 +21,6 @@ _CHUNK = 64 * 1024
 _LONGEST_NAME = 64
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
-_WHERE = re.compile(r" - at `(?:key` in `)?\$\.?(.*)`$")
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 
@@ -39,10 +37,20 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
 
 
 def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
-    """The error that says what is wrong, and where; `prefix` is where the part lies that was read."""
-    where = _WHERE.search(str(error))
-    param = prefix + (f".{where.group(1)}" if prefix and where and where.group(1) else where.group(1) if where else "")
-    raise InvalidRequestError(f"{_WHERE.sub('', str(error))}.", param=param or None) from None
+    """Raise the error that says what is wrong, and where; `prefix` is where the part lies that was read."""
+    text, where = place_of(error)
+    param = f"{prefix}.{where}" if prefix and where else prefix or where
+    raise InvalidRequestError(f"{text}.", param=param or None) from None
+
+
+def place_of(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Split what is wrong from the path of the field; the path is empty for the whole body."""
+    # Only the last one is msgspec's own: before it stands what the client has sent.
+    text, found, path = str(error).rpartition(" - at `")
+    path = path.removeprefix("key` in `")
+    if not found or not path.startswith("$") or not path.endswith("`"):
+        return str(error), ""
+    return text, path[1:-1].removeprefix(".")
 
 
 def check_shape(raw: bytes, max_values: int = MAX_VALUES) -> None:

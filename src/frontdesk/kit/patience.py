@@ -42,13 +42,17 @@ class Patience(Generic[W]):
     def add(self, one: W, task: "asyncio.Task[Any]") -> None:
         """From here on it waits."""
         # Until Python 3.12, asking which loop is running costs a call of the system.
-        loop = task.get_loop()
+        self.watch(one, task.get_loop())
+        one.task = task
+
+    def watch(self, one: W, loop: asyncio.AbstractEventLoop) -> None:
+        """Let something wait that has no task of its own."""
         if loop is not self._loop:
             self._loop = loop
             self._waiting.clear()
             call_later_clean(self._pause, self._look, loop, loop=loop)
         self._came = True
-        one.task, one.since = task, self._looks
+        one.since = self._looks
         self._waiting.add(one)
 
     def drop(self, one: W) -> None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 
-from frontdesk.kit.secrets import redact
+from frontdesk.kit.secrets import redact, shorten
 
 _TALKATIVE = (
     "uvicorn.access",
@@ -22,32 +22,50 @@ _TALKATIVE = (
 are made, so that a handler that is added later gets nothing else."""
 
 
+MAX_ARGUMENT = 4 * 1024
+MAX_MESSAGE = 16 * 1024
+MAX_TRACEBACK = 64 * 1024
+"""How many characters are logged at most, since strangers write some of them."""
+_BY_ARGUMENT = frozenset({"uvicorn.access"})
+"""Loggers whose formatters want the arguments and not the message."""
+_DONE = "_redacted"
+
+
 class Redacting(logging.Filter):
-    """Lets every record pass, without the secrets in its message and its traceback."""
+    """Lets every record pass, once without the secrets in its message and its traceback, and cut if it is long."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        # The logger has this filter, and so has each handler.
+        if _DONE in record.__dict__:
+            return True
+        record.__dict__[_DONE] = True
         _clean(record)
         if record.exc_info and record.exc_text is None:
             record.exc_text = _plain.formatException(record.exc_info)
         if record.exc_text:
-            record.exc_text = redact(record.exc_text)
+            record.exc_text = redact(shorten(record.exc_text, MAX_TRACEBACK))
         if record.stack_info:
-            record.stack_info = redact(record.stack_info)
+            record.stack_info = redact(shorten(record.stack_info, MAX_TRACEBACK))
         return True
 
 
 def _clean(record: logging.LogRecord) -> None:
-    # One by one at first: some formatters, such as the one of uvicorn's access log, want them as they are.
-    if isinstance(record.args, tuple):
-        record.args = tuple(redact(one) if isinstance(one, str) else one for one in record.args)
+    if isinstance(record.args, tuple) and record.name in _BY_ARGUMENT:
+        record.args = tuple(_shown(value, MAX_ARGUMENT) if isinstance(value, str) else value for value in record.args)
+        return
+    whole = True
     try:
-        said = record.getMessage()
+        text = record.getMessage()
     except (TypeError, ValueError, LookupError, AttributeError):
         # A message that can't be put together would be shown in its parts, by the handler that fails to.
-        said, record.msg, record.args = "", redact(f"{record.msg!r} {record.args!r}"), ()
-    cleaned = redact(said)
-    if cleaned != said:
-        record.msg, record.args = cleaned, ()
+        text, whole = f"{record.msg!r} {record.args!r}", False
+    shown = _shown(text, MAX_MESSAGE)
+    if shown != text or not whole:
+        record.msg, record.args = shown, ()
+
+
+def _shown(text: str, most: int) -> str:
+    return redact(shorten(text, most))
 
 
 _plain = logging.Formatter()

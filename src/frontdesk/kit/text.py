@@ -14,9 +14,16 @@ Units = Literal["characters", "utf16"]
 """How a platform counts: by code points, or as JavaScript does."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_ENDS = ".!?…。！？"  # noqa: RUF001
+# None begins within what another could have taken, so that each character is looked at a few times only.
 _BREAKS = tuple(
     re.compile(pattern)
-    for pattern in (r"\n[ \t]*\n+", r"\n", r"[.!?…。！？]+[\"'”’)\]]*\s+", r"[ \t]+")  # noqa: RUF001
+    for pattern in (
+        r"\n[ \t]*+\n++",
+        r"\n",
+        rf"(?<![{_ENDS}])[{_ENDS}]++[\"'”’)\]]*+\s++",
+        r"[ \t]++",
+    )
 )
 _JOINER = "\u200d"
 
@@ -91,7 +98,7 @@ def _best_end(text: str, start: int, end: int, blocks: _Blocks) -> int:
             return opened
         # It began with this part, or before, and is too long for one; the line of the fence alone would say nothing.
         line = text.rfind("\n", start, end) + 1
-        return line if line > text.find("\n", max(opened, start)) + 1 else _between_characters(text, start, end)
+        return line if line > text.find("\n", max(opened, start), end) + 1 else _between_characters(text, start, end)
     # A good place near the beginning is worse than a fair one that fills the part.
     for least in (start + (end - start) // 2, start):
         for kind in _BREAKS:

@@ -27,7 +27,7 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import MAX_VALUES, check_shape
+from frontdesk.kit.bodies import MAX_VALUES, decode_as
 from frontdesk.kit.http import Headers
 from frontdesk.kit.names import plain_id
 
@@ -37,20 +37,11 @@ SESSION_ID = b"x-agent-session-id"
 _HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
-_WHERE = re.compile(r" - at `\$\.?(.*)`$")
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
     """The body, or an error that names the field which is wrong."""
-    check_shape(body, max_values)
-    try:
-        return _decoder.decode(body)
-    except msgspec.ValidationError as error:
-        where = _WHERE.search(str(error))
-        text = _WHERE.sub("", str(error))
-        raise InvalidRequestError(f"{text}.", param=where.group(1) if where and where.group(1) else None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+    return decode_as(_decoder, body, max_values)
 
 
 def to_request(
