@@ -289,7 +289,8 @@ class StateTransaction(Protocol):
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         """Gives an identity its key; one that has it already stays as it is.
 
-        With `instead_of` the record takes the place of that one; another key or version there is an `IdentityChangedError`.
+        With `instead_of` the record takes the place of that one; if another key or version is there, the transaction
+        fails with `IdentityChangedError`.
         """
         ...
 

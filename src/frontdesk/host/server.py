@@ -24,15 +24,12 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, config: uvicorn.Config, limits: ServerLimits | None = _DEFAULTS) -> None:
-        super().__init__(config)
-        if limits is not None:
-            config.http = _bounded(config, limits)
-
-    def __init__(self, config: uvicorn.Config) -> None:
         # Else a request can see the context variables of the one before it on the same connection, which behind a
         # proxy is somebody else's.
         config.reset_contextvars = True
         super().__init__(config)
+        if limits is not None:
+            config.http = _bounded(config, limits)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
