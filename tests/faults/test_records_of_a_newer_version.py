@@ -56,14 +56,14 @@ class State:
 
     def change(self, table: str, change: Change, where: str = "true") -> list[Any]:
         """Rewrite rows; return all rows of the table."""
-        for number, data in self.execute(f"SELECT rowid, data FROM {table} WHERE {where}"):
+        for number, data in self.execute(f"SELECT rowid, data FROM {table} WHERE {where}"):  # noqa: S608
             record = json.loads(data)
             change(record)
-            self.execute(f"UPDATE {table} SET data = ? WHERE rowid = ?", (json.dumps(record).encode(), number))
+            self.execute(f"UPDATE {table} SET data = ? WHERE rowid = ?", (json.dumps(record).encode(), number))  # noqa: S608
         return self.rows(table)
 
     def rows(self, table: str) -> list[Any]:
-        return self.execute(f"SELECT * FROM {table} ORDER BY rowid")
+        return self.execute(f"SELECT * FROM {table} ORDER BY rowid")  # noqa: S608
 
     def assert_nothing_was_set_aside(self) -> None:
         assert self.rows("set_aside") == []

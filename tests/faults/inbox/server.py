@@ -18,10 +18,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
 from frontdesk.abc.push import PushTerms
 from frontdesk.delivery import trip
+from frontdesk.host import inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
+from tests.faults.inbox.newer import become_newer
 from tests.scenarios.desk import until
 
 DOUBTS = ("interrupted", "timeout", "push_unknown", "unexpected")
@@ -37,6 +39,9 @@ TERMS = PushTerms(
 def make() -> AgentFrameworkHost:
     """The host."""
     given = json.loads(os.environ["FD_DESK"])
+    if given.get("newer"):
+        become_newer()
+    inbox._LEFT_ALONE = given.get("left_alone", inbox._LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
     trip._MARGIN = 0.5
     ledger = Path(given["ledger"])

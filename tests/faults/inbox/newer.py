@@ -1,0 +1,55 @@
+"""Makes this process one of a newer version: its schema has grown, and so has every noun that it writes."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from frontdesk.data import codec, json_tree
+from frontdesk.data.delivery import InboxItem
+from frontdesk.host.inbox import InboxWorker
+from frontdesk.stores.sql import connecting, migrations, sqlite
+from frontdesk.stores.sql.steps import Step
+
+ERA = {"$": "user:sticker", "value": {"name": "era"}}
+WORD = "new"
+"""In a message that older versions can't read."""
+EXPANDED = (
+    "ALTER TABLE sessions ADD COLUMN title TEXT",
+    "ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn'",
+    "CREATE TABLE titles (session_id TEXT NOT NULL PRIMARY KEY, title TEXT NOT NULL)",
+)
+
+
+@dataclass(frozen=True)
+class Sticker:
+    """What only the newer version knows."""
+
+    name: str
+
+
+def become_newer() -> None:
+    """Be the next release."""
+    step = Step(EXPANDED, min_reader=migrations.VERSION)
+    migrations.STEPS = (*migrations.STEPS, step)
+    for module in (migrations, connecting, sqlite):
+        module.VERSION = len(migrations.STEPS)
+    codec.register_dataclass(Sticker, "sticker")
+    for kind in codec.NOUNS:
+        json_tree._writers[kind] = partial(_write, json_tree._writers[kind])
+    accept = InboxWorker.accept
+
+    async def accept_with_sticker(self: InboxWorker, item: InboxItem) -> None:
+        said = item.request.input
+        if isinstance(said, str) and WORD in said.split():
+            metadata = {**item.request.metadata, "sticker": Sticker(said)}
+            item = item.replace(request=item.request.replace(metadata=metadata))
+        await accept(self, item)
+
+    InboxWorker.accept = accept_with_sticker
+
+
+def _write(write: json_tree.Writer, noun: Any, depth: int) -> Any:
+    # A field of every noun, and in it a tag that is not known either.
+    return {"era": ERA, **msgspec.to_builtins(write(noun, depth))}

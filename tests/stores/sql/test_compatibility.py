@@ -1,0 +1,262 @@
+"""Two versions on one store: what was expanded is lived with, what was contracted is refused, backfills resume."""
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.stores.sql import migrations, steps, upkeep
+from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
+from frontdesk.stores.sql.postgres import PostgresEngine
+from frontdesk.stores.sql.sqlite import SqliteEngine
+from frontdesk.stores.sql.steps import Backfill, Step
+from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
+from tests.stores.sql.bases import Base
+
+EXPANDED = (
+    "ALTER TABLE runs ADD COLUMN shade TEXT",
+    "ALTER TABLE sessions ADD COLUMN seen BIGINT NOT NULL DEFAULT 0",
+    "CREATE TABLE labels (name TEXT NOT NULL PRIMARY KEY, data {blob} NOT NULL)",
+    "CREATE INDEX runs_by_shade ON runs (shade)",
+)
+CONTRACTED = ("DROP TABLE last_seen",)
+
+
+def shade(row: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+    run_id, data = row
+    found = json.loads(bytes(data))["data"]["status"]
+    yield "UPDATE runs SET shade = ? WHERE run_id = ? AND data = ?", (found, run_id, bytes(data))
+
+
+SHADES = Backfill(
+    "shades",
+    "SELECT run_id, data FROM runs WHERE shade IS NULL AND run_id > ? ORDER BY run_id LIMIT ?",
+    shade,
+    start="",
+)
+EXPAND = Step(EXPANDED, min_reader=VERSION, backfill=SHADES)
+
+
+@contextmanager
+def newer(*more: Sequence[str]) -> Iterator[None]:
+    """Be a version that knows more steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "STEPS", (*STEPS, *more))
+        for module in (
+            "frontdesk.stores.sql.migrations",
+            "frontdesk.stores.sql.sqlite",
+            "frontdesk.stores.sql.connecting",
+        ):
+            patch.setattr(f"{module}.VERSION", VERSION + len(more))
+        yield
+
+
+async def keep_runs(base: Base, count: int) -> None:
+    async with base.opened() as store:
+        for number in range(count):
+            async with store.transaction() as transaction:
+                transaction.save_run(run(f"run_{number:03}", finished_at=NOW))
+
+
+def shades(base: Base) -> list[Any]:
+    return [one for (one,) in base.execute("SELECT shade FROM runs ORDER BY run_id")]
+
+
+async def test_an_older_host_was_refused_by_a_store_that_had_only_grown(base: Base) -> None:
+    async with base.opened() as store:
+        await keep_session(store, session(), said("one"))
+    with newer(EXPAND):
+        async with base.opened():
+            pass
+    assert base.version() == VERSION + 1
+    before = base.shape()
+    async with base.opened() as store:
+        await keep_session(store, session(turns=1), said("two"))
+        async with store.transaction() as transaction:
+            transaction.save_run(run())
+        assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two"]
+    assert (base.version(), base.shape()) == (VERSION + 1, before)
+    # And the newer one again after it.
+    with newer(EXPAND):
+        async with base.opened() as store:
+            assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("last", [CONTRACTED, Step(CONTRACTED, min_reader=VERSION + 1, contracts=True)])
+async def test_an_older_host_is_refused_by_a_store_that_lacks_what_it_uses(base: Base, last: Sequence[str]) -> None:
+    with newer(EXPAND, last):
+        async with base.opened():
+            pass
+        assert base.version() == VERSION + 2
+    floor = VERSION + 1 if isinstance(last, Step) else VERSION + 2
+    before = base.shape(), base.tables()
+    store = base.store()
+    with pytest.raises(NewerStoreError, match=f"schema version {floor}, and this version of Frontdesk knows {VERSION}"):
+        await store.open()
+    await store.close()
+    assert (base.shape(), base.tables()) == before
+    with newer(EXPAND):
+        # The release in between knows what was expanded, and does not use what was taken away.
+        if isinstance(last, Step):
+            async with base.opened():
+                pass
+        else:
+            with pytest.raises(NewerStoreError):
+                await base.store().open()
+
+
+async def test_an_older_host_that_runs_lives_with_a_store_that_grows(postgres: str) -> None:
+    base = Base("postgres", postgres)
+    async with base.opened() as old:
+        with newer(EXPAND):
+            async with base.opened() as new:
+                await keep_session(new, session(), said("one"))
+        assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
+        await keep_session(old, session(turns=1), said("two"))
+        assert texts(await old.sessions.history(OWNER, "ses_1")) == ["one", "two"]
+
+
+async def test_an_older_host_that_runs_stops_using_a_store_that_shrank(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = Base("postgres", postgres)
+    async with base.opened() as old:
+        await keep_session(old, session(), said("one"))
+        with newer(EXPAND, CONTRACTED):
+            async with base.opened():
+                pass
+        refuse = old._upkeep._refuse
+        assert refuse is not None
+        assert not await old._upkeep.check(refuse)
+        with pytest.raises(StoreUnavailableError):
+            await old.sessions.get(OWNER, "ses_1")
+        with pytest.raises(StoreUnavailableError):
+            await old.tasks.cancel("t")
+    assert [one for one in caplog.records if one.levelno == logging.ERROR and "stops using" in one.getMessage()]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE last_seen",
+        "ALTER TABLE runs DROP COLUMN kind",
+        "ALTER TABLE runs RENAME COLUMN kind TO sort",
+        "ALTER TABLE runs ADD COLUMN shade TEXT NOT NULL",
+        "CREATE UNIQUE INDEX one_run ON runs (owner)",
+        "UPDATE runs SET kind = 'x'",
+        "DELETE FROM runs",
+    ],
+)
+def test_a_step_that_takes_something_away_has_to_say_so(statement: str) -> None:
+    with pytest.raises(ValueError, match="contracts=True"):
+        Step([statement], min_reader=VERSION)
+    assert Step([statement], min_reader=VERSION, contracts=True) == (statement,)
+    # Without a promise to older hosts there is nothing to break.
+    assert Step([statement]).min_reader is None
+
+
+def test_every_step_so_far_that_makes_a_promise_only_expands() -> None:
+    for number, step in enumerate(STEPS, start=1):
+        if isinstance(step, Step) and step.min_reader is not None:
+            assert step.min_reader <= number
+
+
+async def test_a_backfill_changes_all_rows_a_batch_at_a_time(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "BATCH", 10)
+    await keep_runs(base, 35)
+    with newer(EXPAND):
+        async with base.opened() as store:
+            await store._upkeep.stop()
+            await store._upkeep.fill()
+            await store._upkeep.fill()
+        assert set(shades(base)) == {"completed"}
+    assert base.execute("SELECT name, position, done FROM backfills") == [("shades", "run_034", 1)]
+
+
+class KilledError(Exception):
+    """Ends a process in the middle."""
+
+
+@pytest.mark.parametrize("batches", range(1, 5))
+async def test_a_backfill_that_was_cut_off_goes_on_from_where_it_was(
+    base: Base, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "BATCH", 10)
+    await keep_runs(base, 35)
+    seen: list[str] = []
+    with newer(EXPAND):
+        async with base.opened() as store:
+            await store._upkeep.stop()
+            engine = SqliteEngine if base.kind == "sqlite" else PostgresEngine
+            write, left = engine.write, [batches]
+
+            async def dying(self: Any, ops: Any) -> Any:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise KilledError
+                return await write(self, ops)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(engine, "write", dying)
+                with pytest.raises(KilledError):
+                    await store._upkeep.fill()
+    done = min(10 * batches, 35)
+    assert sum(one is not None for one in shades(base)) == done
+    noted = SHADES._replace(change=lambda row: (seen.append(row[0]), *shade(row))[1:])
+    with newer(Step(EXPANDED, min_reader=VERSION, backfill=noted)):
+        async with base.opened() as store:
+            await store._upkeep.stop()
+            await store._upkeep.fill()
+    # No row twice, and none left out.
+    assert seen == [f"run_{number:03}" for number in range(done, 35)]
+    assert set(shades(base)) == {"completed"}
+
+
+async def test_of_two_processes_at_a_backfill_one_does_each_batch(base: Base) -> None:
+    await keep_runs(base, 5)
+    with newer(EXPAND):
+        async with base.opened() as store:
+            await store._upkeep.stop()
+            ((name, position),) = await store._engine.read(upkeep._OPEN)
+            await store._upkeep.fill()
+            with pytest.raises(StoreError, match="another process"):
+                await store._upkeep._fill(migrations.backfills()[name], position)
+
+
+async def test_a_step_that_contracts_first_completes_the_backfill_that_it_needs(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("sqlite", "connecting"):
+        monkeypatch.setattr(f"frontdesk.stores.sql.{module}.BATCH", 2)
+    assert steps.BATCH > 2
+    await keep_runs(base, 5)
+    with newer(EXPAND):
+        async with base.opened() as store:
+            await store._upkeep.stop()
+            await store._upkeep.fill()
+    # An older host goes on writing, after the backfill was complete.
+    await keep_runs(base, 8)
+    assert shades(base)[5:] == [None] * 3
+    with newer(EXPAND, Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))):
+        async with base.opened():
+            pass
+    assert shades(base) == ["completed"] * 8
+
+
+async def test_a_store_goes_on_with_its_backfills_by_itself(base: Base) -> None:
+    await keep_runs(base, 3)
+    with newer(EXPAND):
+        store = base.store()
+        await store.open()
+        try:
+            task = store._upkeep._task
+            assert task is not None
+            while None in shades(base):
+                assert not task.done()
+                await store._engine.read("SELECT 1")
+        finally:
+            await store.close()
