@@ -15,6 +15,7 @@ from frontdesk.cli.terminal import Terminal, printable, visible
 
 Approval = dict[str, Any]
 
+_COMMAND = re.compile(r"/\w+")
 LATER = ("queued", "in_progress")
 WORDS = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -76,7 +77,7 @@ class Chat:
             if line == "/new":
                 self._session = None
                 self._terminal.tell("A new session begins.")
-            elif re.fullmatch(r"/\w+", line):
+            elif _COMMAND.fullmatch(line):
                 self._complain(f"there is no {line}; there are /new and /quit")
             elif line:
                 self._turn(line)

@@ -22,6 +22,7 @@ from frontdesk.demo.script import Step, next_step
 from frontdesk.ids import Ids, RandomIds
 
 MODEL = "marmalade-script"
+_WORDS = re.compile(r"\S++\s*+")
 
 
 class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
@@ -48,7 +49,7 @@ class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], Bas
 
     async def _words(self, step: Step, usage: UsageDetails) -> AsyncIterable[ChatResponseUpdate]:
         response, message = self._ids.new("resp"), self._ids.new("msg")
-        words = [Content.from_text(word) for word in re.findall(r"\S+\s*", step.text)]
+        words = [Content.from_text(word) for word in _WORDS.findall(step.text)]
         for content in [*words, *self._call(step), Content.from_usage(usage)]:
             yield ChatResponseUpdate(
                 role="assistant", contents=[content], response_id=response, message_id=message, model=MODEL

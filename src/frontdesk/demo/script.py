@@ -15,7 +15,19 @@ HELP = (
 )
 _PLACES = {"swim": "pool", "book from": "library", "drink": "bar", "eat": "breakfast", "desk": "reception"}
 _NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-_SYMBOLS = [("divided by", "/"), ("times", "*"), ("plus", "+"), ("minus", "-"), ("×", "*"), ("÷", "/"), ("x", "*")]
+_SYMBOLS = [
+    (re.compile(rf"(?<=[\d)\s]){word}(?=[\d(\s])"), symbol)
+    for word, symbol in (
+        *(("divided by", "/"), ("times", "*"), ("plus", "+"), ("minus", "-")),
+        *(("×", "*"), ("÷", "/"), ("x", "*")),
+    )
+]
+_BOOKS = re.compile(r"\b(book|reserve|take)\b")
+_LODGES = re.compile(r"\b(room|night|attic|garden|sea)")
+_NIGHTS = re.compile(rf"\b(\d{{1,4}}|{'|'.join(_NUMBERS)}|a)\s++nights?\b")
+_TERMS = re.compile(r"[\d\s.+\-*/()]++")
+_CALCULATES = re.compile(r"\d[\s)]*+[-+*/]")
+_INTRODUCES = re.compile(r"\b(?:my name is|i am called|call me) ([\w'-]{1,40})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,12 +55,23 @@ def next_step(messages: Sequence[Message]) -> Step:
     if not said:
         return Step("I am all ears.")
     talk = Talk(said[-1], said[:-1])
-    for pattern, answer in _ANSWERS:
-        if re.search(pattern, talk.said, re.IGNORECASE):
+    for patterns, answer in _ANSWERS:
+        if _in_order(patterns, talk.said):
             step = answer(talk)
             if step is not None:
                 return step
     return Step(f"I am only a scripted concierge, and that is not in my script. {HELP}")
+
+
+def _in_order(patterns: Sequence[re.Pattern[str]], said: str) -> bool:
+    """Tell whether something is found for each pattern, each behind the one before."""
+    place = 0
+    for pattern in patterns:
+        found = pattern.search(said, place)
+        if found is None:
+            return False
+        place = found.end()
+    return True
 
 
 def _new_results(messages: Sequence[Message]) -> list[Content]:
@@ -67,7 +90,7 @@ def _in_words(result: Content) -> str:
 
 def _book(talk: Talk) -> Step | None:
     said = talk.said.lower()
-    if not re.search(r"\b(book|reserve|take)\b", said) or not re.search(r"\b(room|night|attic|garden|sea)", said):
+    if not _BOOKS.search(said) or not _LODGES.search(said):
         return None
     room = next((kind for kind in PRICES if kind.split()[0] in said), "garden")
     nights = _nights(said)
@@ -78,7 +101,7 @@ def _book(talk: Talk) -> Step | None:
 
 
 def _nights(said: str) -> int:
-    found = re.search(rf"\b(\d{{1,4}}|{'|'.join(_NUMBERS)}|a)\s+nights?\b", said)
+    found = _NIGHTS.search(said)
     if found is None:
         return 1
     word = found.group(1)
@@ -102,16 +125,17 @@ def _hours(talk: Talk) -> Step | None:
 def _sum(talk: Talk) -> Step | None:
     said = talk.said.lower()
     for word, symbol in _SYMBOLS:
-        said = re.sub(rf"(?<=[\d)\s]){word}(?=[\d(\s])", symbol, said)
-    found = max(re.findall(r"[\d(][\d\s.+\-*/()]*[\d)]", said), key=len, default="")
-    if not re.search(r"\d[\s)]*[-+*/]", found):
+        said = word.sub(symbol, said)
+    terms = (term.strip().lstrip(" .+-*/)").rstrip(" .+-*/(") for term in _TERMS.findall(said))
+    found = max(terms, key=len, default="")
+    if not _CALCULATES.search(found):
         return None
     return Step("", "calculate", {"expression": found[:100]})
 
 
 def _name(talk: Talk) -> str | None:
     for line in reversed([*talk.before, talk.said]):
-        found = re.search(r"\b(?:my name is|i am called|call me) ([\w'-]{1,40})", line, re.IGNORECASE)
+        found = _INTRODUCES.search(line)
         if found:
             return found.group(1)
     return None
@@ -144,18 +168,27 @@ def _say(text: str) -> Callable[[Talk], Step]:
     return lambda talk: Step(text)
 
 
-_ANSWERS: list[tuple[str, Callable[[Talk], Step | None]]] = [
-    (r"\b(what|which).*\b(did|have|do) (i|you)\b.*\b(say|said|tell|told|ask|asked|remember)", _before),
-    (r"\b(what is|what's|who am|know) (my name|i)\b", _your_name),
-    (r"\b(book|reserve|take)\b", _book),
-    (r"\d", _sum),
-    (r"\b(weather|rain|sunny|wind|forecast)", _say("There is no window at this desk, but the umbrella stand is full.")),
-    (r"\bwhat time is it\b|\bthe time\b", _say("The clock above the desk stopped in 1962. We grew fond of it.")),
-    (r"\b(when|open|opens|hours|close|closes|until|where)\b", _hours),
-    (r"\b(my name is|i am called|call me) \w", _introduced),
-    (r"\b(rooms?|price|prices|cost|costs|rates?)\b", _rooms),
-    (r"\b(help|what can you do|who are you|what are you)\b", _say(f"I am the concierge of the Marmalade. {HELP}")),
-    (r"^\W*(hi|hello|hey|good (day|morning|afternoon|evening)|greetings)\b", _greeting),
-    (r"\b(thanks|thank you|cheers)\b", _say("At your service.")),
-    (r"\b(bye|goodbye|good night|see you)\b", _say("Sleep well, and mind the third step.")),
+_ANSWERS: list[tuple[tuple[re.Pattern[str], ...], Callable[[Talk], Step | None]]] = [
+    (tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns), answer)
+    for patterns, answer in (
+        ((r"\b(what|which)", r"\b(did|have|do) (i|you)\b", r"\b(say|said|tell|told|ask|asked|remember)"), _before),
+        ((r"\b(what is|what's|who am|know) (my name|i)\b",), _your_name),
+        ((r"\b(book|reserve|take)\b",), _book),
+        ((r"\d",), _sum),
+        (
+            (r"\b(weather|rain|sunny|wind|forecast)",),
+            _say("There is no window at this desk, but the umbrella stand is full."),
+        ),
+        ((r"\bwhat time is it\b|\bthe time\b",), _say("The clock above the desk stopped in 1962. We grew fond of it.")),
+        ((r"\b(when|open|opens|hours|close|closes|until|where)\b",), _hours),
+        ((r"\b(my name is|i am called|call me) \w",), _introduced),
+        ((r"\b(rooms?|price|prices|cost|costs|rates?)\b",), _rooms),
+        (
+            (r"\b(help|what can you do|who are you|what are you)\b",),
+            _say(f"I am the concierge of the Marmalade. {HELP}"),
+        ),
+        ((r"^\W*(hi|hello|hey|good (day|morning|afternoon|evening)|greetings)\b",), _greeting),
+        ((r"\b(thanks|thank you|cheers)\b",), _say("At your service.")),
+        ((r"\b(bye|goodbye|good night|see you)\b",), _say("Sleep well, and mind the third step.")),
+    )
 ]

@@ -66,7 +66,7 @@ def is_web_port(port: int) -> bool:
 
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,62})"
-_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
+_NAME = re.compile(rf"(?=.{{1,253}}+\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
 _ENTRY = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
