@@ -12,8 +12,9 @@ from statistics import median
 
 PACKAGE = Path("src/frontdesk")
 ROOM = {"__init__", "config", "wire", "verify", "parse", "render", "client", "channel"}
-# The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to, speaks over
-# WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the seven.
+# The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to,
+# speaks over WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the
+# seven.
 MORE = {"responses": {"assemble", "compact", "intake", "memory", "references", "socket"}}
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for

@@ -240,7 +240,7 @@ def _wrapped(value: Any, levels: int) -> Any:
 
 
 @given(shapes=st.lists(deep, min_size=6, max_size=6))
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=[*HealthCheck])
 async def test_whatever_was_accepted_can_be_asked_for(
     shapes: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

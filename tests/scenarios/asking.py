@@ -23,7 +23,7 @@ class Clerk:
         answers = [one for one in said.contents if one.type == "function_approval_response"]
         for one in answers:
             if one.approved and one.function_call is not None:
-                self.paid.append((one.function_call.parse_arguments() or {})["amount"])
+                self.paid.append(int((one.function_call.parse_arguments() or {})["amount"] or 0))
         if answers:
             return "done"
         ids = next(self._turns) if said.text.startswith("pay") else ()
