@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from frontdesk.kit import text as module
 from frontdesk.kit.text import Units, split_text, text_length
+from tests.linear.steps import Steps
 
 PLAIN = ["word", "a sentence.", "Oh!", " ", "\n", "\n\n", "\r\n", "https://example.com/a/b?c=d"]
 CODED = ["```\n", "```py\n", "~~~\n", "x = 1\n", "``` x ```"]
@@ -103,3 +105,12 @@ def test_there_must_be_room() -> None:
 @pytest.mark.parametrize("text", ["```\n" * 60_000, "a " * 120_000, "é" * 240_000, "\u200d" * 240_000, "🇩" * 240_000])
 def test_a_long_text_takes_no_long_time(text: str) -> None:
     assert "".join(split_text(text, 4096, units="utf16")) == text
+
+
+@pytest.mark.parametrize("unit", ["!", "!'", "\n ", " ", "\n", "```\n"])
+def test_forty_thousand_exclamation_marks_took_thirteen_seconds(unit: str) -> None:
+    # At most so many looks at each character, by all patterns together.
+    counters = [Steps(pattern) for pattern in (*module._BREAKS, module._FENCE)]
+    for counter in counters:
+        counter.spans(unit * 2_000)
+    assert sum(counter.count for counter in counters) < 25 * len(unit) * 2_000

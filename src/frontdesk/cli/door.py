@@ -83,9 +83,15 @@ class Door:
 
 def read_events(chunks: Iterable[bytes]) -> Iterator[Event]:
     """The events in a stream of bytes. Lines end where the protocol says so, not wherever Unicode sees a line end."""
-    name, rest = "message", b""
+    name = "message"
+    rest: list[bytes] = []
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        rest.append(chunk)
+        # A long line in small pieces is put together once.
+        if b"\n" not in chunk:
+            continue
+        *lines, last = b"".join(rest).split(b"\n")
+        rest = [last]
         for line in lines:
             field, _, value = line.rstrip(b"\r").partition(b":")
             if field == b"event":

@@ -40,13 +40,18 @@ def parse_sse(body: bytes) -> list[ServerSentEvent]:
 
 async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
     """The events of a response that is still coming in, each as soon as it is whole."""
-    rest = b""
+    rest: list[bytes] = []
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
+        rest.append(chunk)
+        # A long line in small pieces is put together once.
+        if b"\n" not in chunk:
+            continue
+        *whole, last = b"".join(rest).replace(b"\r\n", b"\n").split(b"\n\n")
+        rest = [last]
         for block in whole:
             for event in parse_sse(block + b"\n\n"):
                 yield event
-    for event in parse_sse(rest):
+    for event in parse_sse(b"".join(rest)):
         yield event
 
 

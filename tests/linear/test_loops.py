@@ -1,0 +1,240 @@
+"""Whatever reads text from outside does so in a number of steps that grows with it, and not with its square.
+
+The lines of the package that run are counted, not seconds: three times the input may take three times the lines, and a
+little more. What regular expressions do within a line is counted in `test_patterns`.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pytest
+from agent_framework import Content, Message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import frontdesk
+from frontdesk.channels.invocations import parse as invocations
+from frontdesk.channels.invocations.wire import InvocationBody
+from frontdesk.channels.responses import parse as responses
+from frontdesk.cli import terminal
+from frontdesk.cli.door import read_events
+from frontdesk.data import codec, json_tree
+from frontdesk.demo.script import next_step
+from frontdesk.errors import FrontdeskError
+from frontdesk.kit import bodies, hmac_auth, http, json_schema, names, network, openai_items, sse, verifier
+from frontdesk.kit.redaction import Redacting
+from frontdesk.kit.secrets import Secret, redact, shorten
+from frontdesk.kit.text import split_text, text_length
+from frontdesk.kit.transcript import transcript
+from frontdesk.linkers import codes
+from frontdesk.testing.messages import parse as messages
+from frontdesk.testing.messages.wire import Mention, MessageIn
+from frontdesk.testing.sse import parse_sse, read_sse
+
+SOURCE = str(Path(frontdesk.__file__).parent)
+Reads = Callable[[str, int], Any]
+
+
+def lines_of(call: Callable[[], Any]) -> int:
+    """How many lines of the package run in a call, whether it ends well or in an error that is meant for the caller."""
+    count = 0
+
+    def local(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return local
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += 1
+        return local if frame.f_code.co_filename.startswith(SOURCE) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        with contextlib.suppress(FrontdeskError, ValueError, msgspec.MsgspecError):
+            call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("frontdesk.http", 20, "", 0, "asked for %s", (text,), None)
+
+
+async def _collect(pieces: list[bytes]) -> list[Any]:
+    async def chunks() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    return [event async for event in read_sse(chunks())]
+
+
+def pieces_of(text: str) -> list[bytes]:
+    data = b"data: " + text.encode("utf-8", "replace") + b"\n\n"
+    return [data[start : start + 7] for start in range(0, len(data), 7)]
+
+
+def deep(text: str) -> Any:
+    tree: Any = text
+    for _ in range(min(len(text), 40)):
+        tree = {"items": tree}
+    return tree
+
+
+async def _body(text: str) -> bytes:
+    parts = [text.encode("utf-8", "replace")[start : start + 7] for start in range(0, len(text), 7)]
+
+    async def receive() -> Any:
+        part = parts.pop() if parts else b""
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    return await http.read_body(receive, {}, limit=2**30)
+
+
+def invocation(text: str) -> Any:
+    body = json.dumps({"message": [{"type": "text", "text": text}] * (len(text) // 50), text: 1})
+    return invocations.decode(body.encode())
+
+
+def mentioned(text: str, units: int) -> Any:
+    mentions = tuple(Mention(user_id="me", offset=place, length=1) for place in range(units))
+    return messages._addressed(
+        MessageIn(message_id="1", text=text, mentions=mentions), messages.Me(user_id="me", handle="me", text_limit=100)
+    )
+
+
+ITEMS: dict[str, Callable[[int], Any]] = {
+    "message": lambda place: {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "a"}],
+    },
+    "empty": lambda place: {"type": "message", "role": "assistant", "content": []},
+    "reasoning": lambda place: {"type": "reasoning", "id": f"r{place}", "summary": []},
+    "call": lambda place: {"type": "function_call", "call_id": f"c{place}", "name": "f", "arguments": "{}"},
+    "output": lambda place: {"type": "function_call_output", "call_id": f"c{place}", "output": "a"},
+    "answer": lambda place: {"type": "mcp_approval_response", "approval_request_id": f"a{place}", "approve": True},
+}
+
+# What reads outside text, by what it is called with: a text, and how many parts it was made of.
+READERS: dict[str, Reads] = {
+    "split_text": lambda text, units: split_text(text, 4096),
+    "split_text with a high limit": lambda text, units: split_text(text, max(1, len(text) - 1)),
+    "split_text with a low limit": lambda text, units: split_text(text, 16, units="utf16"),
+    "text_length": lambda text, units: text_length(text, "utf16"),
+    "redact": lambda text, units: redact(text),
+    "shorten": lambda text, units: shorten(text, len(text) // 2),
+    "a record": lambda text, units: Redacting().filter(record(text)),
+    "parse_sse": lambda text, units: parse_sse(b"data: " + text.encode("utf-8", "replace") + b"\n\n"),
+    "read_sse": lambda text, units: asyncio.run(_collect(pieces_of(text))),
+    "read_events": lambda text, units: list(read_events(pieces_of(text))),
+    "data_of": lambda text, units: sse.data_of(text.encode("utf-8", "replace")),
+    "read_body": lambda text, units: asyncio.run(_body(text)),
+    "resumed_after": lambda text, units: http.resumed_after(text.encode("utf-8", "replace")),
+    "plain_id": lambda text, units: names.plain_id(text, "id"),
+    "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
+    "an invocation": lambda text, units: invocation(text),
+    "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
+    "a host name": lambda text, units: verifier._names_loopback(text.encode("latin-1", "replace")),
+    "an allowed host": lambda text, units: network.plain_host(text),
+    "a target": lambda text, units: hmac_auth._target({"raw_path": text.encode("latin-1", "replace"), "path": text}),
+    "a code": lambda text, units: codes.read(text, 8),
+    "printable": lambda text, units: terminal.printable(text),
+    "visible": lambda text, units: terminal.visible(text),
+    "a mention": mentioned,
+    "the demo": lambda text, units: next_step([Message("user", [Content.from_text(text)])]),
+    "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
+    "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
+    "a tree": lambda text, units: json_tree.write([{text: [place]} for place in range(units)], 0),
+    "a schema": lambda text, units: json_schema.need_schema(
+        {"properties": {f"{text}{place}": {"type": "string"} for place in range(units)}, "items": deep(text)}, "a"
+    ),
+} | {
+    f"items: {kind}": lambda text, units, make=make: openai_items.read_added(
+        [make(place) for place in range(units)], host_tools=()
+    )
+    for kind, make in ITEMS.items()
+}
+
+UNITS = [
+    *(
+        "a",
+        "!",
+        " ",
+        "\n",
+        ". ",
+        "a ",
+        "\n\n",
+        "```\n",
+        "~~~~",
+        "\r\n",
+        "\u200d",
+        "🇩",
+        "é",
+        "\u0301",
+        "\x00",
+        "1+(",
+        "%41",
+    ),
+    *(
+        "-eyJ",
+        "-eyJaaaaaaaaaaaa",
+        "eyJ.",
+        "://",
+        "a://b@",
+        "password=",
+        "password = ",
+        "?code=",
+        "bearer ",
+        "12345:",
+        "sk-",
+    ),
+    *(" - at `$", "data: a\n", ";", "&a=b", "/..", "@me", "```a```", "what did i ", "[", "a.", "{}"),
+]
+
+
+def grows(read: Reads, unit: str, rounds: int) -> str | None:
+    """What is wrong with how the lines grow, if anything is."""
+    few = lines_of(lambda: read(unit * rounds, rounds))
+    many = lines_of(lambda: read(unit * (3 * rounds), 3 * rounds))
+    return None if many <= 4 * few + 200 else f"{rounds} times {unit!r} take {few} lines, three times as many {many}"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_takes_linear_time(name: str) -> None:
+    secret = Secret("-eyJaaaa")
+    wrong = [told for unit in UNITS if (told := grows(READERS[name], unit, 120))]
+    assert not wrong, wrong
+    assert secret.reveal()
+
+
+def _twice(text: str, units: int) -> Any:
+    # A loop over the text for each of its lines: what the counter is for. Its lines are those of the package's own.
+    return [text_length(text[:place], "utf16") for place in range(len(text))]
+
+
+def test_a_reader_that_does_not_is_found() -> None:
+    assert grows(_twice, "a", 120) is not None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=4).map("".join), st.sampled_from(sorted(READERS)))
+def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
+    assert grows(READERS[name], unit, 40) is None
+
+
+def test_every_parser_of_a_channel_is_asked() -> None:
+    """A new room brings a parser, and this says that its loops are to be counted here."""
+    rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
+    assert rooms == {"conversations", "invocations", "responses"}
+    assert InvocationBody.__struct_fields__
