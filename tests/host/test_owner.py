@@ -151,6 +151,8 @@ def test_what_is_missing_is_made_for_this_user_only(tmp_path: Path) -> None:
         os.umask(previous)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert stat.S_IMODE((directory / LOCK).stat().st_mode) == 0o600
+    # And nobody can put another in its place.
+    assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o755
 
 
 def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ class AgentFrameworkHost:
         runtime_mode: RuntimeMode | None = None,
         allow_in_process_runner: bool = False,
         allow_anonymous: bool = False,
+        allow_unsafe_state_dir: bool = False,
         session_wait_seconds: float = HostConfig.session_wait_seconds,
         cancel_grace_seconds: float = HostConfig.cancel_grace_seconds,
         shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
@@ -97,6 +98,7 @@ class AgentFrameworkHost:
             runtime_mode=runtime_mode,
             allow_in_process_runner=allow_in_process_runner,
             allow_anonymous=allow_anonymous,
+            allow_unsafe_state_dir=allow_unsafe_state_dir,
             session_wait_seconds=session_wait_seconds,
             cancel_grace_seconds=cancel_grace_seconds,
             shutdown_grace_seconds=shutdown_grace_seconds,
@@ -108,7 +110,7 @@ class AgentFrameworkHost:
         )
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
-        self._state = HostState(state_dir, checkpoint_location, store, linker)
+        self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._target = self._checked(target, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)

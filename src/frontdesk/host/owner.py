@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,8 @@ import msgspec
 
 from frontdesk.clock import Clock
 from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError
+from frontdesk.host.file_modes import find_unsafe, is_readable_by_others
+from frontdesk.loggers import host as log
 
 LOCK = "frontdesk.lock"
 
@@ -25,8 +27,14 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def owned(directory: Path, clock: Clock) -> Generator[None]:
-    """Holds a directory for as long as the block lasts, and makes it if it is missing."""
+def owned(directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_unsafe: bool = False) -> Generator[None]:
+    """Hold a directory for as long as the block lasts; make it if it is missing.
+
+    Refuse it, and `files` in it, if another user could change them; with `allow_unsafe` that is only logged.
+    """
+    make_private(directory, allow_unsafe=allow_unsafe)
+    for file in (directory / LOCK, *files):
+        need_private(file, directory, allow_unsafe=allow_unsafe)
     file = _take(directory, clock.now())
     try:
         yield
@@ -37,18 +45,41 @@ def owned(directory: Path, clock: Clock) -> Generator[None]:
         os.close(file)
 
 
-def make_private(directory: Path) -> None:
-    """Makes a directory that only this user can enter; one that is there already stays as it is."""
+def make_private(directory: Path, *, allow_unsafe: bool = False) -> None:
+    """Make a directory that only this user can enter; refuse one that is there already if others can change it."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Those above it as open as is usual, but for nobody else to write to, whatever the umask is.
+        for parent in [one for one in reversed(directory.parents) if not one.exists()]:
+            parent.mkdir(mode=0o755, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StateDirectoryError(directory, _reason(error)) from error
+    need_private(directory, directory, allow_unsafe=allow_unsafe)
+
+
+def warn_readable(*paths: Path) -> None:
+    """Log which of some paths other users can read."""
+    for path in paths:
+        if is_readable_by_others(path):
+            log.warning("%s holds what people said, and other users of this machine can read it: chmod go-rx it", path)
+
+
+def need_private(path: Path, directory: Path, *, allow_unsafe: bool = False) -> None:
+    """Refuse what is at a path in a state directory, if anything is, when another user could change it."""
+    found = find_unsafe(path)
+    if found is None:
+        return
+    what = "it" if path == directory else f"its file {path.name}"
+    error = StateDirectoryError(directory, f"{what} {found.reason}", found.advice)
+    if not allow_unsafe:
+        raise error
+    log.warning("%s It is used all the same, because the host was told to.", error)
 
 
 def _take(directory: Path, now: float) -> int:
-    make_private(directory)
     try:
-        file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        # Not through a link: what it leads to would be overwritten.
+        file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError as error:
         raise StateDirectoryError(directory, _reason(error)) from error
     try:

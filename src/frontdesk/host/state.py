@@ -11,7 +11,7 @@ from frontdesk.abc.auth import UsesNonces
 from frontdesk.abc.linker import IdentityLinker, SupportsLinkStorePath
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.host.owner import make_private, owned
+from frontdesk.host.owner import make_private, owned, warn_readable
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.targets.checkpoints import Checkpoints
 
@@ -61,7 +61,11 @@ class HostState:
         checkpoint_location: Any,
         store: HostStateStore | None,
         linker: IdentityLinker | None,
+        *,
+        allow_unsafe: bool = False,
     ) -> None:
+        """With `allow_unsafe`, places that other users could change are used all the same."""
+        self._allow_unsafe = allow_unsafe
         self._store = store
         self._linker = linker
         self._location = checkpoint_location
@@ -131,10 +135,20 @@ class HostState:
         """Keeps the state to this host for as long as the block lasts."""
         with ExitStack() as held:
             for directory in self._held(kind):
-                held.enter_context(owned(directory, clock))
+                files = self._files(directory)
+                held.enter_context(owned(directory, clock, files=files, allow_unsafe=self._allow_unsafe))
+                warn_readable(*files)
             if kind == "workflow" and self.checkpoints is not None:
-                make_private(self.checkpoints)
+                make_private(self.checkpoints, allow_unsafe=self._allow_unsafe)
+                warn_readable(self.checkpoints)
             yield
+
+    def _files(self, directory: Path) -> list[Path]:
+        """The files of the database that the host opens itself, where they are in a directory."""
+        database = self.database
+        if database is None or database.parent != directory:
+            return []
+        return [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
     def _held(self, kind: str) -> list[Path]:
         """The directories that no other host may use meanwhile."""
