@@ -37,6 +37,7 @@ def test_every_error_is_one() -> None:
 
 def test_the_figures_are_those_of_the_code() -> None:
     assert f"at most {sweep.AT_ONCE} records" in prose_of(PAGE)
+    assert f"reads the next {sweep.PAGE:,}" in prose_of(PAGE)
     assert sweep.EVERY == 60.0
     for page in ("sqlite", "postgres"):
         assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/how-to/{page}.md")

@@ -82,9 +82,13 @@ def is_local(scope: Scope, headers: Headers) -> bool:
     client: Any = scope.get("client")
     if not client or not is_loopback(client[0]) or not _names_loopback(headers.get(b"host", b"")):
         return False
-    if scope.get("http_version") == "1.0" or not FORWARDED.isdisjoint(headers):
-        return False
-    return not any(name.startswith(FORWARDED_PREFIXES) for name in headers)
+    return scope.get("http_version") != "1.0" and not _was_forwarded(tuple(headers))
+
+
+# A client sends the same headers every time, so that the families are looked through once.
+@lru_cache(maxsize=64)
+def _was_forwarded(names: tuple[bytes, ...]) -> bool:
+    return not FORWARDED.isdisjoint(names) or any(name.startswith(FORWARDED_PREFIXES) for name in names)
 
 
 @lru_cache(maxsize=64)

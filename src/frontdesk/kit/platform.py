@@ -161,7 +161,7 @@ def _one(headers: Headers, names: tuple[bytes, ...]) -> str | None:
     found = {value for name in names if (value := _value(headers, name)) is not None}
     if len(found) > 1:
         # A client may have sent one of them, and nobody here knows which.
-        raise UnauthenticatedError("The headers of the platform's name different users.", code="user_ambiguous")
+        raise UnauthenticatedError("The headers of the platform's name different users.")
     return found.pop() if found else None
 
 
