@@ -156,6 +156,11 @@ class PauseStorage:
         """Why the pause could not be saved, if it could not."""
         return self._storage.failure
 
+    @property
+    def pending(self) -> frozenset[str]:
+        """The requests that wait in the last checkpoint, saved or not."""
+        return frozenset() if self._last is None else frozenset(self._last.pending_request_info_events)
+
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
         self._last = checkpoint
         return checkpoint.checkpoint_id

@@ -18,20 +18,25 @@ from agent_framework import (
     Message,
     ResponseStream,
     WorkflowAgent,
+    WorkflowCheckpointException,
 )
 
 from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.framework import is_event
 from frontdesk.kit.messages import need_messages
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import Request, is_approval, request_content
+from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import bind, binding
 from frontdesk.targets.blueprint import Blueprint
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage
 from frontdesk.targets.extras import OWN_HISTORY, function_results, refuse_extras
 from frontdesk.targets.resume import Plan, need_pause
 from frontdesk.targets.streams import PlainStream
+
+_NOT_WRITTEN = (OSError, WorkflowCheckpointException, StoreError, StoreUnavailableError)
 
 
 class WorkflowAgentTarget:
@@ -124,12 +129,17 @@ class WorkflowAgentTarget:
     async def _settle(self, turn: TargetTurn, said: Sequence[Message] | Sequence[AgentResponseUpdate]) -> list[Content]:
         """Save the pause, if the run has come to one; returns the requests that wait and were not told of again."""
         plan: Plan = turn.plan or Plan()
-        if isinstance(plan.storage, PauseStorage):
-            await plan.storage.settle()
         events = [one.raw_representation for one in said]
-        told = {str(one.request_id) for one in events if is_event(one) and one.type == "request_info"}
-        if told:
-            need_pause(self._resumption, plan, told)
+        waiting = {str(one.request_id) for one in events if is_event(one) and one.type == "request_info"}
+        told = frozenset(waiting)
+        if isinstance(plan.storage, PauseStorage):
+            waiting |= plan.storage.pending
+            try:
+                await plan.storage.settle()
+            except _NOT_WRITTEN as error:
+                log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
+        if waiting:
+            need_pause(self._resumption, plan, waiting)
         return [_content(one) for name, one in plan.pending.items() if name not in told]
 
     def _done(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:
