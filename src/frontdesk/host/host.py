@@ -111,8 +111,7 @@ class AgentFrameworkHost:
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
-        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self.app = self._built(middleware)
+        self.app = self._built(channels, middleware)
 
     def _checked(
         self,
@@ -169,7 +168,8 @@ class AgentFrameworkHost:
             context.add_commands(added, before_link=True)
         return contribution
 
-    def _built(self, middleware: Sequence[Middleware]) -> Starlette:
+    def _built(self, channels: Sequence[Channel], middleware: Sequence[Middleware]) -> Starlette:
+        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         return build_app(
             self._contributions,
             linker=self._parts.linker,

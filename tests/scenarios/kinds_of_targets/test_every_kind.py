@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from tests.scenarios.desk import Desk, open_desk
-from tests.scenarios.kinds_of_targets.kinds import ASKING, KINDS, Mind
+from tests.scenarios.kinds_of_targets.kinds import ASKING, KINDS, InState, Mind
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 EVERY = pytest.mark.parametrize("kind", KINDS)
@@ -35,9 +37,6 @@ def _conversation(*said: str) -> list[str]:
 
 @EVERY
 def test_who_keeps_the_history_is_told(kind: str) -> None:
-    from frontdesk import AgentFrameworkHost
-    from frontdesk.channels.invocations import InvocationsChannel
-
     made = KINDS[kind].make(Mind())
     host = AgentFrameworkHost(made, channels=[InvocationsChannel()], **KINDS[kind].options())
     assert host.target.history == KINDS[kind].keeper
@@ -135,3 +134,38 @@ async def test_an_approval_is_answered_after_a_restart(kind: str, tmp_path: Path
         assert (await desk.post(_yes(asked))).status_code == 409
         assert (await _say(desk, "and now", "anna", stream=False))["text"] == "you said and now"
     assert mind.paid == [5]
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.keeper in ("provider", "host")])
+async def test_what_a_session_holds_does_not_grow_with_what_was_said(kind: str) -> None:
+    """The state of an agent that kept what it heard grew with the square of the turns."""
+    sizes: list[int] = []
+    async with open_desk(KINDS[kind].make(Mind()), **KINDS[kind].options()) as desk:
+        for turn in range(6):
+            await _say(desk, f"turn {turn}", "s", stream=False)
+            (session,) = desk.sessions()
+            sizes.append(len(str(session.state)))
+    assert sizes == [sizes[0]] * 6
+
+
+async def test_what_an_agent_leaves_in_a_session_that_is_dropped_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_desk(InState(Mind())) as desk:
+        for words in ("one", "two"):
+            await _say(desk, words, "s", stream=False)
+    assert [line for line in caplog.messages if 'history="agent"' in line] == [
+        "agent duck keeps something in its session, which is dropped after each turn because the host keeps the "
+        'history; history="agent" leaves both to the agent'
+    ]
+
+
+async def test_a_session_that_was_doubled_before_is_freed_of_it(tmp_path: Path) -> None:
+    mind, store = Mind(), SqliteStateStore(tmp_path / "frontdesk.db")
+    async with open_desk(InState(mind), history="agent", store=store) as desk:
+        await _say(desk, "one", "s", stream=False)
+        assert desk.sessions()[0].state
+    async with open_desk(InState(mind), store=SqliteStateStore(tmp_path / "frontdesk.db")) as desk:
+        await _say(desk, "two", "s", stream=False)
+        assert not desk.sessions()[0].state
+    assert mind.heard[-1] == _conversation("one", "two")
