@@ -67,6 +67,8 @@ host = AgentFrameworkHost(
 FINDINGS = ["session_wait_seconds", "'invocations'; give each", "'no-slash'", "max_body_bytes", "target: int"]
 
 WARNED = """
+from itertools import count
+
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 from typing_extensions import Never
 
@@ -80,9 +82,12 @@ class Upper(Executor):
         await context.yield_output(text.upper())
 
 
-upper = Upper(id="upper")
-workflow = WorkflowBuilder(name="upper", start_executor=upper, output_from=[upper]).build()
-host = AgentFrameworkHost(workflow, channels=[InvocationsChannel()])
+def build():
+    return WorkflowBuilder(name="upper", start_executor=Upper(id=f"upper-{next(numbers)}"), output_from="all").build()
+
+
+numbers = count()
+host = AgentFrameworkHost(build, channels=[InvocationsChannel()])
 """
 
 
@@ -206,6 +211,33 @@ def test_a_warning_is_told_and_is_no_failure(folder: Path, capsys: pytest.Captur
     assert main(["check", "warned:host"]) == 0
     warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 1
+
+
+HISTORY = """
+from agent_framework import Agent
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import EchoAgent, ScriptedChatClient
+
+agent = AgentFrameworkHost(Agent(ScriptedChatClient([]), name="clerk"), channels=[InvocationsChannel()])
+duck = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel()])
+let = AgentFrameworkHost(EchoAgent(), history="agent", channels=[InvocationsChannel()])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("agent", "history: the host keeps it, by a context provider inside the agent"),
+        ("duck", "history: the host keeps it, and sends all of it with each turn"),
+        ("let", "history: the agent keeps it in its session, and is sent only what is new"),
+    ],
+)
+def test_who_keeps_the_history_is_told(name: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "keeping.py").write_text(HISTORY)
+    assert main(["check", f"keeping:{name}"]) == 0
+    assert told in capsys.readouterr().out.splitlines()
 
 
 def test_the_demo_is_all_good() -> None:

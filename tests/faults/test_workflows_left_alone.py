@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
+from agent_framework import Executor, Message, WorkflowBuilder, WorkflowContext, handler
 
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_cancel import MINE
@@ -20,6 +20,10 @@ class Waiting(Executor):
         self.stopped: list[str] = []
 
     @handler
+    async def wait_after(self, said: list[Message], context: WorkflowContext[str, str]) -> None:
+        await self.wait(said[-1].text, context)
+
+    @handler
     async def wait(self, text: str, context: WorkflowContext[str, str]) -> None:
         await context.yield_output("begun")
         self.began.set()
@@ -32,18 +36,18 @@ class Waiting(Executor):
 
 
 class Place:
-    """A workflow as a factory, or as one bare object."""
+    """A workflow as what it is, or as an agent."""
 
     def __init__(self, kind: str) -> None:
         self.began, self.go_on = asyncio.Event(), asyncio.Event()
-        self.target: Any = self.build if kind == "factory" else self.build()
+        self.target: Any = self.build if kind == "workflow" else lambda: self.build().as_agent()
 
     def build(self) -> Any:
         waiting = Waiting(self.began, self.go_on)
         return WorkflowBuilder(name="waiting", start_executor=waiting, output_from=[waiting]).build()
 
 
-@pytest.fixture(params=["factory", "bare"])
+@pytest.fixture(params=["workflow", "agent"])
 async def place(request: pytest.FixtureRequest) -> Place:
     return Place(request.param)
 
@@ -71,8 +75,7 @@ async def test_a_workflow_was(how: str, stream: bool, place: Place) -> None:
         assert not desk.active
 
 
-async def test_a_bare_workflow_kept_others_waiting_and_one_of_them_left() -> None:
-    place = Place("bare")
+async def test_a_workflow_does_not_keep_others_waiting(place: Place) -> None:
     async with open_desk(place.target) as desk:
         first = asyncio.create_task(desk.ask("one"))
         await place.began.wait()

@@ -5,10 +5,21 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentSession, Content, HistoryProvider, InMemoryHistoryProvider, Message
+from agent_framework import (
+    Agent,
+    AgentSession,
+    Content,
+    HistoryProvider,
+    InMemoryHistoryProvider,
+    Message,
+    WorkflowBuilder,
+    WorkflowContext,
+    executor,
+)
 
 from frontdesk.data.delivery import Route
 from frontdesk.data.run import RunRecord
+from frontdesk.errors import ChannelConfigurationError
 from frontdesk.history.staged import HostedHistory, install_history
 from frontdesk.testing import EchoAgent, ScriptedChatClient
 from tests.sessions.admitted import Room
@@ -70,9 +81,34 @@ class TestInstall:
         clerk = agent(Encrypted())
         assert install_history(clerk) == "own"
 
-    @pytest.mark.parametrize("target", [EchoAgent(), object()])
-    def test_around_anything_else_the_host_keeps_it_itself(self, target: Any) -> None:
-        assert install_history(target) == "host"
+    def test_around_anything_else_the_host_keeps_it_itself(self) -> None:
+        assert install_history(EchoAgent()) == "host"
+
+    def test_an_agent_of_the_frameworks_other_packages_keeps_its_session(self) -> None:
+        kind = type("A2AAgent", (EchoAgent,), {"__module__": "agent_framework_a2a._agent"})
+        mine = type("Mine", (kind,), {})
+        assert [install_history(one()) for one in (kind, mine)] == ["agent", "agent"]
+        assert install_history(mine(), "host") == "host"
+
+    def test_an_agent_that_is_let_keeps_its_own_and_not_the_hosts_too(self) -> None:
+        clerk = agent()
+        assert [install_history(clerk), install_history(clerk, "agent")] == ["provider", "agent"]
+        assert clerk.context_providers == []
+
+    def test_two_keepers_are_one_too_many(self) -> None:
+        clerk = agent(OwnHistory())
+        assert install_history(clerk, "agent") == "own"
+        with pytest.raises(ChannelConfigurationError, match="leave one of them out"):
+            install_history(clerk, "host")
+
+    def test_a_workflow_as_an_agent_gets_the_hosts(self) -> None:
+        @executor(id="step")
+        async def step(said: list[Message], context: WorkflowContext[str, str]) -> None:
+            await context.yield_output(said[-1].text)
+
+        talk = WorkflowBuilder(name="talk", start_executor=step).build().as_agent()
+        assert install_history(talk) == "provider"
+        assert [type(one) for one in talk.context_providers] == [HostedHistory]
 
 
 class TestHosted:

@@ -5,12 +5,22 @@ from typing import Any
 
 import pytest
 import uvicorn
-from agent_framework import WorkflowBuilder
+from agent_framework import (
+    Agent,
+    Executor,
+    HistoryProvider,
+    Message,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+)
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, ChannelConfigurationError
 from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import Upper, echo, voices
+from frontdesk.testing import EchoAgent, ScriptedChatClient
+from tests.scenarios.cast import Upper, echo, two_voices, voices
 from tests.scenarios.desk import open_desk, serving
+from tests.scenarios.kinds_of_targets.kinds import Mind, WithoutSession
 
 VARIABLES = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
@@ -83,12 +93,36 @@ def _fails() -> Any:
     raise RuntimeError("no network")
 
 
+class FileHistory(HistoryProvider):
+    """A history of the operator's own."""
+
+    async def get_messages(self, session_id: Any, **_: Any) -> list[Message]:
+        return []
+
+    async def save_messages(self, session_id: Any, messages: Any, **_: Any) -> None:
+        return
+
+
+class Talk(Executor):
+    """Hears a conversation."""
+
+    @handler
+    async def hear(self, said: list[Message], context: WorkflowContext[str, str]) -> None:
+        await context.yield_output(said[-1].text)
+
+
+def _talk() -> Any:
+    return WorkflowBuilder(name="talk", start_executor=Talk("talk"), output_from="all").build()
+
+
 TARGETS: dict[str, tuple[Any, str]] = {
     "nothing": (None, "NoneType"),
     "a class": (Upper, "type"),
     "a workflow without a name": (_no_name, "name="),
     "a function without an argument": (_no_argument, "takes no argument"),
     "a function that needs more": (_two_arguments, "colour"),
+    "a workflow that all callers share": (voices(), "target=build instead of target=build()"),
+    "a workflow as an agent that all callers share": (_talk().as_agent(), "target=lambda: build().as_agent()"),
     "a factory that fails": (_fails, "no network"),
     "a factory of something else": (lambda: 42, "int"),
 }
@@ -101,15 +135,25 @@ def test_a_target_was(target: Any, part: str) -> None:
     assert part in finding
 
 
-def test_a_bare_workflow_works_with_a_warning() -> None:
-    host = AgentFrameworkHost(voices(), channels=[InvocationsChannel()])
-    (warning,) = host.warnings
-    assert "bare Workflow" in warning
+HISTORIES: dict[str, tuple[Any, Any, str]] = {
+    "another word": (EchoAgent(), "service", "'service' is not 'host' or 'agent'"),
+    "a function's": (echo, "host", "no effect"),
+    "a workflow's": (two_voices(), "agent", "no effect"),
+    "a workflow as an agent's": (lambda: _talk().as_agent(), "agent", "leave it out"),
+    "one that the agent keeps already": (
+        Agent(ScriptedChatClient([]), context_providers=[FileHistory("file")]),
+        "host",
+        "leave one of them out",
+    ),
+    "left to an agent that knows no session": (WithoutSession(Mind()), "agent", "takes no session"),
+}
 
 
-async def test_a_bare_workflow_answers_one_at_a_time() -> None:
-    async with open_desk(voices()) as desk:
-        assert [(await desk.ask("hi", stream=stream)).status_code for stream in (False, True)] == [200, 200]
+@pytest.mark.parametrize(("target", "history", "part"), HISTORIES.values(), ids=HISTORIES)
+def test_a_history_was(target: Any, history: Any, part: str) -> None:
+    (finding,) = _findings(target, history=history)
+    assert part in finding
+    assert "history" in finding
 
 
 @pytest.mark.parametrize("variable", VARIABLES)

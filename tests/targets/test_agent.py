@@ -58,11 +58,17 @@ class Shaped(EchoAgent):
 class TestWhatItTakes:
     def test_what_an_agent_is_called_and_takes(self) -> None:
         assert adapted(EchoAgent("parrot")).info == TargetInfo(
-            name="parrot", kind="agent", description="Says what it heard."
+            name="parrot", kind="agent", description="Says what it heard.", history="host"
         )
         info = adapted(Agent(ScriptedChatClient([]), name="clerk", description="Adds.", tools=[add])).info
         assert info == TargetInfo(
-            name="clerk", kind="agent", description="Adds.", options=True, tools=True, tool_names=("add",)
+            name="clerk",
+            kind="agent",
+            description="Adds.",
+            options=True,
+            tools=True,
+            tool_names=("add",),
+            history="provider",
         )
 
     def test_an_agent_without_a_name_is_called_by_its_id(self) -> None:

@@ -19,7 +19,9 @@ from agent_framework import (
     WorkflowBuilder,
     WorkflowCheckpoint,
     WorkflowContext,
+    WorkflowExecutor,
     WorkflowRunResult,
+    executor,
     handler,
     response_handler,
     workflow,
@@ -55,6 +57,14 @@ class Notebook(Executor):
         for _ in range(3):
             await asyncio.sleep(0)
         await ctx.yield_output(" ".join(self.heard))
+
+
+class Talk(Executor):
+    """Hears a conversation."""
+
+    @handler
+    async def hear(self, said: list[Message], ctx: WorkflowContext[Never, str]) -> None:
+        await ctx.yield_output(said[-1].text)
 
 
 class Clerk(Executor):
@@ -167,21 +177,78 @@ class TestForms:
         with pytest.raises(ChannelConfigurationError, match="function that makes the builder"):
             adapted(builder(notebook))
 
-    async def test_a_bare_workflow_is_taken_with_a_warning(self) -> None:
-        target = adapted(built())
-        assert target.findings == []
-        assert len(target.warnings) == 1
-        assert "one request at a time" in target.warnings[0]
+    def test_one_object_for_all_callers_is_refused_with_the_change_that_helps(self) -> None:
+        """A bare workflow carried what one caller said to the next, and a warning was all that anybody heard of it."""
+        same = builder(Talk("talk")).build()
+        agent = same.as_agent()
+        for target in (same, lambda: same):
+            with pytest.raises(ChannelConfigurationError, match=r"target=build instead of target=build\(\)"):
+                adapted(target)
+        for target in (agent, lambda: agent, lambda: same.as_agent()):
+            with pytest.raises(ChannelConfigurationError, match=r"target=lambda: build\(\)\.as_agent\(\)"):
+                adapted(target)
 
-    def test_a_function_that_returns_the_same_one_is_a_bare_workflow(self) -> None:
-        same = built()
-        assert len(adapted(lambda: same).warnings) == 1
+    @pytest.mark.parametrize("as_agent", [False, True])
+    def test_an_executor_that_all_builds_share_is_refused_by_name(self, as_agent: bool) -> None:
+        talk = Talk("talk")
+        forms: list[Any] = [lambda: builder(talk).build(), lambda: builder(talk)]
+        one = builder(talk)
+        forms.append(lambda: one)
+        if as_agent:
+            forms = [lambda: builder(talk).build().as_agent()]
+        for make in forms:
+            (finding,) = adapted(make).findings
+            assert "executor talk is the same object" in finding
+
+    def test_a_workflow_inside_that_all_builds_share_is_refused_by_name(self) -> None:
+        inner = builder(Talk("inner"), "inner").build()
+        agent = inner.as_agent()
+
+        def nested() -> WorkflowBuilder:
+            return builder(WorkflowExecutor(inner, id="outer"))
+
+        def delegated() -> WorkflowBuilder:
+            return builder(AgentExecutor(agent, id="outer"))
+
+        for make in (nested, delegated):
+            findings = adapted(make).findings
+            assert findings[0].startswith("target: the workflow in executor outer is the same object")
+            assert "executor outer/inner" in findings[1]
+
+    async def test_a_workflow_as_an_agent_in_a_builder_is_copied_with_it(self) -> None:
+        """Agents are shared between the copies of a builder, and this one keeps what was said in it."""
+
+        class Counting(Talk):
+            heard = 0
+
+            @handler
+            async def hear(self, said: list[Message], ctx: WorkflowContext[Never, str]) -> None:
+                self.heard += 1
+                await ctx.yield_output(f"{said[-1].text} {self.heard}")
+
+        agent = builder(Counting("inner"), "inner").build().as_agent()
+        target = adapted(builder(AgentExecutor(agent, id="outer")))
+        assert target.findings == []
+        for text in ("one", "two"):
+            async with turn_of(text) as turn:
+                (answer,) = texts(await target.run(turn))
+                assert answer.text == f"{text} 1"
+
+    def test_a_step_that_all_builds_share_makes_runs_wait_and_is_a_warning(self) -> None:
+        @executor(id="step")
+        async def step(text: str, ctx: WorkflowContext[Never, str]) -> None:
+            await ctx.yield_output(text)
+
+        target = adapted(lambda: builder(step))
+        assert target.findings == []
+        (warning,) = target.warnings
+        assert "executor step" in warning
+        assert "wait for each other" in warning
 
     @pytest.mark.parametrize("make", [lambda: builder(name=None).build(), lambda: builder(name=None)])
     def test_a_workflow_needs_a_name(self, make: Any) -> None:
-        for target in (make, make()):
-            (finding,) = adapted(target).findings
-            assert "name=" in finding
+        (finding,) = adapted(make).findings
+        assert "name=" in finding
 
     @pytest.mark.parametrize("returned", [None, "text", 7, object()])
     def test_a_function_that_builds_something_else_is_said_so(self, returned: Any) -> None:
@@ -213,81 +280,17 @@ class TestForms:
             async def shout(text: str) -> str:
                 return text.upper()
 
-            for target in (shout, shout.build, shout.build()):
+            for target in (shout.build(), shout.build().as_agent(), lambda: shout.build().as_agent()):
+                with pytest.raises(ChannelConfigurationError, match="build"):
+                    adapted(target)
+            for target in (shout, shout.build):
                 found = adapted(target)
                 assert (found.info.name, found.findings) == ("shout", [])
                 async with turn_of("hello") as turn:
                     assert texts(await found.run(turn)) == ["HELLO"]
 
 
-class TestBare:
-    async def test_it_does_one_run_at_a_time(self) -> None:
-        gate = Gate()
-        target = adapted(builder(gate).build())
-
-        async def ask(text: str) -> Any:
-            async with turn_of(text) as turn:
-                return texts(await target.run(turn))
-
-        first, second = asyncio.create_task(ask("one")), asyncio.create_task(ask("two"))
-        await gate.started.wait()
-        gate.release.set()
-        assert await asyncio.gather(first, second) == [["first ", "one"], ["first ", "two"]]
-
-    @pytest.mark.parametrize("read", [True, False])
-    async def test_a_stream_that_is_left_early_makes_room_for_the_next(self, read: bool) -> None:
-        gate = Gate()
-        target = adapted(builder(gate).build())
-        async with turn_of("one") as turn:
-            started = await target.stream(turn)
-            if read:
-                async for event in started:
-                    if event.type == "output":
-                        break
-            await started.close()
-            # The framework lets go of a stream that nobody read when nobody has it any more.
-            del started
-        gate.release.set()
-        async with turn_of("two") as turn:
-            assert texts(await target.run(turn)) == ["first ", "two"]
-
-    async def test_a_run_that_is_cancelled_makes_room_for_the_next(self) -> None:
-        gate = Gate()
-        target = adapted(builder(gate).build())
-        async with turn_of("one") as turn:
-            running = asyncio.create_task(target.run(turn))
-            await gate.started.wait()
-            running.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await running
-        gate.release.set()
-        async with turn_of("two") as turn:
-            # What the cancelled run had said comes out here, one more reason for the warning.
-            assert texts(await target.run(turn))[-1] == "two"
-
-    async def test_a_run_that_does_not_start_makes_room_for_the_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        bare = built()
-        target = adapted(bare)
-
-        def broken(*_: Any, **__: Any) -> Any:
-            raise RuntimeError("broken")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(bare, "run", broken)
-            for way in (target.run, target.stream):
-                async with turn_of("one") as turn:
-                    with pytest.raises(RuntimeError, match="broken"):
-                        await way(turn)
-        async with turn_of("two") as turn:
-            assert texts(await asyncio.wait_for(target.run(turn), 5)) == ["two"]
-
-
 class TestPauses:
-    @pytest.mark.parametrize("way", [run, stream])
-    async def test_a_bare_one_may_not_pause(self, way: Any) -> None:
-        with pytest.raises(UnsupportedError, match="can't be paused"):
-            await way(builder(Ask()).build())
-
     @pytest.mark.parametrize("way", [run, stream])
     async def test_one_that_is_built_in_another_way_each_time_may_not_pause(self, way: Any) -> None:
         numbers = iter(range(100))
@@ -323,7 +326,7 @@ class TestStorages:
         def make() -> WorkflowBuilder:
             return WorkflowBuilder(name="ask", start_executor=Ask(), checkpoint_storage=InMemoryCheckpointStorage())
 
-        for target in (make, make(), lambda: make().build(), make().build()):
+        for target in (make, make(), lambda: make().build()):
             (finding,) = adapt(target, install_history, Checkpoints.in_memory()).findings
             assert "leave one of them out" in finding
             assert adapt(target, install_history).findings == []

@@ -10,6 +10,10 @@ from frontdesk.data.noun import Noun
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.session import CheckpointRef, SessionRecord
 
+HistoryKeeper = Literal["provider", "own", "host", "agent"]
+"""Who keeps an agent's history: our provider inside it, a provider of the operator's own, the host around it, or the
+agent itself in its session."""
+
 
 class TargetInfo(Noun, frozen=True, kw_only=True):
     """What may be told about the target."""
@@ -25,6 +29,10 @@ class TargetInfo(Noun, frozen=True, kw_only=True):
     """The tools that it brings itself, as far as they are known before it runs."""
     messages: bool = True
     """Whether it hears a conversation, and not only what is said now."""
+    checkpoints: bool = False
+    """Whether it keeps checkpoints, as a workflow does and a workflow that is run as an agent."""
+    history: HistoryKeeper | None = None
+    """Who keeps what it is told of the conversation; `None` where nothing is."""
     outputs: tuple[Any, ...] = ()
     """The types of what it puts out, as far as they are known before it runs; none for an agent."""
 

@@ -8,6 +8,13 @@ from frontdesk.cli.report import describe
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.secrets import redact
 
+_HISTORY = {
+    "provider": "the host keeps it, by a context provider inside the agent",
+    "own": "a context provider of the agent's own keeps it",
+    "host": "the host keeps it, and sends all of it with each turn",
+    "agent": "the agent keeps it in its session, and is sent only what is new",
+}
+
 
 def run(arguments: Namespace) -> int:
     """Prints what it finds; 1 if anything is wrong."""
@@ -18,5 +25,7 @@ def run(arguments: Namespace) -> int:
         return 1
     warnings = [f"warning: {warning}" for warning in host.warnings]
     print(f"{arguments.reference}: all good", f"target: {host.target.name} ({host.target.kind})", sep="\n")
+    if host.target.history is not None:
+        print(f"history: {_HISTORY[host.target.history]}")
     print("channels:", *describe(host), f"runtime mode: {host.runtime_mode}", *warnings, sep="\n")
     return 0

@@ -222,6 +222,10 @@ class Shared(dict[str, Any]):
 
     __slots__ = ("tree",)
 
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        """Pickle it as a plain one too: a workflow's checkpoint holds the messages that bear it."""
+        return dict, (dict(self),)
+
 
 def _write_shared(value: Shared, depth: int) -> Tree:
     try:

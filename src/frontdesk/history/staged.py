@@ -1,16 +1,25 @@
 """The history of a hosted agent: loaded from the host's store, staged while the run lasts, committed by `record`."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, RawAgent
+from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, RawAgent, WorkflowAgent
 
-from frontdesk.abc.target import TargetTurn
+from frontdesk.abc.target import HistoryKeeper, TargetTurn
+from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.current import current_turn
 
-HistoryKeeper = Literal["provider", "own", "host"]
-"""Who keeps an agent's history: our provider inside it, a provider of the operator's own, or the host around it."""
+HistoryChoice = Literal["host", "agent"]
+"""Who keeps an agent's history, where the operator says so."""
 
+_FRAMEWORK_PACKAGES = "agent_framework_"
+"""How the framework's packages beside its core are called: A2A, Claude, Copilot Studio, GitHub Copilot and others."""
+_TWO_KEEPERS = (
+    'history="host": the agent has a history provider of its own, and would be told twice; leave one of them out'
+)
+_NO_SESSION = "history=\"agent\": the agent's run takes no session, so that it can't tell conversations apart"
+_NOT_IN_WORKFLOWS = 'history="agent": a workflow that is run as an agent keeps no history; leave it out'
 _MARK = "_attribution"
 """By this the framework tells what was said before from what is said now."""
 _CONTROLS = frozenset({"function_approval_request", "function_approval_response"})
@@ -67,17 +76,40 @@ def _turn_of(session_id: str | None) -> TargetTurn | None:
 _OURS = {"source_id": InMemoryHistoryProvider.DEFAULT_SOURCE_ID, "source_type": HostedHistory.__name__}
 
 
-def install_history(agent: Any) -> HistoryKeeper:
-    """Gives an agent the host's history, unless it brings its own; says who keeps it."""
-    if not isinstance(agent, RawAgent):
-        return "host"
+def install_history(agent: Any, chosen: HistoryChoice | None = None) -> HistoryKeeper:
+    """Decide who keeps an agent's history, so that nobody is told anything twice, and install what that needs."""
+    if not isinstance(agent, (RawAgent, WorkflowAgent)):
+        return _around(agent, chosen)
     providers: list[Any] = agent.context_providers
+    if any(_is_own(one) for one in providers):
+        if chosen == "host":
+            raise ChannelConfigurationError(_TWO_KEEPERS)
+        return "own"
+    if chosen == "agent":
+        if isinstance(agent, WorkflowAgent):
+            raise ChannelConfigurationError(_NOT_IN_WORKFLOWS)
+        providers[:] = [one for one in providers if not isinstance(one, HostedHistory)]
+        return "agent"
     # The framework's in-memory provider keeps the whole history inside the session's snapshot and drops a turn that
     # equals an earlier one, so it counts as none.
     providers[:] = [one for one in providers if type(one) is not InMemoryHistoryProvider]
-    if any(isinstance(one, HostedHistory) for one in providers):
-        return "provider"
-    if any(isinstance(one, HistoryProvider) and one.load_messages for one in providers):
-        return "own"
-    providers.append(HostedHistory())
+    if not any(isinstance(one, HostedHistory) for one in providers):
+        providers.append(HostedHistory())
     return "provider"
+
+
+def _is_own(provider: Any) -> bool:
+    """Tell whether the operator has chosen a provider that loads a history of its own."""
+    ours = isinstance(provider, HostedHistory) or type(provider) is InMemoryHistoryProvider
+    return isinstance(provider, HistoryProvider) and provider.load_messages and not ours
+
+
+def _around(agent: Any, chosen: HistoryChoice | None) -> HistoryKeeper:
+    """Decide for an agent that runs no providers; those of the framework keep a session with their service."""
+    parameters = inspect.signature(agent.run).parameters.values()
+    takes_session = any(one.name == "session" or one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    if chosen == "agent" and not takes_session:
+        raise ChannelConfigurationError(_NO_SESSION)
+    modules = (kind.__module__ for kind in type(agent).__mro__)
+    own_session = takes_session and any(one.startswith(_FRAMEWORK_PACKAGES) for one in modules)
+    return chosen or ("agent" if own_session else "host")

@@ -66,6 +66,17 @@ def push_findings(channels: Sequence[Any], target: TargetInfo) -> list[str]:
     ]
 
 
+def history_findings(chosen: Any, target: TargetInfo) -> list[str]:
+    """Find a choice of who keeps the history that means nothing."""
+    if chosen is None:
+        return []
+    if chosen not in ("host", "agent"):
+        return [f"history: {chosen!r} is not 'host' or 'agent'"]
+    if target.kind == "agent":
+        return []
+    return [f"history has no effect: the target is of kind {target.kind!r}, and only of an agent it is the question"]
+
+
 def interrupt_findings(config: HostConfig, target: TargetInfo) -> list[str]:
     """What a target can't do when it is interrupted."""
     if config.on_interrupt != "resume" or target.kind == "workflow":

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from frontdesk.data.request import ChannelRequest, OnInterrupt
 from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
-from frontdesk.history.staged import install_history
+from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.access_checks import Access
 from frontdesk.host.app import build_app
 from frontdesk.host.checks import (
     bind_findings,
     channel_findings,
+    history_findings,
     interrupt_findings,
     push_findings,
     runner_findings,
@@ -67,6 +69,7 @@ class AgentFrameworkHost:
         target: Any,
         *,
         channels: Sequence[Channel],
+        history: HistoryChoice | None = None,
         store: HostStateStore | None = None,
         state_dir: StateDir | None = None,
         checkpoint_location: str | Path | CheckpointStorage | None = None,
@@ -112,21 +115,26 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
-        self._target = self._checked(target, channels, store, access)
+        self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
-        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self.app = self._built(middleware)
+        self.app = self._built(channels, middleware)
 
     def _checked(
-        self, target: Any, channels: Sequence[Channel], store: HostStateStore | None, access: Access
+        self,
+        target: Any,
+        history: HistoryChoice | None,
+        channels: Sequence[Channel],
+        store: HostStateStore | None,
+        access: Access,
     ) -> Target:
         findings = self._config.findings() + channel_findings(channels) + access.findings(channels)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings
         adapted: Target | None = None
         try:
-            adapted = adapt(target, install_history, self._state.choose_checkpoints())
+            adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
+            findings += history_findings(history, adapted.info)
             findings += push_findings(channels, adapted.info)
         except ChannelConfigurationError as error:
             findings += error.findings
@@ -166,7 +174,8 @@ class AgentFrameworkHost:
             context.add_commands(added, before_link=True)
         return contribution
 
-    def _built(self, middleware: Sequence[Middleware]) -> Starlette:
+    def _built(self, channels: Sequence[Channel], middleware: Sequence[Middleware]) -> Starlette:
+        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         return build_app(
             self._contributions,
             linker=self._parts.linker,
@@ -191,8 +200,13 @@ class AgentFrameworkHost:
     @property
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
-        found = [*self._target.warnings, *self._state.warnings(self._target.info.kind)]
+        found = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
         return found + runtime_warnings(self.runtime_mode, self._parts.runner)
+
+    @property
+    def _kind_of_state(self) -> str:
+        """A workflow as an agent leaves behind what a workflow does."""
+        return "workflow" if self._target.info.checkpoints else self._target.info.kind
 
     async def authorize(
         self,
@@ -285,7 +299,7 @@ class AgentFrameworkHost:
         for warning in self.warnings:
             log.warning(warning)
         try:
-            with self._state.owned(self._target.info.kind, self._parts.clock):
+            with self._state.owned(self._kind_of_state, self._parts.clock):
                 async with self._started(serving):
                     yield
         except StateDirectoryError as error:

@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_framework import Content, Message, WorkflowEvent, WorkflowRunResult
 
+from frontdesk.kit.contents import as_json
 from frontdesk.kit.names import digest
 
 REQUEST_INFO = "request_info"
@@ -55,6 +56,18 @@ def type_name(request: Request) -> str:
 def told(request: Request) -> dict[str, Any]:
     """What is told of a request; what it asks is left as it is, and each channel has its way to show that."""
     return {"request_id": call_id_of(request), "data": request.data, "response_type": type_name(request)}
+
+
+def request_content(request: Request) -> Content:
+    """Show a request of a workflow that is run as an agent: a call that waits for the client."""
+    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(told(request)))
+    content.user_input_request = True
+    return content
+
+
+def is_request(content: Content) -> bool:
+    """Tell whether an agent's content is such a request."""
+    return content.type == "function_call" and content.name == REQUEST_INFO and bool(content.user_input_request)
 
 
 def asked(requests: Iterable[Request]) -> list[Message]:

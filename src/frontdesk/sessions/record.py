@@ -116,7 +116,7 @@ class Recorder:
             changes = {
                 "status": "completed",
                 "result": result,
-                "client_calls": _client_calls(turn.admitted, result),
+                "client_calls": _client_calls(turn, result),
                 "checkpoint": turn.checkpoint,
             }
             return await self._write(turn, run, kept, questions, changes)
@@ -256,12 +256,14 @@ class Recorder:
         )
 
 
-def _client_calls(admitted: AdmittedRequest, result: Any) -> tuple[ClientCall, ...]:
+def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:
     if not is_response(result):
         return tuple(ClientCall(call_id=call_id_of(one), name=REQUEST_INFO) for one in calls_in(requests_of(result)))
-    if not admitted.request.client_tools:
+    client_tools = turn.admitted.request.client_tools
+    # Only a workflow that is run as an agent has saved a checkpoint, and it takes no tools.
+    if not client_tools and turn.checkpoint is None:
         return ()
-    offered = {tool.name for tool in admitted.request.client_tools}
+    offered = {REQUEST_INFO} if turn.checkpoint is not None else {tool.name for tool in client_tools}
     asked = [one for one in result.user_input_requests if one.type == "function_call" and one.name in offered]
     return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
 

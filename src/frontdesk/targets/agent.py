@@ -2,25 +2,31 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Literal, cast
+from contextlib import AsyncExitStack
+from typing import Any, cast
 
-from agent_framework import AgentResponse, FunctionInvocationContext, FunctionMiddleware, FunctionTool, Message
+from agent_framework import (
+    AgentResponse,
+    AgentSession,
+    FunctionInvocationContext,
+    FunctionMiddleware,
+    FunctionTool,
+    Message,
+)
 
-from frontdesk.abc.target import BindsRequestContext, TargetInfo, TargetStream, TargetTurn
+from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.codec import register_answer
-from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.messages import need_messages
 from frontdesk.kit.names import is_named
-from frontdesk.targets.extras import function_results
+from frontdesk.loggers import runs as log
+from frontdesk.targets.binding import bind, binding
+from frontdesk.targets.extras import OWN_HISTORY, function_results
 from frontdesk.targets.streams import as_stream
 
-_OWN_HISTORY = (
-    "target: the agent has a history provider of its own; what that keeps is not committed with the rest of a turn, "
-    "so a crash can leave one without the other"
-)
+_APPROVALS = "tool_approval"
+"""Where the framework keeps the questions that a session waits for."""
 _NAMESAKE = (
     "target: the agent answers in a type whose name another type has in the store; a store on disk can't keep its "
     "answers until it is registered with frontdesk.data.codec.register_model under a name of its own"
@@ -30,10 +36,10 @@ _NAMESAKE = (
 class AgentTarget:
     """An agent. What its `run` accepts is looked at once; what it can't take is refused by name."""
 
-    def __init__(self, agent: Any, history: Literal["provider", "own", "host"] = "host") -> None:
+    def __init__(self, agent: Any, history: HistoryKeeper = "host") -> None:
         self.native = agent
         self.findings: list[str] = []
-        self.warnings = [_OWN_HISTORY] if history == "own" else []
+        self.warnings = [OWN_HISTORY] if history == "own" else []
         self._history = history
         if not register_answer(_defaults(agent).get("response_format")):
             self.warnings.append(_NAMESAKE)
@@ -42,7 +48,7 @@ class AgentTarget:
         self._takes_middleware = "middleware" in parameters
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
-        self._binding = [one for one in _providers(agent) if isinstance(one, BindsRequestContext)]
+        self._binding = binding(agent)
         self.info = TargetInfo(
             name=agent.name or agent.id,
             kind="agent",
@@ -50,7 +56,9 @@ class AgentTarget:
             options="options" in parameters,
             tools="tools" in parameters,
             tool_names=_tool_names(agent),
+            history=history,
         )
+        self._told_of_leftovers = False
 
     def check(self, request: ChannelRequest) -> None:
         if request.options and not self.info.options:
@@ -66,7 +74,7 @@ class AgentTarget:
         for one in turn.admitted.request.approvals:
             question = await turn.question(one.approval_id)
             if question is not None and turn.session is not None:
-                _ask_again(turn.session, question.request)
+                _ask_again(self._session_of(turn), question.request)
         return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
@@ -74,7 +82,7 @@ class AgentTarget:
         if not self._binding:
             return self._done(turn, await self.native.run(**arguments))
         async with AsyncExitStack() as scope:
-            await self._bind(turn, scope)
+            await bind(self._binding, turn, scope)
             return self._done(turn, await self.native.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
@@ -82,7 +90,7 @@ class AgentTarget:
         scope = AsyncExitStack() if self._binding else None
         try:
             if scope is not None:
-                await self._bind(turn, scope)
+                await bind(self._binding, turn, scope)
             stream: Any = self.native.run(stream=True, **arguments)
             if not hasattr(stream, "__aiter__"):
                 # The framework's own documented custom agent returns a coroutine here.
@@ -101,7 +109,7 @@ class AgentTarget:
             messages = [*await turn.history(), *messages]
         arguments: dict[str, Any] = {"messages": messages}
         if self._takes_session and turn.session is not None:
-            arguments["session"] = turn.session
+            arguments["session"] = self._session_of(turn)
         request = turn.admitted.request
         if request.options or self._defaults:
             arguments["options"] = {**self._defaults, **request.options}
@@ -125,23 +133,35 @@ class AgentTarget:
                 raise
             # It has not come to its answer yet: it waits for a tool.
             result = _unstructured(result)
-        if self._history == "host":
+        if self._history in ("host", "agent"):
             turn.staged = [*turn.messages, *result.messages]
+            self._tell_of_leftovers(turn.plan)
         return result
 
-    async def _bind(self, turn: TargetTurn, scope: AsyncExitStack) -> None:
-        admitted = turn.admitted
-        chat = None if turn.session is None else turn.session.session_id
-        for provider in self._binding:
-            manager = provider.bind_request_context(
-                response_id=admitted.run_id,
-                previous_response_id=admitted.request.previous_run_id,
-                isolation=admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
+    def _session_of(self, turn: TargetTurn) -> AgentSession:
+        """Choose the session that the agent sees: with the host's history, one that lasts for this run only.
+
+        Whatever an agent keeps of a conversation it finds again by its session. One that hears the whole conversation
+        each time must find nothing, or it would hear it twice.
+        """
+        if self._history != "host":
+            return turn.session
+        if turn.plan is None:
+            turn.plan = AgentSession(session_id=turn.admitted.run_id)
+            if turn.session.state or turn.session.service_session_id is not None:
+                turn.session = AgentSession(session_id=turn.session.session_id)
+        return turn.plan
+
+    def _tell_of_leftovers(self, dropped: AgentSession | None) -> None:
+        if dropped is None or self._told_of_leftovers:
+            return
+        if dropped.service_session_id is not None or dropped.state.keys() - {_APPROVALS}:
+            self._told_of_leftovers = True
+            log.warning(
+                "agent %s keeps something in its session, which is dropped after each turn because the host keeps the "
+                'history; history="agent" leaves both to the agent',
+                self.info.name,
             )
-            if isinstance(manager, AbstractAsyncContextManager):
-                await scope.enter_async_context(manager)
-            else:
-                scope.enter_context(manager)
 
 
 class _Watch(FunctionMiddleware):
@@ -181,10 +201,6 @@ def _tool_names(agent: Any) -> tuple[str, ...]:
     return tuple(str(tool.name) for tool in tools if hasattr(tool, "name"))
 
 
-def _providers(agent: Any) -> list[Any]:
-    return list(getattr(agent, "context_providers", None) or ())
-
-
 def _stay_local(agent: Any) -> dict[str, Any]:
     """A service that stores history itself would get it twice: once stored there, once sent by us."""
     client = getattr(agent, "client", None)
@@ -198,6 +214,6 @@ def _defaults(agent: Any) -> Mapping[str, Any]:
 
 def _ask_again(session: Any, request: Any) -> None:
     """The framework knows the questions of the last turn that asked any; an older one is put back beside them."""
-    waiting = session.state.setdefault("tool_approval", {}).setdefault("pending_approval_requests", [])
+    waiting = session.state.setdefault(_APPROVALS, {}).setdefault("pending_approval_requests", [])
     # One of the same id that another call has left there must not run for the yes to this one.
     waiting[:] = [*(known for known in waiting if known.get("id") != request.id), request.to_dict()]

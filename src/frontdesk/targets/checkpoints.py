@@ -138,6 +138,48 @@ class RunStorage:
         return _only(self._known, checkpoint_id)
 
 
+class PauseStorage:
+    """Hold back the checkpoints of a run until it ends, and save the last one only if it is a pause.
+
+    For a session that remembers by its history: all that a checkpoint holds of a run that waits for nothing is what
+    the history has already, and writing it would make each turn cost what the whole conversation does.
+    """
+
+    def __init__(self, storage: RunStorage, *, always: bool) -> None:
+        """`always`: the session stands at a pause, so that its end has to be noted too."""
+        self._storage = storage
+        self._always = always
+        self._last: WorkflowCheckpoint | None = None
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the pause could not be saved, if it could not."""
+        return self._storage.failure
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """The requests that wait in the last checkpoint, saved or not."""
+        return frozenset() if self._last is None else frozenset(self._last.pending_request_info_events)
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        self._last = checkpoint
+        return checkpoint.checkpoint_id
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        return await self._storage.load(checkpoint_id)
+
+    async def settle(self) -> None:
+        """Save what the session has to come back to; call it when the run has ended, and before it is recorded."""
+        last = self._last
+        if last is None:
+            return
+        if last.pending_request_info_events:
+            await self._storage.save(last)
+        elif self._always:
+            # It only says that nothing waits any more.
+            await self._storage.save(replace(last, messages={}, state={}))
+
+
 class ReadOnly:
     """Hands out one checkpoint, and keeps none: for a run of which nothing is stored."""
 

@@ -2,33 +2,46 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from agent_framework import (
     FunctionalWorkflow,
+    FunctionalWorkflowAgent,
     FunctionalWorkflowDefinition,
     SupportsAgentRun,
     Workflow,
+    WorkflowAgent,
     WorkflowBuilder,
 )
 
-from frontdesk.abc.target import Target
+from frontdesk.abc.target import HistoryKeeper, Target
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.targets.agent import AgentTarget
+from frontdesk.targets.blueprint import WORKFLOW_AGENTS
 from frontdesk.targets.checkpoints import Checkpoints
 from frontdesk.targets.function import FunctionTarget
-from frontdesk.targets.workflow import WorkflowTarget, can_be_copied, from_builder, from_workflow
+from frontdesk.targets.workflow import WorkflowTarget, can_be_copied, from_builder
+from frontdesk.targets.workflow_agent import WorkflowAgentTarget
 
-InstallHistory = Callable[[Any], Literal["provider", "own", "host"]]
+InstallHistory = Callable[[Any], HistoryKeeper]
 
 _WORKFLOWS = (Workflow, FunctionalWorkflow)
 _BUILDERS = (WorkflowBuilder, FunctionalWorkflowDefinition)
 
 
+_ONE_FOR_ALL = (
+    "target: a {} is one object for all callers: what one of them says stays in it for the next, and it does one run "
+    "at a time; pass the function that builds it, as in target={}"
+)
+_NOT_AS_AGENT = (
+    "target: a functional workflow is run as what it is, and not as an agent; leave .as_agent() out: pass what "
+    "@workflow has made, or a function that builds it"
+)
+
+
 def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints | None = None) -> Target:
     """The target in the one form that the pipeline runs; checkpoints that nobody has chosen are kept in memory."""
-    if isinstance(target, _WORKFLOWS):
-        return from_workflow(target, checkpoints)  # pyright: ignore[reportArgumentType]
+    _refuse_shared(target)
     if isinstance(target, _BUILDERS):
         return _built(target, checkpoints)
     if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
@@ -36,11 +49,21 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
     if isinstance(target, SupportsAgentRun):
         return AgentTarget(target, install_history(target))
     if callable(target) and not isinstance(target, type):
-        return _factory(target, checkpoints)
+        return _factory(target, install_history, checkpoints)
     raise ChannelConfigurationError(
         f"target: {type(target).__name__} is not an agent (it needs id, name, description, run, create_session and "
         "get_session), a workflow, a function that builds one, or an async function"
     )
+
+
+def _refuse_shared(target: Any) -> None:
+    """Refuse an object that keeps what one caller said: its executors can't be copied, nor all of their state reset."""
+    if isinstance(target, FunctionalWorkflowAgent):
+        raise ChannelConfigurationError(_NOT_AS_AGENT)
+    if isinstance(target, WORKFLOW_AGENTS):
+        raise ChannelConfigurationError(_ONE_FOR_ALL.format("WorkflowAgent", "lambda: build().as_agent()"))
+    if isinstance(target, _WORKFLOWS):
+        raise ChannelConfigurationError(_ONE_FOR_ALL.format(type(target).__name__, "build instead of target=build()"))
 
 
 def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:
@@ -52,19 +75,30 @@ def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:
     )
 
 
-def _factory(factory: Callable[[], Any], checkpoints: Checkpoints | None) -> Target:
-    name = getattr(factory, "__name__", type(factory).__name__)
-    try:
-        made = factory()
-    except Exception as error:
-        raise ChannelConfigurationError(f"target: {name}() failed: {type(error).__name__}: {error}") from error
+def _factory(factory: Callable[[], Any], install_history: InstallHistory, checkpoints: Checkpoints | None) -> Target:
+    made, again = _made(factory), _made(factory)
     if isinstance(made, _BUILDERS):
         return WorkflowTarget(factory, lambda: factory().build(), checkpoints=checkpoints)
+    if again is made or isinstance(made, FunctionalWorkflowAgent):
+        _refuse_shared(made)
     if isinstance(made, _WORKFLOWS):
-        again = factory()
-        if again is made:
-            return from_workflow(made, checkpoints)  # pyright: ignore[reportArgumentType]
         return WorkflowTarget(factory, factory, checkpoints=checkpoints)
+    if isinstance(made, WorkflowAgent):
+        if again.workflow is made.workflow:
+            _refuse_shared(made)
+        return WorkflowAgentTarget(factory, install_history, checkpoints)
     raise ChannelConfigurationError(
-        f"target: {name}() returned {type(made).__name__}; it must build a workflow, or be an async function"
+        f"target: {_name(factory)}() returned {type(made).__name__}; it must build a workflow, or be an async function"
     )
+
+
+def _made(factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except Exception as error:
+        message = f"target: {_name(factory)}() failed: {type(error).__name__}: {error}"
+        raise ChannelConfigurationError(message) from error
+
+
+def _name(factory: Callable[[], Any]) -> str:
+    return getattr(factory, "__name__", type(factory).__name__)

@@ -7,6 +7,12 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.outputs import returned
 
+OWN_HISTORY = (
+    "target: the agent has a history provider of its own; what that keeps is not committed with the rest of a turn, "
+    "so a crash can leave one without the other"
+)
+"""The warning about an agent whose history is not the host's."""
+
 
 def refuse_extras(request: ChannelRequest, kind: str) -> None:
     """Refuses options and tools for a target that has no use for them."""

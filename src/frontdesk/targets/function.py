@@ -35,6 +35,7 @@ class FunctionTarget:
             kind="function",
             description=inspect.getdoc(function) or "",
             messages=self._takes_messages,
+            history="host" if self._takes_messages else None,
         )
 
     def check(self, request: ChannelRequest) -> None:

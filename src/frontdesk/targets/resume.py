@@ -1,6 +1,6 @@
 """Decides how a turn of a workflow goes on from where its session stands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_framework import Content, Message, WorkflowCheckpoint
@@ -9,12 +9,23 @@ from frontdesk.abc.target import TargetTurn
 from frontdesk.approvals.pending import digest
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import CheckpointRef, SessionRecord
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.errors import (
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    SessionRequiredError,
+    TargetError,
+    UnsupportedError,
+)
 from frontdesk.kit.outputs import taken
 from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, is_approval
 from frontdesk.loggers import runs as log
-from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, RunStorage, answers_in
+from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
 from frontdesk.targets.typed_input import fit_answer
+
+_MAY_NOT_PAUSE = "The workflow asked for more information, and it was built so that it can't be paused."
+_NOWHERE_TO_WAIT = "The workflow asks for something, and without a session nothing can wait for the answer."
+_NOT_SAVED = "The workflow asked for more information, and its pause could not be saved."
 
 
 class Plan:
@@ -29,9 +40,9 @@ class Plan:
         """The requests of the approvals that are answered, by the approval's id."""
         self.earlier: Mapping[str, Any] | None = None
         """The answers that the workflow was given before, for one that is played again."""
-        self.storage: RunStorage | ReadOnly | None = None
-        self.pending: frozenset[str] = frozenset()
-        """The requests that wait in the last checkpoint."""
+        self.storage: RunStorage | PauseStorage | ReadOnly | None = None
+        self.pending: Mapping[str, Request] = {}
+        """The requests that wait in the last checkpoint, by their ids."""
         self._last: CheckpointRef | None = None
 
     @property
@@ -42,12 +53,12 @@ class Plan:
     @property
     def keeps(self) -> bool:
         """Whether the run's checkpoints are kept."""
-        return isinstance(self.storage, RunStorage)
+        return isinstance(self.storage, (RunStorage, PauseStorage))
 
     @property
     def failure(self) -> Exception | None:
         """Why the last checkpoint could not be saved."""
-        return self.storage.failure if isinstance(self.storage, RunStorage) else None
+        return self.storage.failure if isinstance(self.storage, (RunStorage, PauseStorage)) else None
 
     @property
     def end(self) -> CheckpointRef | None:
@@ -57,7 +68,7 @@ class Plan:
     def saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
         """Told of every checkpoint; one with messages on their way is no rest."""
         self._last = None if any(checkpoint.messages.values()) else ref
-        self.pending = frozenset(checkpoint.pending_request_info_events)
+        self.pending = dict(checkpoint.pending_request_info_events)
 
     def answers(self, messages: Sequence[Message]) -> dict[str, Any]:
         """What the run resumes with; of the approvals only what was used up for it."""
@@ -71,15 +82,23 @@ class Plan:
 class Resumption:
     """Plans runs for one workflow."""
 
-    def __init__(self, checkpoints: Checkpoints, signature: Callable[[], str | None], *, replays: bool) -> None:
-        """`signature` tells the workflow's versions apart; `replays` if it is resumed by being played again."""
+    def __init__(
+        self, checkpoints: Checkpoints, signature: Callable[[], str | None], *, replays: bool, anew: bool = False
+    ) -> None:
+        """`signature` tells the workflow's versions apart; `replays` if it is resumed by being played again.
+
+        `anew` if its session remembers by its history: then only a pause is kept and restored.
+        """
         self._checkpoints = checkpoints
         self._signature = signature
         self._replays = replays
+        self._anew = anew
 
     async def plan(self, turn: TargetTurn) -> Plan:
         """How the turn goes on; refuses what does not fit, and uses nothing up."""
         request, record = turn.admitted.request, turn.record
+        if self._anew and request.checkpoint_id is not None:
+            raise InvalidRequestError("This target has no checkpoints to go back to.", param="checkpoint_id")
         if record is None:
             if request.checkpoint_id is not None:
                 raise InvalidRequestError("A checkpoint needs the session that it is of.", param="checkpoint_id")
@@ -101,7 +120,11 @@ class Resumption:
                 turn.checkpoint = ref
                 plan.saved(saved, ref)
 
-            plan.storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint, turn.reached)
+            storage = self._checkpoints.opened(record.session_id, note, plan.checkpoint, turn.reached)
+            plan.storage = storage
+            if self._anew:
+                at_rest = record.checkpoint is None or (checkpoint is not None and not _waiting(checkpoint))
+                plan.storage = PauseStorage(storage, always=not at_rest)
         elif plan.checkpoint is not None:
             plan.storage = ReadOnly(plan.checkpoint)
         return plan
@@ -144,7 +167,7 @@ class Resumption:
             raise InvalidRequestError(
                 "This checkpoint is in the middle of a run: it goes on without a message.", param="checkpoint_id"
             )
-        waiting = list(checkpoint.pending_request_info_events.values())
+        waiting = _waiting(checkpoint)
         open_ones = [one for one in waiting if await _is_open(turn, record, one)]
         if open_ones:
             names = ", ".join(_name(one) for one in open_ones)
@@ -156,12 +179,16 @@ class Resumption:
                 turn.admitted.run_id,
             )
             return None
-        return None if self._replays else checkpoint
+        return None if self._replays or self._anew else checkpoint
+
+
+def _waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:
+    return list(checkpoint.pending_request_info_events.values())
 
 
 def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
     request = turn.admitted.request
-    waiting = [] if checkpoint is None else list(checkpoint.pending_request_info_events.values())
+    waiting = [] if checkpoint is None else _waiting(checkpoint)
     calls = {call_id_of(one): one for one in calls_in(waiting)}
     left = taken(calls, request.client_outputs)
     if request.input not in (None, []):
@@ -191,6 +218,18 @@ async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | No
         question = await turn.question(answer.approval_id)
         if question is None or question.digest != digest(requests[answer.approval_id]):
             raise _once("The session does not wait for this approval.")
+
+
+def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:
+    """Refuse a result that waits for the answers to some requests, unless its pause was saved."""
+    if resumption is None:
+        raise UnsupportedError(_MAY_NOT_PAUSE)
+    if not plan.keeps:
+        raise SessionRequiredError(_NOWHERE_TO_WAIT)
+    if plan.end is None or not plan.pending.keys() >= set(waiting):
+        # The framework only says so in its own log, and goes on.
+        log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
+        raise TargetError(_NOT_SAVED) from plan.failure
 
 
 def _once(message: str) -> ConflictError:

@@ -1,18 +1,13 @@
 """Runs a workflow, each run on an instance of its own that goes on from its session's checkpoint."""
 
-import asyncio
 import copy
-import re
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from typing import Any, cast
 
 from agent_framework import (
     AgentResponse,
-    FunctionalWorkflow,
     Message,
     SupportsAgentRun,
-    Workflow,
     WorkflowBuilder,
     WorkflowCheckpointException,
     WorkflowRunResult,
@@ -20,70 +15,37 @@ from agent_framework import (
 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import SessionRequiredError, TargetError, UnsupportedError
 from frontdesk.kit.framework import whole_outputs
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import asked, requests_of
 from frontdesk.loggers import runs as log
+from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, own_storage
 from frontdesk.targets.extras import function_results, refuse_extras
-from frontdesk.targets.held_types import register_held_types
-from frontdesk.targets.resume import Plan, Resumption
+from frontdesk.targets.resume import Plan, need_pause
 from frontdesk.targets.streams import FrameworkStream
 from frontdesk.targets.typed_input import fit
 
-_MADE_UP_NAME = re.compile(r"\w+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_SHARED = (
-    "target: a bare Workflow keeps state between sessions, runs one request at a time and may not pause; "
-    "pass the function that builds it instead"
-)
-_CHANGING = (
-    "target: the workflow is another one each time it is built, so that it may not pause, and a session has no memory "
-    "in it; give every executor and agent an id or a name of its own"
-)
-_TWO_STORAGES = (
-    "target: the workflow has a checkpoint storage of its own, and the host was given one too; leave one of them out"
-)
-_MAY_NOT_PAUSE = "The workflow asked for more information, and it was built so that it can't be paused."
-_NOWHERE_TO_WAIT = "The workflow asks for something, and without a session nothing can wait for the answer."
-_NOT_SAVED = "The workflow asked for more information, and its pause could not be saved."
-
 
 class WorkflowTarget:
-    """A workflow. A factory or a builder gives each run its own instance; a bare one runs one request at a time."""
+    """A workflow, of which each run has an instance of its own."""
 
-    def __init__(
-        self, native: Any, make: Callable[[], Any], *, shared: bool = False, checkpoints: Checkpoints | None = None
-    ) -> None:
+    def __init__(self, native: Any, make: Callable[[], Any], *, checkpoints: Checkpoints | None = None) -> None:
         self.native = native
         self._make = make
-        self._alone = asyncio.Lock() if shared else None
-        sample = make()
-        self.findings = _name_findings(sample)
-        self.warnings = [_SHARED] if shared else []
-        if checkpoints is not None and not checkpoints.gives_way and own_storage(sample) is not None:
-            self.findings.append(_TWO_STORAGES)
-        if not shared and _signature(make()) != _signature(sample):
-            self.warnings.append(_CHANGING)
-        self._resumption = None if self.warnings else self._resumed_from(sample, checkpoints)
-        register_held_types(sample)
+        blueprint = Blueprint(make, checkpoints)
+        sample = blueprint.sample
+        self.findings, self.warnings = blueprint.findings, blueprint.warnings
+        self._resumption = blueprint.resumption
         self._input_types: list[Any] = list(getattr(sample, "input_types", ()))
         self.info = TargetInfo(
             name=sample.name or "workflow",
             kind="workflow",
             description=getattr(sample, "description", None) or "",
             messages=False,
+            checkpoints=True,
             outputs=tuple(getattr(sample, "output_types", ())),
         )
-
-    def _resumed_from(self, sample: Any, checkpoints: Checkpoints | None) -> Resumption:
-        storage = own_storage(sample)
-        kept = Checkpoints.of(storage) if storage is not None else checkpoints or Checkpoints.in_memory()
-        if isinstance(sample, FunctionalWorkflow):
-            # Its signature counts in what the function can see, which may change.
-            return Resumption(kept, lambda: _signature(self._make()), replays=True)
-        known = _signature(sample)
-        return Resumption(kept, lambda: known, replays=False)
 
     def check(self, request: ChannelRequest) -> None:
         refuse_extras(request, "workflow")
@@ -95,17 +57,14 @@ class WorkflowTarget:
         return as_results(turn.admitted.request.client_outputs)
 
     async def run(self, turn: TargetTurn) -> Any:
-        async with AsyncExitStack() as scope:
-            workflow, arguments = await self._begin(turn, scope)
-            return self._done(turn, await workflow.run(**arguments))
+        workflow, arguments = await self._begin(turn)
+        return self._done(turn, await workflow.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
-        async with AsyncExitStack() as scope:
-            workflow, arguments = await self._begin(turn, scope)
-            stream = workflow.run(stream=True, **arguments)
-            return FrameworkStream(stream, lambda result: self._done(turn, result), scope.pop_all())
+        workflow, arguments = await self._begin(turn)
+        return FrameworkStream(workflow.run(stream=True, **arguments), lambda result: self._done(turn, result))
 
-    async def _begin(self, turn: TargetTurn, scope: AsyncExitStack) -> tuple[Any, dict[str, Any]]:
+    async def _begin(self, turn: TargetTurn) -> tuple[Any, dict[str, Any]]:
         """A workflow as the session left it, and what it is run with."""
         # Its executors run ahead of what is seen of them.
         await turn.begin()
@@ -117,8 +76,6 @@ class WorkflowTarget:
             return self._make(), {**arguments, "responses": answers} if answers else arguments
         self.check(turn.admitted.request)
         arguments["message"] = fit(turn.admitted.request.input, turn.messages, self._input_types)
-        if self._alone is not None:
-            await scope.enter_async_context(self._alone)
         return await self._restored(turn, plan), arguments
 
     async def _restored(self, turn: TargetTurn, plan: Plan) -> Any:
@@ -145,7 +102,7 @@ class WorkflowTarget:
         waiting = requests_of(result)
         plan: Plan = turn.plan or Plan()
         if waiting:
-            self._need_pause(plan, [str(one.request_id) for one in waiting])
+            need_pause(self._resumption, plan, [str(one.request_id) for one in waiting])
         if plan.keeps:
             turn.checkpoint = plan.end
             if plan.end is None:
@@ -157,16 +114,6 @@ class WorkflowTarget:
         said = [message for output in whole_outputs(result) for message in _spoken(output)]
         turn.staged = [*turn.messages, *said, *asked(waiting)]
         return result
-
-    def _need_pause(self, plan: Plan, waiting: Sequence[str]) -> None:
-        if self._resumption is None:
-            raise UnsupportedError(_MAY_NOT_PAUSE)
-        if not plan.keeps:
-            raise SessionRequiredError(_NOWHERE_TO_WAIT)
-        if plan.end is None or not plan.pending.issuperset(waiting):
-            # The framework only says so in its own log, and goes on.
-            log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
-            raise TargetError(_NOT_SAVED) from plan.failure
 
 
 def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> WorkflowTarget:
@@ -196,22 +143,8 @@ def _shared_parts(builder: Any) -> list[Any]:
     if not isinstance(builder, WorkflowBuilder):
         return []
     parts: list[Any] = [part for one in builder.build().executors.values() for part in one.__dict__.values()]
-    return [*(part for part in parts if isinstance(part, SupportsAgentRun)), own_storage(builder)]
-
-
-def from_workflow(workflow: Workflow, checkpoints: Checkpoints | None = None) -> WorkflowTarget:
-    """A bare workflow object, which can do only one run at a time."""
-    return WorkflowTarget(workflow, lambda: workflow, shared=True, checkpoints=checkpoints)
-
-
-def _signature(workflow: Any) -> str | None:
-    return getattr(workflow, "graph_signature_hash", None)
-
-
-def _name_findings(workflow: Any) -> list[str]:
-    if workflow.name and not _MADE_UP_NAME.fullmatch(workflow.name):
-        return []
-    return ["target: the workflow has no name, so it is a new one at each start; give the builder a name="]
+    agents = [part for part in parts if isinstance(part, SupportsAgentRun) and not isinstance(part, WORKFLOW_AGENTS)]
+    return [*agents, own_storage(builder)]
 
 
 def _spoken(output: Any) -> list[Message]:

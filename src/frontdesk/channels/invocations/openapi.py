@@ -17,6 +17,7 @@ _KINDS = {
     "approval": (_SAID - {"approval"}) | {"session_id", "checkpoint_id", "options"},
 }
 _OF_WORKFLOWS = {"responses": (_SAID - {"responses"}) | {"options"}, "checkpoint_id": _SAID | {"options"}}
+_ANSWERS = _OF_WORKFLOWS["responses"] | {"checkpoint_id"}
 
 
 def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
-    components["InvocationBody"] = _one_of(components["InvocationBody"], workflow=target.kind == "workflow")
+    components["InvocationBody"] = _one_of(components["InvocationBody"], target)
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
@@ -41,12 +42,13 @@ def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[
     return found
 
 
-def _one_of(whole: dict[str, Any], *, workflow: bool) -> dict[str, Any]:
+def _one_of(whole: dict[str, Any], target: TargetInfo) -> dict[str, Any]:
     """The kinds of body, each with the fields that go with it."""
-    kinds = [
-        _kind(whole, name, without if workflow else without | set(_OF_WORKFLOWS)) for name, without in _KINDS.items()
-    ]
-    for name, without in _OF_WORKFLOWS.items() if workflow else ():
+    # A workflow that is run as an agent can be answered, but not sent back.
+    taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}
+    unknown = _OF_WORKFLOWS.keys() - taken.keys()
+    kinds = [_kind(whole, name, without | unknown) for name, without in _KINDS.items()]
+    for name, without in taken.items():
         kind = _kind(whole, name, without)
         kind["properties"].update({"session_id": _ID, **({name: _ID} if name == "checkpoint_id" else {})})
         kinds.append({**kind, "required": [name, "session_id"]})

@@ -22,7 +22,7 @@ from frontdesk.channels.invocations.wire import (
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_event, is_messages, is_response, whole_outputs
-from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, requests_of, type_name
+from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, is_request, requests_of, type_name
 from frontdesk.kit.sse import encode_event
 from frontdesk.kit.stencil import Stencil, mark
 
@@ -116,7 +116,9 @@ class Renderer:
         out.messages = self._messages(response.messages)
         out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
         out.usage = None if response.usage_details is None else dict(response.usage_details)
-        out.approvals = [_approval(one) for one in response.user_input_requests if one.function_call is not None]
+        waiting = response.user_input_requests
+        out.approvals = [_approval(one) for one in waiting if one.function_call is not None]
+        out.requests = [_asked(one) for one in waiting if is_request(one)]
 
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
         outputs = whole_outputs(result)
@@ -147,7 +149,7 @@ class Renderer:
         return MessageOut(role=message.role, contents=self._contents(message.contents), author=message.author_name)
 
     def _contents(self, contents: Sequence[Content]) -> list[Any]:
-        return [_content(content) for content in contents if content.type not in self._hidden]
+        return [_content(one) for one in contents if one.type not in self._hidden and not is_request(one)]
 
     def update(self, update: Any, number: int) -> bytes | None:
         """An event for one update; `None` for one that shows nothing."""
@@ -213,6 +215,12 @@ def _approval(request: Content) -> ApprovalOut:
     call = request.function_call
     arguments = None if call is None else call.parse_arguments()
     return ApprovalOut(id=str(request.id), tool=str(call.name) if call else "", arguments=arguments)
+
+
+def _asked(request: Content) -> RequestOut:
+    """A question of a workflow that is run as an agent."""
+    shown = request.parse_arguments() or {}
+    return RequestOut(id=str(request.call_id), data=shown.get("data"), response_type=str(shown.get("response_type")))
 
 
 def _said(message: Message) -> str:

@@ -24,6 +24,7 @@ from frontdesk.channels.responses.wire import (
     TextDelta,
 )
 from frontdesk.kit.contents import asked_for, call_arguments, call_outcome, file_name, is_refusal, joined_call, refusal
+from frontdesk.kit.requests import REQUEST_INFO, is_request
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -197,6 +198,8 @@ class Assembler:
                 name, arguments = asked_for(request)
                 item = ApprovalItem(id=str(request.id), name=name, arguments=arguments, server_label=self._label)
                 self._done(self._add(item), item)
+            elif is_request(request) and REQUEST_INFO not in self._client_tools:
+                self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))
 
     def ask(self, call_id: str, name: str, arguments: str) -> None:
         """Shows something that waits for the client as a call of its own."""
@@ -321,6 +324,9 @@ class Assembler:
             self._done(len(self.items) - 1, item)
 
     def _call(self, content: Content) -> None:
+        if is_request(content) and REQUEST_INFO not in self._client_tools:
+            # Of a workflow: it is shown at the end, when it is stored.
+            return
         call = self._calls.get(content.call_id) if content.call_id else self._last_call
         if not (content.call_id or content.name) and content.type == "function_call" and (call is None or self._fresh):
             # A piece of no call; in a whole message every piece has found its own.

@@ -1,0 +1,197 @@
+"""Runs a workflow as an agent: `workflow.as_agent()`.
+
+Each run has an instance of its own. What was said before comes from the host's history, as for any agent, so a message
+starts the workflow from its beginning. Only a pause is restored: the run that answers it goes on from the checkpoint
+of its session.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from agent_framework import (
+    AgentResponse,
+    AgentResponseUpdate,
+    Content,
+    ContextProvider,
+    HistoryProvider,
+    Message,
+    ResponseStream,
+    WorkflowAgent,
+    WorkflowCheckpointException,
+)
+
+from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
+from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.kit.framework import is_event
+from frontdesk.kit.messages import need_messages
+from frontdesk.kit.outputs import as_results
+from frontdesk.kit.requests import Request, is_approval, request_content
+from frontdesk.loggers import runs as log
+from frontdesk.targets.binding import bind, binding
+from frontdesk.targets.blueprint import Blueprint
+from frontdesk.targets.checkpoints import Checkpoints, PauseStorage
+from frontdesk.targets.extras import OWN_HISTORY, function_results, refuse_extras
+from frontdesk.targets.resume import Plan, need_pause
+from frontdesk.targets.streams import PlainStream
+
+_NOT_WRITTEN = (OSError, WorkflowCheckpointException, StoreError, StoreUnavailableError)
+
+
+class WorkflowAgentTarget:
+    """A function that builds a workflow as an agent; it is called for each run."""
+
+    def __init__(
+        self,
+        factory: Callable[[], WorkflowAgent],
+        install_history: Callable[[Any], HistoryKeeper],
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self.native = factory
+        self._install_history = install_history
+        sample = factory()
+        self._history = install_history(sample)
+        blueprint = Blueprint(lambda: factory().workflow, checkpoints, anew=True)
+        self.findings = blueprint.findings
+        self.warnings = [*blueprint.warnings, *([OWN_HISTORY] if self._history == "own" else [])]
+        self._resumption = blueprint.resumption
+        self.info = TargetInfo(
+            name=sample.name or sample.workflow.name,
+            kind="agent",
+            description=sample.description or "",
+            checkpoints=True,
+            history=self._history,
+        )
+
+    def check(self, request: ChannelRequest) -> None:
+        refuse_extras(request, "agent")
+
+    async def prepare(self, turn: TargetTurn) -> list[Message]:
+        if self._resumption is None:
+            return function_results(turn)
+        turn.plan = await self._resumption.plan(turn)
+        return as_results(turn.admitted.request.client_outputs)
+
+    async def run(self, turn: TargetTurn) -> Any:
+        async with AsyncExitStack() as scope:
+            agent, arguments = await self._begin(turn, scope)
+            response: AgentResponse[Any] = await agent.run(**arguments)
+            for message in response.messages:
+                _show_request(message)
+            for still_open in await self._settle(turn, response.messages):
+                response.messages.append(Message("assistant", [still_open]))
+            return self._done(turn, response)
+
+    async def stream(self, turn: TargetTurn) -> TargetStream:
+        async with AsyncExitStack() as scope:
+            agent, arguments = await self._begin(turn, scope)
+            stream = agent.run(stream=True, **arguments)
+            return PlainStream(self._updates(turn, stream), lambda result: self._done(turn, result), scope.pop_all())
+
+    async def _updates(
+        self, turn: TargetTurn, stream: ResponseStream[AgentResponseUpdate, AgentResponse[Any]]
+    ) -> AsyncIterator[AgentResponseUpdate]:
+        requests: list[AgentResponseUpdate] = []
+        try:
+            async for update in stream:
+                if _show_request(update):
+                    requests.append(update)
+                yield update
+        finally:
+            await stream.close()
+        for place, still_open in enumerate(await self._settle(turn, requests)):
+            yield AgentResponseUpdate(contents=[still_open], role="assistant", message_id=f"open_{place}")
+
+    async def _begin(self, turn: TargetTurn, scope: AsyncExitStack) -> tuple[WorkflowAgent, dict[str, Any]]:
+        """Build the agent of a run, and what it is run with."""
+        # Its executors run ahead of what is seen of them.
+        await turn.begin()
+        plan: Plan = turn.plan or Plan()
+        agent: WorkflowAgent = self.native()
+        self._install_history(agent)
+        await bind(binding(agent), turn, scope)
+        arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
+        if turn.session is not None:
+            arguments["session"] = turn.session
+        if plan.resumes:
+            agent.context_providers[:] = [_AfterRun(one) for one in agent.context_providers]
+            answers = [_answer(name, value) for name, value in plan.answers(turn.messages).items()]
+            return agent, {
+                **arguments,
+                "checkpoint_id": plan.checkpoint_id,
+                "messages": [Message("user", answers)],
+            }
+        need_messages(turn.messages)
+        self.check(turn.admitted.request)
+        return agent, {**arguments, "messages": turn.messages}
+
+    async def _settle(self, turn: TargetTurn, said: Sequence[Message] | Sequence[AgentResponseUpdate]) -> list[Content]:
+        """Save the pause, if the run has come to one; returns the requests that wait and were not told of again."""
+        plan: Plan = turn.plan or Plan()
+        events = [one.raw_representation for one in said]
+        waiting = {str(one.request_id) for one in events if is_event(one) and one.type == "request_info"}
+        told = frozenset(waiting)
+        if isinstance(plan.storage, PauseStorage):
+            waiting |= plan.storage.pending
+            try:
+                await plan.storage.settle()
+            except _NOT_WRITTEN as error:
+                log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
+        if waiting:
+            need_pause(self._resumption, plan, waiting)
+        return [_content(one) for name, one in plan.pending.items() if name not in told]
+
+    def _done(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:
+        if self._history == "provider":
+            turn.staged = [*turn.messages, *_answered(response.messages)]
+        return response
+
+
+class _AfterRun(HistoryProvider):
+    """Let a provider hear how a resumed run ends, and add nothing to its input: the framework takes answers only."""
+
+    def __init__(self, provider: ContextProvider) -> None:
+        super().__init__(provider.source_id)
+        self._provider = provider
+
+    async def before_run(self, **_: Any) -> None:
+        return
+
+    async def after_run(self, **arguments: Any) -> None:
+        await self._provider.after_run(**arguments)
+
+    async def get_messages(self, session_id: str | None, **_: Any) -> list[Message]:
+        return []
+
+    async def save_messages(self, session_id: str | None, messages: Sequence[Message], **_: Any) -> None:
+        return
+
+
+def _answer(request_id: str, value: Any) -> Content:
+    """Wrap the answer to a request in the one content from which the framework takes it as it is."""
+    if isinstance(value, Content) and value.type == "function_result":
+        # It answers a function that an agent inside has called, and is found by the id of the call.
+        return value
+    carrier = Content.from_function_result(request_id, result="")
+    carrier.result = value
+    return carrier
+
+
+def _show_request(said: Message | AgentResponseUpdate) -> bool:
+    """Put a request in the form that the host shows, stores and takes answers to; false for anything else."""
+    event = said.raw_representation
+    if not is_event(event) or event.type != "request_info":
+        return False
+    said.contents = [_content(event)]
+    return True
+
+
+def _content(request: Request) -> Content:
+    return request.data if is_approval(request) else request_content(request)
+
+
+def _answered(messages: Sequence[Message]) -> Sequence[Message]:
+    """Leave out what was said before: a workflow may hand out its whole conversation, which the history has already."""
+    asked = [place for place, message in enumerate(messages) if message.role in ("user", "system")]
+    return messages[asked[-1] + 1 :] if asked else messages
