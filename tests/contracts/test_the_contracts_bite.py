@@ -25,9 +25,17 @@ class HalfTransaction(MemoryTransaction):
     """Writes what it can, and then complains."""
 
     async def __aexit__(self, *error: Any) -> None:
+        try:
+            await super().__aexit__(*error)
+        except BaseException:
+            self._write()
+            raise
+        if error[0] is not None:
+            self._write()
+
+    def _write(self) -> None:
         for write, arguments in self._writes:
             write(*arguments)
-        await super().__aexit__(*error)
 
 
 def half_written(store: InMemoryStateStore) -> None:

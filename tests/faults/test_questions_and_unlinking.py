@@ -6,11 +6,20 @@ from typing import Any
 import pytest
 
 from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.link import LinkProof
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ConflictError, NotFoundError, RequestError, UnlinkedError
 from tests.host.link_door import Loud, opened
-from tests.host.test_link_commands import link
 from tests.scenarios.asking import Clerk
+
+
+async def link(host: Any) -> None:
+    """Ann on red, who is ann2 on blue, is one person, with the conversation of red."""
+    ann, ann2 = (
+        ChannelIdentity(channel=channel, native_id=name) for channel, name in (("red", "ann"), ("blue", "ann2"))
+    )
+    await host._parts.links.join(LinkProof(linker="test", identity=ann2, survivor=ann))
 
 
 async def say_yes(channel: Loud, name: str, approval_id: str = "q") -> Any:
@@ -28,8 +37,8 @@ async def asked(channel: Loud, name: str, text: str) -> Any:
 async def test_neither_side_answers_a_question_of_the_other_after_an_unlink(asker: str, leaver: str) -> None:
     clerk = Clerk("q")
     sides = {"red": (Loud("red"), "ann"), "blue": (Loud("blue"), "ann2")}
-    async with opened([channel for channel, _ in sides.values()], target=clerk.answer):
-        await link(*(channel for channel, _ in sides.values()))
+    async with opened([channel for channel, _ in sides.values()], target=clerk.answer) as host:
+        await link(host)
         await asked(*sides[asker], "pay 5")
         channel, name = sides[leaver]
         assert str(await channel.says(name, "/unlink")).startswith("This account is no longer linked.")
@@ -44,8 +53,8 @@ async def test_neither_side_answers_a_question_of_the_other_after_an_unlink(aske
 async def test_a_turn_that_asks_after_an_unlink_leaves_no_question_to_the_other(leaver: str) -> None:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=clerk.answer):
-        await link(red, blue)
+    async with opened([red, blue], target=clerk.answer) as host:
+        await link(host)
         clerk.go_on.clear()
         turn = asyncio.create_task(asked(blue, "ann2", "pay 5"))
         await clerk.began.wait()
@@ -64,8 +73,8 @@ async def test_a_turn_that_asks_after_an_unlink_leaves_no_question_to_the_other(
 async def test_who_keeps_the_conversation_is_asked_and_answers_whoever_leaves_meanwhile() -> None:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
-    async with opened([red, blue], target=clerk.answer):
-        await link(red, blue)
+    async with opened([red, blue], target=clerk.answer) as host:
+        await link(host)
         clerk.go_on.clear()
         turn = asyncio.create_task(asked(red, "ann", "pay 5"))
         await clerk.began.wait()
@@ -83,7 +92,7 @@ async def test_an_unlink_between_the_look_and_the_commit_is_noticed(monkeypatch:
     clerk = Clerk("q")
     red, blue = Loud("red"), Loud("blue")
     async with opened([red, blue], target=clerk.answer) as host:
-        await link(red, blue)
+        await link(host)
         plain = host._parts.gate.requester
         seen: list[Any] = []
 

@@ -20,6 +20,8 @@ class Clerk:
     async def answer(self, messages: list[Message]) -> Any:
         """`pay 5` asks; a yes pays; `wait` is no question."""
         said = messages[-1]
+        self.began.set()
+        await self.go_on.wait()
         answers = [one for one in said.contents if one.type == "function_approval_response"]
         for one in answers:
             if one.approved and one.function_call is not None:
@@ -27,8 +29,6 @@ class Clerk:
         if answers:
             return "done"
         ids = next(self._turns) if said.text.startswith("pay") else ()
-        self.began.set()
-        await self.go_on.wait()
         amounts = [int(one) for one in said.text.split() if one.isdigit()]
         return _asked(ids, amounts) if amounts else "waited"
 
