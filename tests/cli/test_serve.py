@@ -157,3 +157,30 @@ def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "start-up of connect failed" in ended.stderr
     assert ended.stderr.endswith("frontdesk: the host did not start; the log above says why\n")
+
+
+def _raw(server: Running, data: bytes) -> bytes:
+    host, _, port = server.url().removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as wire:
+        wire.sendall(data)
+        received = b""
+        while piece := wire.recv(65536):
+            received += piece
+        return received
+
+
+def test_the_limits_of_heads_can_be_set(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(PARROT)
+    options = ("--max-url-bytes", "100", "--max-head-bytes", "1000", "--head-seconds", "0.1", "--max-connections", "50")
+    with Running("serve", "parrot:make", "--port", "0", *options, cwd=tmp_path) as server:
+        assert ask(server, "hello") == "you said hello"
+        assert _raw(server, b"GET /" + b"a" * 100 + b" HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 414 ")
+        assert _raw(server, b"GET / HTTP/1.1\r\nx: " + b"a" * 1000).startswith(b"HTTP/1.1 431 ")
+        assert _raw(server, b"GET / HTTP/1.1\r\n").startswith(b"HTTP/1.1 408 ")
+
+
+def test_limits_that_could_not_hold_are_told(tmp_path: Path) -> None:
+    (tmp_path / "parrot.py").write_text(PARROT)
+    done = frontdesk("serve", "parrot:make", "--port", "0", "--max-head-bytes", "100", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "max_url_bytes is larger than max_head_bytes" in done.stderr

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, testing
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, HostStatePaths, InMemoryStateStore, ServerLimits, testing
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
@@ -27,7 +27,8 @@ def spans(cell: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "documented", [AgentFrameworkHost, HostStatePaths, InvocationsChannel, ApiKeyAuth, InMemoryStateStore]
+    "documented",
+    [AgentFrameworkHost, ServerLimits, HostStatePaths, InvocationsChannel, ApiKeyAuth, InMemoryStateStore],
 )
 def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
     assert parameters(HOST, documented) == {name: shown(one) for name, one in signature(documented).items()}

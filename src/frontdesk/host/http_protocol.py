@@ -91,22 +91,25 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._size = size = len(data)
-        if size > self._max_piece:
-            self._parse_in_pieces(data)
-            return
+        if len(data) > self._harmless:
+            self._parse_in_pieces(memoryview(data))
+        else:
+            self._parse(data)
+
+    def _parse_in_pieces(self, data: memoryview) -> None:
+        """Parse what one read has brought so that only a little of a head can come after the limit is reached."""
+        start = 0
+        while start < len(data) and not self._upgraded and not self.transport.is_closing():
+            end = start + (self._max_piece if self._is_answering() else self._harmless)
+            self._parse(data[start:end])
+            start = end
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        self._size = len(data)
         self._moved = False
-        _data_received(self, data)
+        _data_received(self, data)  # pyright: ignore[reportArgumentType]
         if not self._moved:
             self._stall()
-
-    def _parse_in_pieces(self, data: bytes) -> None:
-        """Parse what one read has brought so that no more than a piece of it can be without effect."""
-        view = memoryview(data)
-        for start in range(0, len(data), self._max_piece):
-            if self._upgraded or self.transport.is_closing():
-                return
-            self.data_received(view[start : start + self._max_piece])  # pyright: ignore[reportArgumentType]
 
     def _stall(self) -> None:
         """Count what came without completing a head or being read as a body: half a head, trailers, line ends."""
