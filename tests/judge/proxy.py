@@ -14,23 +14,22 @@ class Rule:
     """What is to happen at a commit. `seen` is set when it does; `release` lets go on what is held, and `done` is set when
     that was carried out."""
 
-    def __init__(self, kind: str, *, touching: str = "", at_byte: int = 0, skip: int = 0) -> None:
+    def __init__(self, kind: str, *, touching: str = "", without: str = "", at_byte: int = 0) -> None:
         """`kind` is `cut` (the reply, after some bytes), `hold` (the command) or `hold_reply`; `touching` is a word of
-        a statement of the transaction."""
+        a statement of the transaction, `without` one that it must not have."""
         self.kind = kind
         self.touching = touching
         self.at_byte = at_byte
-        self.skip = skip
+        self.without = without
         self.seen = asyncio.Event()
         self.release = asyncio.Event()
         self.done = asyncio.Event()
 
     def takes(self, statements: list[str]) -> bool:
         """Tell whether a transaction is the one that is meant."""
-        if self.seen.is_set() or not any(self.touching in one for one in statements):
+        if self.without and any(self.without in one for one in statements):
             return False
-        self.skip -= 1
-        return self.skip < 0
+        return not self.seen.is_set() and any(self.touching in one for one in statements)
 
 
 class PostgresProxy:
@@ -125,6 +124,7 @@ class _Line:
         self._prepared: dict[bytes, str] = {}
         self._statements: list[str] = []
         self._bound = ""
+        self._parsing = False
         self._open = False
         self._held: Rule | None = None
 
@@ -171,27 +171,32 @@ class _Line:
             await self._server[1].drain()
 
     def _is_commit(self, kind: bytes, message: bytes) -> bool:
-        """Follow what is executed; tell whether this message does the commit."""
+        """Follow what is executed; tell whether a commit begins with this message, before the server hears of it."""
         body = message[5:]
         if kind == b"Q":
-            return self._noted(body.rstrip(b"\0").decode())
+            self._bound = body.rstrip(b"\0").decode()
+            self._note()
+            return self._bound == "COMMIT"
         if kind == b"P":
             name, text = body.split(b"\0")[:2]
             self._prepared[name] = text.decode()
-        elif kind == b"B":
+            self._parsing = text == b"COMMIT"
+            return self._parsing
+        if kind == b"B":
             self._bound = self._prepared.get(body.split(b"\0")[1], "")
-        elif kind == b"E":
-            return self._noted(self._bound)
+            parsed, self._parsing = self._parsing, False
+            return self._bound == "COMMIT" and not parsed
+        if kind == b"E":
+            self._note()
         return False
 
-    def _noted(self, text: str) -> bool:
-        if text == "BEGIN":
+    def _note(self) -> None:
+        if self._bound == "BEGIN":
             self._statements, self._open = [], True
-        elif text in ("COMMIT", "ROLLBACK"):
+        elif self._bound in ("COMMIT", "ROLLBACK"):
             self._open = False
         elif self._open:
-            self._statements.append(text)
-        return text == "COMMIT"
+            self._statements.append(self._bound)
 
     async def _from_server(self) -> tuple[bytes, bytes]:
         """The server's next message; with it, or without one, a commit that was held has had its effect."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,25 +51,35 @@ class Exchange:
         self._reader = reader
         self._writer = writer
         self._chunked = False
+        self._length: int | None = None
 
     @classmethod
-    async def begin(
-        cls, port: int, method: str, path: str, body: Any = None, *, key: str = "", headers: Mapping[str, str] = {}
-    ) -> Self:
-        """Send a request; what comes back is not awaited."""
+    async def connect(cls, port: int) -> Self:
+        """Connect, and say nothing yet."""
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
+            return cls(*await asyncio.open_connection("127.0.0.1", port, limit=2**24))
         except OSError as error:
             raise CutError(f"no connection: {error}") from None
+
+    @classmethod
+    async def begin(cls, port: int, method: str, path: str, body: Any = None, **more: Any) -> Self:
+        """Send a request on a connection of its own; what comes back is not awaited."""
+        exchange = await cls.connect(port)
+        exchange.send(method, path, body, **more)
+        return exchange
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, key: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send the request."""
         payload = b"" if body is None else json.dumps(body).encode()
-        given = {"host": "judge", "connection": "close", "content-length": str(len(payload)), **headers}
+        given = {"host": "judge", "connection": "close", "content-length": str(len(payload)), **(headers or {})}
         if body is not None:
             given["content-type"] = "application/json"
         if key:
             given["x-api-key"] = key
         lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-        writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + payload)
-        return cls(reader, writer)
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + payload)
 
     def cut(self) -> None:
         """Hang up, without a word."""
@@ -134,6 +145,15 @@ def _event(block: bytes) -> Event | None:
         return None
     data = json.loads(fields[b"data"])
     return Event(fields.get(b"event", b"").decode(), fields.get(b"id", b"").decode(), data)
+
+
+def deaf(port: int, path: str, body: Any, *, key: str) -> socket.socket:
+    """Ask for something, and never read a byte of it."""
+    payload = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: judge\r\nx-api-key: {key}\r\ncontent-length: {len(payload)}\r\n\r\n"
+    line = socket.create_connection(("127.0.0.1", port))
+    line.sendall(head.encode() + payload)
+    return line
 
 
 async def ask(port: int, method: str, path: str, body: Any = None, *, key: str = "", **more: Any) -> Answer:

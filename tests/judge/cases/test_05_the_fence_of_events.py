@@ -1,6 +1,7 @@
 """Point 5: the commit of events is delayed until another host has ended the run."""
 
 import asyncio
+import signal
 from contextlib import suppress
 
 from tests.databases import PostgresServer
@@ -20,18 +21,22 @@ async def test_events_are_committed_when_another_host_has_ended_the_run(
     async with site("postgres", hosts=2, keep_idle_limit=False, server=postgres_of_this_process) as place:
         here, there = place.hosts
         assert here.proxy is not None
-        rule = here.proxy.add(Rule("hold", touching="INTO events"))
-        body = {"message": "w say:8 hold:gate", "background": True, "stream": True}
+        rule = here.proxy.add(Rule("hold", touching="INTO events", without="UPDATE background"))
+        body = {"message": "w say:40 hold:gate", "background": True, "stream": True}
         async with await here.begin("/invocations", body) as exchange:
             run_id = (await anext(exchange.events())).data["id"]
             run = ledger.runs[run_id] = Run(run_id, disturbed=True)
             await rule.seen.wait()
+            here.send(signal.SIGSTOP)
         with suppress(TimeoutError):
             async with asyncio.timeout(WINDOW):
                 await _ends(ledger, run, there)
                 run.reads.append((ledger.tick(), await _events(there, run_id), True))
         rule.release.set()
         await rule.done.wait()
+        if run.reads:
+            run.reads.append((ledger.tick(), await _events(there, run_id), True))
+        here.send(signal.SIGCONT)
         place.open("gate")
         await _ends(ledger, run, there)
         run.reads += [(ledger.tick(), await _events(there, run_id), True) for _ in range(2)]

@@ -3,8 +3,10 @@
 import signal
 
 from tests.databases import PostgresServer
+from tests.judge.app import key_of
 from tests.judge.cases.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
+from tests.judge.proxy import Rule
 from tests.judge.site import site
 from tests.judge.wire import Exchange
 
@@ -21,17 +23,24 @@ async def test_a_host_that_stood_still_says_what_the_others_say(postgres_of_this
         run_id = answer.body["id"]
         run = ledger.runs[run_id] = Run(run_id, disturbed=True)
         assert await place.noted("held", "w")
+        waiting = [await Exchange.connect(here.port) for _ in range(5)]
+        # They are accepted by then, and what comes on them is read when the host wakes up.
+        await here.get("/invocations/none")
         here.send(signal.SIGSTOP)
         while not run.statuses or run.statuses[-1][1] not in FINAL:
             body = (await there.get(f"/invocations/{run_id}")).body
             run.statuses.append((ledger.tick(), body["status"], (body["error"] or {}).get("code", "")))
-        # They wait for the host when it wakes up: nothing else that it does can come before all of them.
-        waiting: list[Exchange] = [await here.begin(f"/invocations/{run_id}", None, method="GET") for _ in range(5)]
+        for exchange in waiting:
+            exchange.send("GET", f"/invocations/{run_id}", key=key_of(0))
+        # Whatever it writes takes a while, so that it does not find out by itself before it has answered.
+        assert here.proxy is not None
+        rule = here.proxy.add(Rule("hold"))
         here.send(signal.SIGCONT)
         for exchange in waiting:
             found = await exchange.answer()
             if found.ok:
                 run.statuses.append((ledger.tick(), found.body["status"], (found.body["error"] or {}).get("code", "")))
+        rule.release.set()
     check(ledger)
 
 
