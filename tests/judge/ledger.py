@@ -141,7 +141,9 @@ def _order(line: str, turns: Sequence[Turn]) -> Iterator[Verdict]:
     for number, earlier in enumerate(turns):
         for later in turns[number + 1 :]:
             short, long = sorted((earlier, later), key=lambda turn: len(turn.heard))
-            if long.heard[: len(short.heard)] == short.heard and (short is earlier or later.asked < earlier.acknowledged):
+            if long.heard[: len(short.heard)] == short.heard and (
+                short is earlier or later.asked < earlier.acknowledged
+            ):
                 continue
             lost = [word for word in earlier.heard if word not in later.heard]
             what = f"without {lost}" if lost else "in another order"
@@ -156,7 +158,9 @@ def chains(turns: Iterable[Turn]) -> Iterator[Verdict]:
     for turn in known.values():
         before = known.get(turn.after) if turn.after is not None else None
         if before is not None and turn.heard != (*before.heard, turn.word):
-            story = f"{turn.word} continues {before.word}, which heard {list(before.heard)}, and heard {list(turn.heard)}"
+            story = (
+                f"{turn.word} continues {before.word}, which heard {list(before.heard)}, and heard {list(turn.heard)}"
+            )
             yield Verdict("A branch has the history up to where it left, and nothing else.", f"{turn.line}: {story}")
 
 
@@ -217,11 +221,15 @@ def ids(acknowledged: dict[str, list[str]]) -> Iterator[Verdict]:
     """Judge ids that a caller chose: one id is one turn."""
     for chosen, words in acknowledged.items():
         if len(set(words)) > 1:
-            yield Verdict("An id that a caller chose is one turn.", f"{chosen} was acknowledged for {sorted(set(words))}")
+            yield Verdict(
+                "An id that a caller chose is one turn.", f"{chosen} was acknowledged for {sorted(set(words))}"
+            )
 
 
 def growth(grown: Iterable[tuple[str, int, int]]) -> Iterator[Verdict]:
     """Judge growth: what has expired is dropped, and what nobody reads is not gathered."""
     for name, before, left in grown:
         if left > before:
-            yield Verdict("What nobody needs takes no room for ever.", f"{name}: {left}, and at most {before} may be left")
+            yield Verdict(
+                "What nobody needs takes no room for ever.", f"{name}: {left}, and at most {before} may be left"
+            )

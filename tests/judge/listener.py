@@ -77,7 +77,9 @@ class Listener(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
 
     async def _updates(self, messages: list[Message]) -> AsyncIterator[ChatResponseUpdate]:
         async for content in self._contents(messages):
-            yield ChatResponseUpdate(role="assistant", contents=[content], response_id="r", message_id=f"m{len(messages)}")
+            yield ChatResponseUpdate(
+                role="assistant", contents=[content], response_id="r", message_id=f"m{len(messages)}"
+            )
 
     async def _contents(self, messages: list[Message]) -> AsyncIterator[Content]:
         said = [one.text for one in messages if one.role == "user" and one.text]

@@ -58,6 +58,11 @@ class PostgresProxy:
         self._rules.append(rule)
         return rule
 
+    def forget(self, rule: Rule) -> None:
+        """Drop a rule that has met nothing."""
+        if rule in self._rules:
+            self._rules.remove(rule)
+
     def rule_for(self, kinds: tuple[str, ...], statements: list[str]) -> Rule | None:
         """Find the rule that applies, once."""
         found = next((one for one in self._rules if one.kind in kinds and one.takes(statements)), None)

@@ -56,7 +56,12 @@ class Process:
         command += ["--log-level", "error"] + ([] if self.worker else ["--port", str(self.port)])
         log = (self._site.directory / f"log-{self.number}").open("ab")
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, cwd=ROOT, env=self._site.environment(self.proxy), stdout=asyncio.subprocess.PIPE, stderr=log
+            sys.executable,
+            *command,
+            cwd=ROOT,
+            env=self._site.environment(self.proxy),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
         )
         log.close()
         assert self._process.stdout is not None
@@ -132,11 +137,56 @@ class Site:
         self.processes: list[Process] = []
         self.platforms: dict[str, MessagePlatform] = {}
         self.server: PostgresServer | None = None
+        self.stack: AsyncExitStack
+        self.keep_idle_limit = True
 
     @property
     def hosts(self) -> list[Process]:
         """The processes with a port."""
         return [one for one in self.processes if not one.worker]
+
+    @property
+    def address(self) -> str:
+        """The place as the command line takes it."""
+        if self.kind == "sqlite":
+            return self.place
+        known = conninfo_to_dict(self.place)
+        return f"postgresql://{known['user']}@/{known['dbname']}?host={known['host']}"
+
+    async def command(self, *arguments: str) -> str:
+        """Run a command of the package's own, and return what it prints."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "frontdesk.cli", *arguments),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"frontdesk {' '.join(arguments)} failed: {err.decode()}")
+        return out.decode()
+
+    async def move(self, kind: str, place: str, *, hosts: int, workers: int) -> None:
+        """Stop everything, move the state to another database, and start again there."""
+        for process in self.processes:
+            await process.stop()
+        source = self.address
+        self.kind, self.place = kind, place
+        await self.command("move-state", "--from", source, "--to", self.address)
+        await self.people(hosts, workers)
+
+    async def people(self, hosts: int, workers: int) -> None:
+        """Start hosts and workers, each with a way of its own to the database."""
+        self.processes = []
+        for number in range(hosts + workers):
+            proxy = None
+            if self.kind == "postgres":
+                upstream = str(Path(str(conninfo_to_dict(self.place)["host"])) / ".s.PGSQL.5432")
+                proxy = PostgresProxy(upstream, keep_idle_limit=self.keep_idle_limit)
+                await self.stack.enter_async_context(proxy)
+            self.processes.append(Process(self, number, worker=number >= hosts, proxy=proxy))
+        for process in self.processes:
+            await process.start()
 
     def environment(self, proxy: PostgresProxy | None) -> dict[str, str]:
         """What a process is told."""
@@ -221,16 +271,13 @@ async def site(
         found = Site(directory, kind, place, settings)
         found.server = server
         settings["chats"] = [await _platform(stack, found, name, settings.get("longest_delay", 0.2)) for name in chats]
-        for number in range(hosts + workers):
-            proxy = None
-            if kind == "postgres":
-                upstream = str(Path(str(conninfo_to_dict(place)["host"])) / ".s.PGSQL.5432")
-                proxy = await stack.enter_async_context(PostgresProxy(upstream, keep_idle_limit=keep_idle_limit))
-            found.processes.append(Process(found, number, worker=number >= hosts, proxy=proxy))
+        found.stack, found.keep_idle_limit = stack, keep_idle_limit
         stack.push_async_callback(_end, found)
-        for process in found.processes:
-            await process.start()
-        yield found
+        await found.people(hosts, workers)
+        try:
+            yield found
+        finally:
+            await _end(found)
 
 
 async def _platform(stack: AsyncExitStack, place: Site, name: str, longest_delay: float) -> dict[str, Any]:

@@ -120,7 +120,9 @@ class Exchange:
     async def _head(self) -> int:
         head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         self._chunked = b"transfer-encoding: chunked" in head
-        self._length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None)
+        self._length = next(
+            (int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None
+        )
         return int(head.split()[1])
 
     async def _parts(self) -> AsyncIterator[bytes]:

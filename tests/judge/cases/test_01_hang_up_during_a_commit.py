@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.judge.cases.steps import check, turn
+from tests.judge.steps import check, turn
 from tests.judge.ledger import Ledger
 from tests.judge.site import site
 

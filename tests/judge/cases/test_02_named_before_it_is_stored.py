@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.cases.steps import check, enter, turn
+from tests.judge.steps import check, enter, turn
 from tests.judge.ledger import Ledger
 from tests.judge.site import Process, Site, site
 from tests.judge.wire import Answer

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.cases.steps import check, read
+from tests.judge.steps import check, read
 from tests.judge.ledger import Approval, Ledger
 from tests.judge.proxy import Rule
 from tests.judge.site import Process, Site, site

@@ -5,7 +5,7 @@ import signal
 from contextlib import suppress
 
 from tests.databases import PostgresServer
-from tests.judge.cases.steps import check
+from tests.judge.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import Process, site

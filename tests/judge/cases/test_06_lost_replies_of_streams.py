@@ -3,7 +3,7 @@
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.cases.steps import check
+from tests.judge.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import site

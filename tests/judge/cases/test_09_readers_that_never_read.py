@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.judge.app import key_of
-from tests.judge.cases.steps import check, turn
+from tests.judge.steps import check, turn
 from tests.judge.ledger import Ledger
 from tests.judge.listener import PIECE
 from tests.judge.site import Site, site
