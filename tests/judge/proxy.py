@@ -11,8 +11,7 @@ _STARTUP_LIMITS = b"idle_in_transaction_session_timeout"
 
 
 class Rule:
-    """What is to happen at a commit. `seen` is set when it does; `release` lets go on what is held, and `done` is set when
-    that was carried out."""
+    """What is to happen at a commit. `seen` is set when it does; `release` lets go on what is held, `done` follows."""
 
     def __init__(self, kind: str, *, touching: str = "", without: str = "", at_byte: int = 0) -> None:
         """`kind` is `cut` (the reply, after some bytes), `hold` (the command) or `hold_reply`; `touching` is a word of

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from tests.databases import postgres_server
@@ -33,6 +34,7 @@ ON_POSTGRES: tuple[Fault, ...] = (
     *(databases.hold_commit, databases.stall, databases.cut_all, databases.restart),
 )
 LAYOUTS = ("sqlite", "postgres", "procrastinate", "move")
+STORIES = 4
 _PAUSE = 0.05
 
 
@@ -62,14 +64,23 @@ class Report:
     def __str__(self) -> str:
         court, plan = self.court, self.plan
         lines = [
-            f"{plan.layout}, seed {plan.seed}: {court.operations} operations, {court.ledger.acknowledged} acknowledged, "
-            f"{sum(court.faults.values())} faults, {len(self.verdicts)} verdicts",
+            f"{plan.layout}, seed {plan.seed}: {court.operations} operations, "
+            f"{court.ledger.acknowledged} acknowledged, {sum(court.faults.values())} faults, "
+            f"{len(self.verdicts)} verdicts",
             f"    operations: {dict(court.done)}",
             f"    faults: {dict(court.faults)}",
         ]
         if court.unexpected:
             lines.append(f"    other answers: {dict(court.unexpected)}")
-        return "\n".join([*lines, *map(str, self.verdicts)])
+        return "\n".join([*lines, *self._stories()])
+
+    def _stories(self) -> list[str]:
+        """The first stories of each promise; the others would tell the same."""
+        by_promise: dict[str, list[Verdict]] = {}
+        for one in self.verdicts:
+            by_promise.setdefault(one.promise, []).append(one)
+        shown = [str(one) for each in by_promise.values() for one in each[:STORIES]]
+        return shown + [f"({len(each)} times: {promise})" for promise, each in by_promise.items()]
 
 
 async def campaign(plan: Plan) -> Report:
@@ -110,7 +121,7 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
     return Report(plan, court, ledger.verdicts())
 
 
-def _fresh(place: Site):  # noqa: ANN202 - a path
+def _fresh(place: Site) -> Path:
     directory = place.directory / "moved"
     directory.mkdir()
     return directory

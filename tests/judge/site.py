@@ -210,7 +210,8 @@ class Site:
         """Wait until a condition holds; tell whether it did in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while not condition():
+                # What is looked at happens in other processes.
+                while not condition():  # noqa: ASYNC110
                     await asyncio.sleep(_LOOK)
                 return True
         return condition()

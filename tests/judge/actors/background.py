@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from tests.judge.actors.base import Actor
+from tests.judge.actors.base import AWAY, Actor
 from tests.judge.ledger import FINAL, Run
 from tests.judge.wire import Answer, CutError
 
@@ -20,12 +20,15 @@ class Background(Actor):
         word, stream = self.court.word("b"), self.rng.random() < 0.7
         body = {"message": f"{word} say:{self.rng.choice((1, 5, 20))}", "background": True, "stream": stream}
         run = await (self._streamed(body) if stream else self._queued(body))
-        for _ in range(60 if run is not None else 0):
-            if run is None or (run.statuses and run.statuses[-1][1] in FINAL):
+        if run is None:
+            await asyncio.sleep(AWAY)
+            return
+        for _ in range(60):
+            if run.statuses and run.statuses[-1][1] in FINAL:
                 break
             await self._look(run)
             await asyncio.sleep(_PAUSE)
-        if run is not None and stream and run.statuses and run.statuses[-1][1] in FINAL:
+        if stream and run.statuses and run.statuses[-1][1] in FINAL:
             await self._read(run, pieces=self.rng.random() < 0.5)
             await self._read(run, pieces=False)
 

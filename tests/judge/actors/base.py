@@ -8,6 +8,9 @@ from tests.judge.court import Court
 from tests.judge.site import Process
 from tests.judge.wire import Answer, CutError
 
+AWAY = 0.05
+"""How long a client waits that nobody has answered."""
+
 
 class Actor:
     """A client that does one thing again and again, and enters what it saw."""
@@ -45,6 +48,7 @@ class Actor:
                     return None
                 answer = await exchange.answer()
         except CutError:
+            await asyncio.sleep(AWAY)
             return None
         self.court.note(self.name, answer)
         return answer

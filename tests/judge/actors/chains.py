@@ -7,7 +7,7 @@ from typing import Any
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
-from tests.judge.actors.base import Actor
+from tests.judge.actors.base import AWAY, Actor
 from tests.judge.app import key_of
 from tests.judge.steps import heard_in
 from tests.judge.wire import Answer
@@ -92,7 +92,7 @@ class Sockets(Actor):
                 ) as line:
                     await self._turns(line)
         except (OSError, WebSocketException, TimeoutError):
-            return
+            await asyncio.sleep(AWAY)
 
     async def _turns(self, line: Any) -> None:
         name, after, previous = self.court.word("socket"), "", None

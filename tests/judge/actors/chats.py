@@ -12,7 +12,9 @@ from tests.judge.steps import heard_in
 
 PEOPLE = 6
 LONGEST = 20
-PATIENCE = 100.0
+QUIET = 30.0
+"""After how many seconds without any change nothing more is expected: a push that a kill has cut off is tried again
+after seventeen, and everything else sooner."""
 _CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
 _PAUSE = 0.2
 
@@ -42,7 +44,7 @@ class Chats(Actor):
         number = self.rng.randrange(PEOPLE)
         person = self._people[number]
         self._said[person.chat_id] += 1
-        if self._said[person.chat_id] >= LONGEST:
+        if self._said[person.chat_id] == LONGEST:
             self._old.append(person)
             self._people[number] = await self.platform.user(self.court.word("person"))
         word = self.court.word("m")
@@ -58,26 +60,29 @@ class Chats(Actor):
 
     async def settle(self) -> None:
         """Wait until all is answered, or it is clear that something never will be."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                while await self._missing():
-                    await asyncio.sleep(_PAUSE)
-        except TimeoutError:
-            pass
-        for person in [*self._old, *self._people]:
+        missing, quiet = -1, 0
+        while missing and quiet < QUIET / _PAUSE:
+            before, missing = missing, await self._missing()
+            quiet = quiet + 1 if missing == before else 0
+            await asyncio.sleep(_PAUSE)
+        for person in self._all():
             excuses = await self._enter(person)
             for one in self.ledger.messages.values():
                 if excuses and one.chat == self._line(person) and not one.answers:
                     one.doubtful, excuses = True, excuses - 1
 
-    async def _missing(self) -> bool:
+    def _all(self) -> list[Person]:
+        return list({person.chat_id: person for person in (*self._old, *self._people)}.values())
+
+    async def _missing(self) -> int:
+        """How many words have no answer."""
         for state in await self.platform.events():
             word = self._events.get(state.event.event_id)
             if word is not None and state.state == "acknowledged":
                 self.ledger.messages[word].acknowledged = True
-        shown = [text for person in [*self._old, *self._people] for text in await self._texts(person)]
+        shown = [text for person in self._all() for text in await self._texts(person)]
         answered = {heard_in(text)[-1] for text in shown if text.startswith(("{", "p0"))}
-        return any(word not in answered for word in self._events.values())
+        return sum(word not in answered for word in self._events.values())
 
     async def _texts(self, person: Person) -> list[str]:
         return [one.text for one in await self.platform.answers(person.chat_id)]
@@ -135,7 +140,7 @@ class Buttons(Actor):
         return None
 
     async def settle(self) -> None:
-        for _ in range(int(PATIENCE / _PAUSE)):
+        for _ in range(int(QUIET / _PAUSE)):
             done = set(self.court.site.effects("did"))
             if all(key in done for _, key in self._open):
                 break

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from tests.judge.actors.base import Actor
+from tests.judge.actors.base import AWAY, Actor
 from tests.judge.steps import enter, heard_in
 from tests.judge.wire import Answer, CutError
 
@@ -53,7 +53,7 @@ class Sessions(Actor):
                     if number >= most:
                         return
         except CutError:
-            return
+            await asyncio.sleep(AWAY)
 
     async def settle(self) -> None:
         for line in [*self._old[-20:], *self._lines]:
@@ -77,7 +77,7 @@ class Announced(Actor):
             else:
                 await self._queued(word, gate)
         except CutError:
-            return
+            await asyncio.sleep(AWAY)
         finally:
             self.court.site.open(gate)
 

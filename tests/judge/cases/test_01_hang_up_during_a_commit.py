@@ -2,9 +2,9 @@
 
 import asyncio
 
-from tests.judge.steps import check, turn
 from tests.judge.ledger import Ledger
 from tests.judge.site import site
+from tests.judge.steps import check, turn
 
 WINDOW = 1.5
 """How long the disk stands still after the client has left; a host that waits for the write just waits."""

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.steps import check, enter, turn
 from tests.judge.ledger import Ledger
 from tests.judge.site import Process, Site, site
+from tests.judge.steps import check, enter, turn
 from tests.judge.wire import Answer
 
 WINDOW = 2.0

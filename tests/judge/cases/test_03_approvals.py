@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.steps import check, read
 from tests.judge.ledger import Approval, Ledger
 from tests.judge.proxy import Rule
 from tests.judge.site import Process, Site, site
+from tests.judge.steps import check, read
 
 WINDOW = 0.7
 PATIENCE = 40.0

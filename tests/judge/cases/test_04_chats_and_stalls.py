@@ -1,5 +1,7 @@
 """Point 4: the database stands still during the turn of a chat message, for longer than its host holds the session."""
 
+from typing import Any
+
 import pytest
 
 from tests.databases import PostgresServer
@@ -14,7 +16,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 async def test_the_database_stalls_while_a_message_is_answered(
-    postgres_of_this_process: PostgresServer, settings: dict[str, float]
+    postgres_of_this_process: PostgresServer, settings: dict[str, Any]
 ) -> None:
     async with site("postgres", chats=("chat",), server=postgres_of_this_process, **settings) as place:
         host, platform = place.hosts[0], place.platforms["chat"]

@@ -5,10 +5,10 @@ import signal
 from contextlib import suppress
 
 from tests.databases import PostgresServer
-from tests.judge.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import Process, site
+from tests.judge.steps import check
 
 WINDOW = 8.0
 """How long the commit is delayed at most: much longer than a host may hold a run."""

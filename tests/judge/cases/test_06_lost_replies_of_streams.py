@@ -3,10 +3,10 @@
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import site
+from tests.judge.steps import check
 
 
 @pytest.mark.parametrize("at_byte", [0, 5, 12, 17])

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from tests.databases import PostgresServer
-from tests.judge.steps import check, enter, turn
 from tests.judge.ledger import Ledger
 from tests.judge.site import Process, Site, site
+from tests.judge.steps import check, enter, turn
 from tests.judge.wire import Answer
 
 WINDOW = 1.0
@@ -57,4 +57,4 @@ async def test_an_id_is_used_twice_on_sqlite(background: bool) -> None:
 @pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
 async def test_an_id_is_used_twice_on_two_hosts(postgres_of_this_process: PostgresServer, background: bool) -> None:
     async with site("postgres", hosts=2, server=postgres_of_this_process) as place:
-        await _both(place, *place.hosts, background)
+        await _both(place, place.hosts[0], place.hosts[1], background)

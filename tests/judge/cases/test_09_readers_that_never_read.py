@@ -6,15 +6,15 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from tests.judge.app import key_of
-from tests.judge.steps import check, turn
 from tests.judge.ledger import Ledger
 from tests.judge.listener import PIECE
 from tests.judge.site import Site, site
+from tests.judge.steps import check, turn
 from tests.judge.wire import deaf
 
 READERS = 8
 MOST_BYTES = 2 * 1024 * 1024
-"""How much of an answer a host may take from the agent for somebody who reads nothing, the system's buffers included."""
+"""How much a host may take from the agent for somebody who reads nothing, the system's buffers included."""
 PATIENCE = 90.0
 """Longer than any time that a host may reasonably wait for a reader."""
 

@@ -4,10 +4,10 @@ import signal
 
 from tests.databases import PostgresServer
 from tests.judge.app import key_of
-from tests.judge.steps import check
 from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.proxy import Rule
 from tests.judge.site import site
+from tests.judge.steps import check
 from tests.judge.wire import Exchange
 
 STRANGERS = 20
