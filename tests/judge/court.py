@@ -1,15 +1,20 @@
 """What actors and faults share: the site, the ledger, and the counts of a campaign."""
 
 import asyncio
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from random import Random
 
-from tests.judge.ledger import FINAL, Ledger
+from tests.judge.ledger import FINAL, Ledger, Run
 from tests.judge.site import Process, Site
 from tests.judge.wire import Answer, CutError
 
-RETRIES = 200
+RETRIES = 400
+AFTERMATH = 5.0
+"""How many seconds after a disturbance a run may still suffer from it: longer than a lease."""
 _PAUSE = 0.1
 BUSY = ("session_busy", "store_unavailable", "unavailable", "too_many_requests", "rate_limit_exceeded")
 """What a client may hear at any time, and comes again for."""
@@ -28,7 +33,8 @@ class Court:
         self.faults: Counter[str] = Counter()
         self.unexpected: Counter[str] = Counter()
         """Answers that no promise forbids, and nobody would like to see."""
-        self.over = False
+        self._disturbing = 0
+        self._quiet_at = 0.0
         self._words = count(1)
 
     def word(self, prefix: str) -> str:
@@ -39,11 +45,27 @@ class Court:
         """A host to ask, alive or not."""
         return rng.choice(self.site.hosts)
 
-    def disturb(self) -> None:
-        """Note that whatever runs in the background may be interrupted by what happens now."""
+    @contextmanager
+    def disturbing(self) -> Iterator[None]:
+        """Note that whatever runs in the background now, or begins until a little later, may be interrupted."""
+        self._disturbing += 1
+        self._mark()
+        try:
+            yield
+        finally:
+            self._disturbing -= 1
+            self._quiet_at = time.monotonic() + AFTERMATH
+            self._mark()
+
+    def _mark(self) -> None:
         for run in self.ledger.runs.values():
             if not run.statuses or run.statuses[-1][1] not in FINAL:
                 run.disturbed = True
+
+    def begun(self, run_id: str) -> Run:
+        """Enter a background run."""
+        disturbed = self._disturbing > 0 or time.monotonic() < self._quiet_at
+        return self.ledger.runs.setdefault(run_id, Run(run_id, disturbed=disturbed))
 
     def note(self, actor: str, answer: Answer) -> None:
         """Count an answer that is no success."""

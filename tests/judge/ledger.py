@@ -147,9 +147,17 @@ def _order(line: str, turns: Sequence[Turn]) -> Iterator[Verdict]:
                 continue
             lost = [word for word in earlier.heard if word not in later.heard]
             what = f"without {lost}" if lost else "in another order"
-            story = f"{line}: {earlier.word} heard {list(earlier.heard)}; then {later.word} heard {list(later.heard)}"
+            common = _common(earlier.heard, later.heard)
+            story = f"{line}: after {common} words, {earlier.word} heard {list(earlier.heard[common:])}; "
+            story += f"then {later.word} heard {list(later.heard[common:])}"
             yield Verdict("An acknowledged turn is heard by every later turn of its session.", f"{story}, {what}")
             return
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words both begin with."""
+    pairs = list(zip(one, other, strict=False))
+    return next((number for number, (left, right) in enumerate(pairs) if left != right), len(pairs))
 
 
 def chains(turns: Iterable[Turn]) -> Iterator[Verdict]:
@@ -192,6 +200,9 @@ def _statuses(run: Run) -> Iterator[Verdict]:
             return
         if status in FINAL and end is None:
             end = (when, status)
+        if status == "cancelled":
+            yield Verdict("What nobody cancels is not cancelled.", f"{run.run_id} was cancelled: {code}")
+            return
         if status == "failed" and (code != "interrupted" or not run.disturbed):
             story = f"{run.run_id} failed with {code}, {'disturbed' if run.disturbed else 'undisturbed'}"
             yield Verdict("A background run that can go on does not fail.", story)

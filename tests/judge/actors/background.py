@@ -34,7 +34,7 @@ class Background(Actor):
 
     async def _queued(self, body: dict[str, object]) -> Run | None:
         told = await self.asked("/invocations", body, by=7)
-        return self._begun(told.body["id"]) if told is not None and told.status == 202 else None
+        return self.court.begun(told.body["id"]) if told is not None and told.status == 202 else None
 
     async def _streamed(self, body: dict[str, object]) -> Run | None:
         run: Run | None = None
@@ -42,13 +42,10 @@ class Background(Actor):
             async with await self.host().begin("/invocations", body, by=7) as exchange:
                 async for event in exchange.events():
                     if event.name == "started":
-                        run = self._begun(event.data["id"])
+                        run = self.court.begun(event.data["id"])
                     if self.rng.random() < 0.2:
                         break
         return run
-
-    def _begun(self, run_id: str) -> Run:
-        return self.ledger.runs.setdefault(run_id, Run(run_id))
 
     async def _look(self, run: Run, answer: Answer | None = None) -> None:
         asked = self.ledger.tick()

@@ -53,7 +53,7 @@ class Chats(Actor):
         self.ledger.messages[word] = Message(line, word)
         event = await self.platform.say(person, word + (" say:30" if self.rng.random() < 0.3 else ""))
         self._events[event.event_id] = word
-        await asyncio.sleep(self.rng.random() * 0.05)
+        await asyncio.sleep(self.rng.random() * 0.2)
 
     def _line(self, person: Person) -> str:
         return f"{self.platform_name}:{person.chat_id}"

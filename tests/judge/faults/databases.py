@@ -29,39 +29,36 @@ async def hold_commit(court: Court, rng: Random) -> None:
     """Have a commit, or the reply to it, wait on its way."""
     proxy = _proxy(court, rng)
     rule = proxy.add(Rule(rng.choice(("hold", "hold_reply"))))
-    court.disturb()
-    await _met(rule, 1.0)
-    await asyncio.sleep(rng.choice((0.2, 0.9, 2.5, 4.0)))
-    proxy.forget(rule)
-    rule.release.set()
-    court.disturb()
+    with court.disturbing():
+        await _met(rule, 1.0)
+        await asyncio.sleep(rng.choice((0.2, 0.9, 2.5, 4.0)))
+        proxy.forget(rule)
+        rule.release.set()
 
 
 async def stall(court: Court, rng: Random) -> None:
     """Have everything between a process and the database wait, for less or more than a lease."""
     proxy = _proxy(court, rng)
-    court.disturb()
-    proxy.stall()
-    await asyncio.sleep(rng.choice((0.5, 1.5, 2.2, 3.3, 4.5)))
-    proxy.flow()
-    court.disturb()
+    with court.disturbing():
+        proxy.stall()
+        await asyncio.sleep(rng.choice((0.5, 1.5, 2.2, 3.3, 4.5)))
+        proxy.flow()
 
 
 async def cut_all(court: Court, rng: Random) -> None:
     """End all connections of a process to the database."""
-    court.disturb()
-    _proxy(court, rng).cut()
+    with court.disturbing():
+        _proxy(court, rng).cut()
 
 
 async def restart(court: Court, rng: Random) -> None:
     """Stop the database server, and start it again."""
     server = court.site.server
     assert server is not None
-    court.disturb()
-    await asyncio.to_thread(server.stop)
-    await asyncio.sleep(rng.random())
-    await asyncio.to_thread(server.start)
-    court.disturb()
+    with court.disturbing():
+        await asyncio.to_thread(server.stop)
+        await asyncio.sleep(rng.random())
+        await asyncio.to_thread(server.start)
 
 
 async def lock(court: Court, rng: Random) -> None:
