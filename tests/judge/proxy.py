@@ -40,6 +40,7 @@ class PostgresProxy:
         self._upstream = upstream
         self._keep_idle_limit = keep_idle_limit
         self._lines: set[_Line] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._rules: list[Rule] = []
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -88,6 +89,11 @@ class PostgresProxy:
         for line in list(self._lines):
             line.cut()
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self.passing()
         try:
@@ -103,7 +109,7 @@ class PostgresProxy:
             self._lines.discard(line)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return self
 
     async def __aexit__(
@@ -113,6 +119,9 @@ class PostgresProxy:
         if self._server is not None:
             self._server.close()
         self.cut()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
