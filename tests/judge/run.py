@@ -3,8 +3,8 @@
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -186,9 +186,8 @@ async def _shown(court: Court) -> None:
         *("deliveries", "list", "--status", "unknown", "--channel", "plain"),
         *("--limit", "10000", "--json", "--state", place.address),
     )
-    unknown = 0
-    with suppress(ValueError):
-        unknown = len(json.loads(shown))
+    unknown = Counter(f"plain:{one['to']}" for one in json.loads(shown)["deliveries"])
     for one in court.ledger.messages.values():
-        if unknown and one.chat.startswith("plain:") and not one.answers:
-            one.doubtful, unknown = True, unknown - 1
+        if unknown[one.chat] and not one.answers:
+            one.doubtful = True
+            unknown[one.chat] -= 1

@@ -8,7 +8,7 @@ from tests.judge.court import Court
 from tests.judge.site import Process
 from tests.judge.wire import Answer, CutError
 
-AWAY = 0.05
+AWAY = 0.25
 """How long a client waits that nobody has answered."""
 
 

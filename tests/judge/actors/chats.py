@@ -56,7 +56,7 @@ class Chats(Actor):
         await asyncio.sleep(self.rng.random() * 0.2)
 
     def _line(self, person: Person) -> str:
-        return f"{self.platform_name}:{person.chat_id}"
+        return f"{self.platform_name}:{person.user_id}"
 
     async def settle(self) -> None:
         """Wait until all is answered, or it is clear that something never will be."""
@@ -123,7 +123,7 @@ class Buttons(Actor):
     async def act(self) -> None:
         platform, key = self.court.site.platforms["chat"], self.court.word("button")
         person = await platform.user(self.court.word("presser"))
-        self.ledger.messages[f"m{key}"] = Message(f"chat:{person.chat_id}", f"m{key}")
+        self.ledger.messages[f"m{key}"] = Message(f"chat:{person.user_id}", f"m{key}")
         await platform.say(person, f"m{key} act:{key}")
         question = await self._question(platform, person)
         if question is not None:
