@@ -142,6 +142,11 @@ marathon: $(DEV) ## Kill hosts 220 times, and 300 times while they deliver, and 
 	@.venv/bin/python -m tests.marathon $(ARGS)
 	@.venv/bin/python -m tests.delivery_marathon
 
+.PHONY: judge
+judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `python -m tests.judge`)
+	@$(PYTEST) tests/judge
+	@.venv/bin/python -m tests.judge $(or $(ARGS),--rounds 5 --operations 6000 --seconds 600 --gap 30)
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)

@@ -1,0 +1,189 @@
+"""People in chats: messages, approvals by button, and accounts that are linked."""
+
+import asyncio
+import re
+from collections import Counter
+from typing import Any
+
+from frontdesk.testing.messages import MessagePlatform, Person
+from tests.judge.actors.base import Actor
+from tests.judge.ledger import Approval, Message
+from tests.judge.steps import heard_in
+
+PEOPLE = 6
+LONGEST = 20
+QUIET = 30.0
+"""After how many seconds without any change nothing more is expected: a push that a kill has cut off is tried again
+after seventeen, and everything else sooner."""
+_CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
+_PAUSE = 0.2
+
+
+class Chats(Actor):
+    """Say words in direct chats; every word that the platform handed over is answered once, in order."""
+
+    name = "chats"
+    clients = 2
+    platform_name = "chat"
+
+    async def prepare(self) -> None:
+        self._people: list[Person] = []
+        self._said: Counter[str] = Counter()
+        self._old: list[Person] = []
+        self._events: dict[str, str] = {}
+        self._asked: dict[str, int] = {}
+        for _ in range(PEOPLE):
+            self._people.append(await self.platform.user(self.court.word("person")))
+
+    @property
+    def platform(self) -> MessagePlatform:
+        """Where the people are."""
+        return self.court.site.platforms[self.platform_name]
+
+    async def act(self) -> None:
+        number = self.rng.randrange(PEOPLE)
+        person = self._people[number]
+        self._said[person.chat_id] += 1
+        if self._said[person.chat_id] == LONGEST:
+            self._old.append(person)
+            self._people[number] = await self.platform.user(self.court.word("person"))
+        word = self.court.word("m")
+        line = self._line(person)
+        self._asked[word] = self.ledger.say(line, word)
+        self.ledger.messages[word] = Message(line, word)
+        event = await self.platform.say(person, word + (" say:30" if self.rng.random() < 0.3 else ""))
+        self._events[event.event_id] = word
+        await asyncio.sleep(self.rng.random() * 0.2)
+
+    def _line(self, person: Person) -> str:
+        return f"{self.platform_name}:{person.user_id}"
+
+    async def settle(self) -> None:
+        """Wait until all is answered, or it is clear that something never will be."""
+        missing, quiet = -1, 0
+        while missing and quiet < QUIET / _PAUSE:
+            before, missing = missing, await self._missing()
+            quiet = quiet + 1 if missing == before else 0
+            await asyncio.sleep(_PAUSE)
+        for person in self._all():
+            excuses = await self._enter(person)
+            for one in self.ledger.messages.values():
+                if excuses and one.chat == self._line(person) and not one.answers:
+                    one.doubtful, excuses = True, excuses - 1
+
+    def _all(self) -> list[Person]:
+        return list({person.chat_id: person for person in (*self._old, *self._people)}.values())
+
+    async def _missing(self) -> int:
+        """How many words have no answer."""
+        for state in await self.platform.events():
+            word = self._events.get(state.event.event_id)
+            if word is not None and state.state == "acknowledged":
+                self.ledger.messages[word].acknowledged = True
+        shown = [text for person in self._all() for text in await self._texts(person)]
+        answered = {heard_in(text)[-1] for text in shown if text.startswith(("{", "p0"))}
+        return sum(word not in answered for word in self._events.values())
+
+    async def _texts(self, person: Person) -> list[str]:
+        return [one.text for one in await self.platform.answers(person.chat_id)]
+
+    async def _enter(self, person: Person) -> int:
+        """Enter the answers of a chat; return how many messages say that there is none."""
+        excuses = 0
+        for text in await self._texts(person):
+            if not text.startswith(("{", "p0")):
+                excuses += not text.startswith("May I use")
+                continue
+            heard = heard_in(text)
+            word = heard[-1]
+            if word in self.ledger.messages:
+                self.ledger.messages[word].answers.append(tuple(heard))
+                self.ledger.hear(self._line(person), word, heard, self._asked[word])
+        return excuses
+
+
+class PlainChats(Chats):
+    """The same on a platform that does not know a message that it has seen: an answer may be missing, if an operator
+    can see so."""
+
+    name = "plain_chats"
+    clients = 1
+    platform_name = "plain"
+
+
+class Buttons(Actor):
+    """Approve by pressing a button."""
+
+    name = "buttons"
+    clients = 1
+
+    async def prepare(self) -> None:
+        self._open: list[tuple[Person, str]] = []
+
+    async def act(self) -> None:
+        platform, key = self.court.site.platforms["chat"], self.court.word("button")
+        person = await platform.user(self.court.word("presser"))
+        self.ledger.messages[f"m{key}"] = Message(f"chat:{person.user_id}", f"m{key}")
+        await platform.say(person, f"m{key} act:{key}")
+        question = await self._question(platform, person)
+        if question is not None:
+            self.ledger.approvals[key] = Approval(key)
+            await platform.click(person, question, "Approve")
+            self._open.append((person, key))
+
+    async def _question(self, platform: MessagePlatform, person: Person) -> Any:
+        for _ in range(100):
+            for one in await platform.answers(person.chat_id):
+                if one.buttons:
+                    return one
+            await asyncio.sleep(_PAUSE)
+        return None
+
+    async def settle(self) -> None:
+        for _ in range(int(QUIET / _PAUSE)):
+            done = set(self.court.site.effects("did"))
+            if all(key in done for _, key in self._open):
+                break
+            await asyncio.sleep(_PAUSE)
+        for _, key in self._open:
+            # Pressed and taken: what was approved is done when all is quiet.
+            self.ledger.approvals[key].answers.append("done")
+
+
+class Links(Actor):
+    """Link two accounts, and see that nobody hears anybody else."""
+
+    name = "links"
+    clients = 1
+
+    async def act(self) -> None:
+        one, other = self.court.site.platforms["chat"], self.court.site.platforms["plain"]
+        name = self.court.word("pair")
+        ann, too = await one.user(name), await other.user(name)
+        words = [self.court.word("l") for _ in range(3)]
+        for word in words:
+            self.ledger.said[word] = name
+        await one.say(ann, words[0])
+        await one.say(ann, "/link")
+        code = await self._find(one, ann, _CODE.pattern)
+        if code is None:
+            return
+        await other.say(too, f"/link {code}")
+        if await self._find(one, ann, "has entered your code") is None:
+            return
+        await one.say(ann, "/link confirm")
+        await other.say(too, words[1])
+        await one.say(ann, words[2])
+        for platform, person, word in ((one, ann, words[2]), (other, too, words[1])):
+            text = await self._find(platform, person, rf'\{{"heard": \[.*"{word}"\]\}}')
+            if text is not None:
+                # What a link has changed in the meantime decides how much is heard; whose it is does not change.
+                self.ledger.hear(name, word, heard_in(text), self.ledger.tick(), after="-")
+
+    async def _find(self, platform: MessagePlatform, person: Person, pattern: str) -> str | None:
+        for _ in range(60):
+            for one in await platform.answers(person.chat_id):
+                if (found := re.search(pattern, one.text)) is not None:
+                    return found.group()
+            await asyncio.sleep(_PAUSE)
+        return None

@@ -1,0 +1,16 @@
+"""What the judge's tests share."""
+
+from pathlib import Path
+
+import pytest
+
+SECONDS = 150
+"""Each starts several processes and waits for leases to end, on a machine that may do other things too."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder more time, unless they say how much they take."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SECONDS))

@@ -1,0 +1,85 @@
+"""What actors and faults share: the site, the ledger, and the counts of a campaign."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from random import Random
+
+from tests.judge.ledger import FINAL, Ledger, Run
+from tests.judge.site import Process, Site
+from tests.judge.wire import Answer, CutError
+
+RETRIES = 400
+AFTERMATH = 5.0
+"""How many seconds after a disturbance a run may still suffer from it: longer than a lease."""
+_PAUSE = 0.1
+BUSY = ("session_busy", "store_unavailable", "unavailable", "too_many_requests", "rate_limit_exceeded")
+"""What a client may hear at any time, and comes again for."""
+
+
+class Court:
+    """One campaign: who is judged, and what was seen so far."""
+
+    def __init__(self, site: Site, ledger: Ledger, seed: int) -> None:
+        self.site = site
+        self.ledger = ledger
+        self.seed = seed
+        self.operations = 0
+        self.done: Counter[str] = Counter()
+        """Operations by actor."""
+        self.faults: Counter[str] = Counter()
+        self.unexpected: Counter[str] = Counter()
+        """Answers that no promise forbids, and nobody would like to see."""
+        self._disturbing = 0
+        self._quiet_at = 0.0
+        self._words = count(1)
+
+    def word(self, prefix: str) -> str:
+        """A word that is said once."""
+        return f"{prefix}{next(self._words)}"
+
+    def host(self, rng: Random) -> Process:
+        """A host to ask, alive or not."""
+        return rng.choice(self.site.hosts)
+
+    @contextmanager
+    def disturbing(self) -> Iterator[None]:
+        """Note that whatever runs in the background now, or begins until a little later, may be interrupted."""
+        self._disturbing += 1
+        self._mark()
+        try:
+            yield
+        finally:
+            self._disturbing -= 1
+            self._quiet_at = time.monotonic() + AFTERMATH
+            self._mark()
+
+    def _mark(self) -> None:
+        for run in self.ledger.runs.values():
+            if not run.statuses or run.statuses[-1][1] not in FINAL:
+                run.disturbed = True
+
+    def begun(self, run_id: str) -> Run:
+        """Enter a background run."""
+        disturbed = self._disturbing > 0 or time.monotonic() < self._quiet_at
+        return self.ledger.runs.setdefault(run_id, Run(run_id, disturbed=disturbed))
+
+    def note(self, actor: str, answer: Answer) -> None:
+        """Count an answer that is no success."""
+        if not answer.ok and answer.code not in BUSY:
+            self.unexpected[f"{actor}: {answer.status} {answer.code}"] += 1
+
+    async def insist(self, host: Process, path: str, body: object, *, by: int = 0) -> Answer:
+        """Ask again until somebody answers; for what must be known when the faults are over."""
+        for _ in range(RETRIES):
+            try:
+                answer = await (host.get(path, by=by) if body is None else host.post(path, body, by=by))
+                if answer.code not in BUSY:
+                    return answer
+            except CutError:
+                pass
+            await asyncio.sleep(_PAUSE)
+        raise RuntimeError(f"nobody answers {path}: is the host gone?")

@@ -1,0 +1,25 @@
+"""Kills, and processes that stand still."""
+
+import asyncio
+import signal
+from random import Random
+
+from tests.judge.court import Court
+
+
+async def kill(court: Court, rng: Random) -> None:
+    """End a process at once, and start it again."""
+    process = rng.choice(court.site.processes)
+    with court.disturbing():
+        await process.kill()
+        await asyncio.sleep(rng.random() * 0.5)
+        await process.start()
+
+
+async def stop(court: Court, rng: Random) -> None:
+    """Have a process stand still, for a moment or for longer than its leases."""
+    process = rng.choice(court.site.processes)
+    with court.disturbing():
+        process.send(signal.SIGSTOP)
+        await asyncio.sleep(rng.choice((0.3, 1.0, 4.5)))
+        process.send(signal.SIGCONT)

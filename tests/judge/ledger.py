@@ -1,0 +1,246 @@
+"""What was acknowledged, and what follows from it. Pure: the judge enters what it saw, and asks for the verdicts."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+FINAL = ("completed", "failed", "cancelled", "incomplete")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A promise that was broken, and the shortest story that shows it."""
+
+    promise: str
+    story: str
+
+    def __str__(self) -> str:
+        return f"BROKEN: {self.promise}\n    {self.story}"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An acknowledged turn of a session: what was said, and what the agent had heard by then, this word included."""
+
+    line: str
+    word: str
+    heard: tuple[str, ...]
+    asked: int
+    """When it was asked, on the ledger's own clock."""
+    acknowledged: int
+    after: str | None = None
+    """The word of the turn that it continues, in a chain."""
+
+
+@dataclass
+class Approval:
+    """A question for approval, and what was answered to the approving caller."""
+
+    key: str
+    approved: bool = True
+    answers: list[str] = field(default_factory=list)
+    """Each try: `done`, `denied`, a code such as `approval_answered`, or `cut`."""
+
+
+@dataclass
+class Run:
+    """A background run as its readers saw it."""
+
+    run_id: str
+    disturbed: bool = False
+    """Whether a process that could work on it was killed, stopped or cut off while it ran."""
+    statuses: list[tuple[int, str, str]] = field(default_factory=list)
+    """When an answer came, the status in it, and the code of its failure; the time is that of the question."""
+    reads: list[tuple[int, tuple[str, ...], bool]] = field(default_factory=list)
+    """When a read of the whole stream ended, its events in order, and whether it came to the end."""
+
+
+@dataclass
+class Message:
+    """A chat message that its platform has handed over, and what the host answered."""
+
+    chat: str
+    word: str
+    acknowledged: bool = False
+    answers: list[tuple[str, ...]] = field(default_factory=list)
+    """What each answer says that was heard."""
+    doubtful: bool = False
+    """Whether an operator can see that its answer may not have arrived."""
+
+
+class Ledger:
+    """Everything that the judge saw."""
+
+    def __init__(self) -> None:
+        self._time = 0
+        self.said: dict[str, str] = {}
+        """The line in which each word was said."""
+        self.turns: list[Turn] = []
+        self.approvals: dict[str, Approval] = {}
+        self.effects: list[str] = []
+        """The keys with which the tool has run."""
+        self.runs: dict[str, Run] = {}
+        self.messages: dict[str, Message] = {}
+        self.ids: dict[str, list[str]] = defaultdict(list)
+        """The words that were acknowledged under an id of the caller's choice."""
+        self.grown: list[tuple[str, int, int]] = []
+        """What should have been dropped: its name, how many there were to drop, and how many were left."""
+
+    def tick(self) -> int:
+        """The next moment."""
+        self._time += 1
+        return self._time
+
+    def say(self, line: str, word: str) -> int:
+        """Note that a word goes out; return when."""
+        self.said[word] = line
+        return self.tick()
+
+    def hear(self, line: str, word: str, heard: Sequence[str], asked: int, after: str | None = None) -> None:
+        """Note an acknowledged turn."""
+        self.turns.append(Turn(line, word, tuple(heard), asked, self.tick(), after))
+
+    def verdicts(self) -> list[Verdict]:
+        """Everything that is wrong."""
+        found = [*lines(self.turns, self.said), *chains(self.turns), *approvals(self.approvals.values(), self.effects)]
+        found += [*runs(self.runs.values()), *chats(self.messages.values()), *ids(self.ids)]
+        return found + list(growth(self.grown))
+
+    @property
+    def acknowledged(self) -> int:
+        """How many things the host has promised."""
+        answers = sum(one in ("done", "denied") for each in self.approvals.values() for one in each.answers)
+        taken = sum(one.acknowledged for one in self.messages.values())
+        ended = sum(bool(one.statuses) for one in self.runs.values())
+        return len(self.turns) + answers + taken + ended
+
+
+def lines(turns: Iterable[Turn], said: dict[str, str]) -> Iterator[Verdict]:
+    """Judge sessions: each acknowledged turn hears all that were acknowledged before it, once and in order."""
+    by_line: dict[str, list[Turn]] = defaultdict(list)
+    for turn in turns:
+        yield from _itself(turn, said)
+        if turn.after is None:
+            by_line[turn.line].append(turn)
+    for line, each in by_line.items():
+        yield from _order(line, sorted(each, key=lambda turn: turn.acknowledged))
+
+
+def _itself(turn: Turn, said: dict[str, str]) -> Iterator[Verdict]:
+    if turn.heard[-1:] != (turn.word,):
+        yield Verdict("A turn hears its own word last.", f"{turn.line}: {turn.word} heard {list(turn.heard)}")
+    doubled = [word for word, count in Counter(turn.heard).items() if count > 1]
+    if doubled:
+        yield Verdict("A turn is recorded once.", f"{turn.line}: {turn.word} heard {doubled} twice: {list(turn.heard)}")
+    foreign = [word for word in turn.heard if word in said and said[word] != turn.line]
+    if foreign:
+        yield Verdict("A session has the memory of nobody else.", f"{turn.line}: {turn.word} heard {foreign}")
+
+
+def _order(line: str, turns: Sequence[Turn]) -> Iterator[Verdict]:
+    for number, earlier in enumerate(turns):
+        for later in turns[number + 1 :]:
+            short, long = sorted((earlier, later), key=lambda turn: len(turn.heard))
+            if long.heard[: len(short.heard)] == short.heard and (
+                short is earlier or later.asked < earlier.acknowledged
+            ):
+                continue
+            lost = [word for word in earlier.heard if word not in later.heard]
+            what = f"without {lost}" if lost else "in another order"
+            common = _common(earlier.heard, later.heard)
+            story = f"{line}: after {common} words, {earlier.word} heard {list(earlier.heard[common:])}; "
+            story += f"then {later.word} heard {list(later.heard[common:])}"
+            yield Verdict("An acknowledged turn is heard by every later turn of its session.", f"{story}, {what}")
+            return
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words both begin with."""
+    pairs = list(zip(one, other, strict=False))
+    return next((number for number, (left, right) in enumerate(pairs) if left != right), len(pairs))
+
+
+def chains(turns: Iterable[Turn]) -> Iterator[Verdict]:
+    """Judge chains and branches: what a turn continues is heard, and nothing else."""
+    known = {turn.word: turn for turn in turns}
+    for turn in known.values():
+        before = known.get(turn.after) if turn.after is not None else None
+        if before is not None and turn.heard != (*before.heard, turn.word):
+            story = (
+                f"{turn.word} continues {before.word}, which heard {list(before.heard)}, and heard {list(turn.heard)}"
+            )
+            yield Verdict("A branch has the history up to where it left, and nothing else.", f"{turn.line}: {story}")
+
+
+def approvals(asked: Iterable[Approval], effects: Sequence[str]) -> Iterator[Verdict]:
+    """Judge approvals: what was approved is done once, and what was not is never done."""
+    done = Counter(effects)
+    for one in asked:
+        story = f"approval {one.key} was answered with {one.answers}; the tool ran {done[one.key]} times"
+        if done[one.key] > 1:
+            yield Verdict("A tool that needs approval runs once.", story)
+        if done[one.key] and not one.approved:
+            yield Verdict("What was rejected is not done.", story)
+        if one.approved and done[one.key] == 0 and ("done" in one.answers or "approval_answered" in one.answers):
+            yield Verdict("What was approved is done.", story)
+
+
+def runs(seen: Iterable[Run]) -> Iterator[Verdict]:
+    """Judge background runs: an end is an end, and what was read once stays."""
+    for run in seen:
+        yield from _statuses(run)
+        yield from _reads(run)
+
+
+def _statuses(run: Run) -> Iterator[Verdict]:
+    end: tuple[int, str] | None = None
+    for when, status, code in run.statuses:
+        if end is not None and status != end[1]:
+            yield Verdict("The end of a run is final.", f"{run.run_id} was {end[1]}, and is {status} later")
+            return
+        if status in FINAL and end is None:
+            end = (when, status)
+        if status == "cancelled":
+            yield Verdict("What nobody cancels is not cancelled.", f"{run.run_id} was cancelled: {code}")
+            return
+        if status == "failed" and (code != "interrupted" or not run.disturbed):
+            story = f"{run.run_id} failed with {code}, {'disturbed' if run.disturbed else 'undisturbed'}"
+            yield Verdict("A background run that can go on does not fail.", story)
+            return
+
+
+def _reads(run: Run) -> Iterator[Verdict]:
+    for (_, earlier, ended), (_, later, _) in zip(run.reads, run.reads[1:], strict=False):
+        common = min(len(earlier), len(later))
+        if earlier[:common] != later[:common] or (ended and len(earlier) != len(later)):
+            story = f"{run.run_id}: read {len(earlier)} events{', its end too' if ended else ''}; then {len(later)}"
+            yield Verdict("A stream reads the same for everyone, and does not change after its end.", story)
+            return
+
+
+def chats(messages: Iterable[Message]) -> Iterator[Verdict]:
+    """Judge chats: what a platform was told to be taken is answered once, in order."""
+    for one in messages:
+        story = f"{one.chat}: {one.word}"
+        if one.acknowledged and not one.answers and not one.doubtful:
+            yield Verdict("An acknowledged message is answered.", f"{story} was acknowledged and has no answer")
+        if len(one.answers) > 1:
+            yield Verdict("A message is answered once.", f"{story} has {len(one.answers)} answers")
+
+
+def ids(acknowledged: dict[str, list[str]]) -> Iterator[Verdict]:
+    """Judge ids that a caller chose: one id is one turn."""
+    for chosen, words in acknowledged.items():
+        if len(set(words)) > 1:
+            yield Verdict(
+                "An id that a caller chose is one turn.", f"{chosen} was acknowledged for {sorted(set(words))}"
+            )
+
+
+def growth(grown: Iterable[tuple[str, int, int]]) -> Iterator[Verdict]:
+    """Judge growth: what has expired is dropped, and what nobody reads is not gathered."""
+    for name, before, left in grown:
+        if left > before:
+            yield Verdict(
+                "What nobody needs takes no room for ever.", f"{name}: {left}, and at most {before} may be left"
+            )

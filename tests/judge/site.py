@@ -1,0 +1,297 @@
+"""Start what is judged: hosts and workers as processes, each with its own way to the database, and chat platforms."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from frontdesk.testing.messages import MessagePlatform, message_platform
+from tests.databases import PostgresServer, postgres_server
+from tests.judge.app import key_of
+from tests.judge.proxy import PostgresProxy
+from tests.judge.wire import Answer, CutError, Exchange, ask
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 60.0
+_LOOK = 0.01
+
+
+class Process:
+    """A host or a worker."""
+
+    def __init__(self, site: "Site", number: int, *, worker: bool, proxy: PostgresProxy | None) -> None:
+        self._site = site
+        self.number = number
+        self.worker = worker
+        self.proxy = proxy
+        self.port = 0
+        self.stopped = False
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process as the system knows it."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the process has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Start the process, and wait until it serves."""
+        command = ["-m", "frontdesk.cli", "worker" if self.worker else "serve", "tests.judge.app:make"]
+        command += ["--log-level", "error"] + ([] if self.worker else ["--port", str(self.port)])
+        log = (self._site.directory / f"log-{self.number}").open("ab")
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *command,
+            cwd=ROOT,
+            env=self._site.environment(self.proxy),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+        )
+        log.close()
+        assert self._process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = (await self._process.stdout.readline()).decode()
+            if not line:
+                raise RuntimeError(f"a process did not start: see {self._site.directory / f'log-{self.number}'}")
+        if not self.worker and self.port == 0:
+            self.port = int(line.rsplit(":", 1)[1].split()[0].strip("/"))
+        if not self.worker:
+            await self._ready()
+
+    async def _ready(self) -> None:
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                with suppress(CutError):
+                    if (await ask(self.port, "GET", "/readyz")).status == 200:
+                        return
+                await asyncio.sleep(_LOOK)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        if self.alive:
+            os.kill(self.pid, number)
+            self.stopped = number == signal.SIGSTOP or (self.stopped and number != signal.SIGCONT)
+
+    async def kill(self) -> None:
+        """End it at once."""
+        self.send(signal.SIGKILL)
+        await self._ended()
+
+    async def stop(self) -> None:
+        """End it as an operator would."""
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(20):
+                await self._ended()
+        except TimeoutError:
+            await self.kill()
+
+    async def _ended(self) -> None:
+        if self._process is not None:
+            await self._process.wait()
+        self.stopped = False
+
+    def memory(self) -> int:
+        """The bytes that the process holds in memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
+    async def post(self, path: str, body: Any, *, by: int = 0, **more: Any) -> Answer:
+        """Ask something as one of the callers."""
+        return await ask(self.port, "POST", path, body, key=key_of(by), **more)
+
+    async def get(self, path: str, *, by: int = 0) -> Answer:
+        """Look something up as one of the callers."""
+        return await ask(self.port, "GET", path, key=key_of(by))
+
+    async def begin(self, path: str, body: Any, *, by: int = 0, method: str = "POST", **more: Any) -> Exchange:
+        """Ask something, and keep the connection to read or to cut."""
+        return await Exchange.begin(self.port, method, path, body, key=key_of(by), **more)
+
+
+class Site:
+    """One place where state is kept, and all that works on it."""
+
+    def __init__(self, directory: Path, kind: str, place: str, settings: dict[str, Any]) -> None:
+        self.directory = directory
+        self.kind = kind
+        self.place = place
+        self.settings = settings
+        self.processes: list[Process] = []
+        self.platforms: dict[str, MessagePlatform] = {}
+        self.server: PostgresServer | None = None
+        self.stack: AsyncExitStack
+        self.keep_idle_limit = True
+
+    @property
+    def hosts(self) -> list[Process]:
+        """The processes with a port."""
+        return [one for one in self.processes if not one.worker]
+
+    @property
+    def address(self) -> str:
+        """The place as the command line takes it."""
+        if self.kind == "sqlite":
+            return self.place
+        known = conninfo_to_dict(self.place)
+        return f"postgresql://{known['user']}@/{known['dbname']}?host={known['host']}"
+
+    async def command(self, *arguments: str) -> str:
+        """Run a command of the package's own, and return what it prints."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "frontdesk.cli", *arguments),
+            cwd=ROOT,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"frontdesk {' '.join(arguments)} failed: {err.decode()}")
+        return out.decode()
+
+    async def move(self, kind: str, place: str, *, hosts: int, workers: int) -> None:
+        """Stop everything, move the state to another database, and start again there."""
+        for process in self.processes:
+            await process.stop()
+        source = self.address
+        self.kind, self.place = kind, place
+        await self.command("move-state", "--from", source, "--to", self.address)
+        await self.people(hosts, workers)
+
+    async def people(self, hosts: int, workers: int) -> None:
+        """Start hosts and workers, each with a way of its own to the database."""
+        self.processes = []
+        for number in range(hosts + workers):
+            proxy = None
+            if self.kind == "postgres":
+                upstream = str(Path(str(conninfo_to_dict(self.place)["host"])) / ".s.PGSQL.5432")
+                proxy = PostgresProxy(upstream, keep_idle_limit=self.keep_idle_limit)
+                await self.stack.enter_async_context(proxy)
+            self.processes.append(Process(self, number, worker=number >= hosts, proxy=proxy))
+        for process in self.processes:
+            await process.start()
+
+    def environment(self, proxy: PostgresProxy | None) -> dict[str, str]:
+        """What a process is told."""
+        place = self.place
+        if proxy is not None:
+            place = make_conninfo(place, host="127.0.0.1", port=proxy.port, sslmode="disable")
+        given = {"directory": str(self.directory), "kind": self.kind, "place": place, **self.settings}
+        return {**os.environ, "JUDGE": json.dumps(given)}
+
+    def effects(self, kind: str) -> list[str]:
+        """What the agent noted, in order."""
+        path = self.directory / "effects"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split()[1] for line in lines if line.startswith(f"{kind} ")]
+
+    async def noted(self, kind: str, word: str, *, within: float = START_SECONDS) -> bool:
+        """Wait until the agent notes something; tell whether it did."""
+        return await self.until(lambda: word in self.effects(kind), within=within)
+
+    async def until(self, condition: Callable[[], bool], *, within: float = START_SECONDS) -> bool:
+        """Wait until a condition holds; tell whether it did in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                # What is looked at happens in other processes.
+                while not condition():  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK)
+                return True
+        return condition()
+
+    def open(self, gate: str) -> None:
+        """Let go on what waits at a gate."""
+        (self.directory / f"{gate}.go").touch()
+
+    def set_clock(self, seconds: float) -> None:
+        """Move the clock of all processes, ahead of the machine's or behind it."""
+        path = self.directory / "clock.new"
+        path.write_text(str(seconds))
+        path.replace(self.directory / "clock")
+
+    @contextmanager
+    def locked(self) -> Any:
+        """Keep the SQLite file from being written, as a disk that stands still does; reading goes on."""
+        connection = sqlite3.connect(self.place, isolation_level=None, timeout=30.0)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+        finally:
+            connection.close()
+
+    def rows(self, table: str) -> int:
+        """Count the records of a kind."""
+        query = f"SELECT COUNT(*) FROM {table}"  # noqa: S608 - the judge's own word
+        if self.kind == "sqlite":
+            connection = sqlite3.connect(f"file:{self.place}?mode=ro", uri=True)
+            try:
+                return connection.execute(query).fetchone()[0]
+            finally:
+                connection.close()
+        with psycopg.connect(self.place, autocommit=True) as line:
+            row = line.execute(query).fetchone()  # type: ignore[arg-type]
+            return 0 if row is None else row[0]
+
+
+@asynccontextmanager
+async def site(
+    kind: str = "sqlite",
+    *,
+    hosts: int = 1,
+    workers: int = 0,
+    chats: tuple[str, ...] = (),
+    keep_idle_limit: bool = True,
+    server: PostgresServer | None = None,
+    **settings: Any,
+) -> AsyncIterator[Site]:
+    """Start hosts and workers on a new database; `chats` are names of channels, `plain...` without idempotency keys."""
+    directory = Path(tempfile.mkdtemp(prefix="fd-judge-"))
+    async with AsyncExitStack() as stack:
+        stack.callback(rmtree, directory, ignore_errors=True)
+        place = str(directory / "state.db")
+        if kind == "postgres":
+            server = server or stack.enter_context(postgres_server())
+            place = stack.enter_context(server.database())
+        found = Site(directory, kind, place, settings)
+        found.server = server
+        settings["chats"] = [await _platform(stack, found, name, settings.get("longest_delay", 0.2)) for name in chats]
+        found.stack, found.keep_idle_limit = stack, keep_idle_limit
+        stack.push_async_callback(_end, found)
+        await found.people(hosts, workers)
+        try:
+            yield found
+        finally:
+            await _end(found)
+
+
+async def _platform(stack: AsyncExitStack, place: Site, name: str, longest_delay: float) -> dict[str, Any]:
+    plain = name.startswith("plain")
+    options = ["--no-fsync", *(["--no-dedupe"] if plain else [])]
+    platform = await stack.enter_async_context(message_platform(place.directory / f"{name}.log", *options))
+    place.platforms[name] = platform
+    more = {"idempotent": not plain, "longest_delay": longest_delay}
+    return {"name": name, "url": platform.url, "token": platform.token, **more}
+
+
+async def _end(place: Site) -> None:
+    for process in place.processes:
+        if process.alive:
+            process.send(signal.SIGCONT)
+            await process.kill()
