@@ -1,7 +1,9 @@
 """What is written can be read, by Hypothesis and by a few records spelled out."""
 
+import pickle
 import subprocess
 import sys
+from copy import deepcopy
 from datetime import date
 from enum import StrEnum
 from inspect import signature
@@ -24,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.data import codec
+from frontdesk.data.json_tree import Shared
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import CodecError
@@ -237,3 +240,10 @@ def test_the_constructors_take_what_the_objects_hold() -> None:
     for one in (Content("text"), Message("user"), AgentResponse(), AgentResponseUpdate()):
         held = {name for name in vars(one) if not name.startswith("_")}
         assert held == signature(type(one)).parameters.keys() - {"value", "response_format"}
+
+
+def test_a_message_that_was_stamped_is_pickled_as_a_plain_one() -> None:
+    """A workflow that was handed stamped messages could not be restored: no checkpoint may hold a type of ours."""
+    stamp = Shared(channel="web", identity={"native_id": "anna"})
+    for copied in (pickle.loads(pickle.dumps(stamp)), deepcopy(stamp)):
+        assert (type(copied), copied) == (dict, dict(stamp))

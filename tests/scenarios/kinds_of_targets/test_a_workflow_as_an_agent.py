@@ -197,6 +197,17 @@ async def test_a_no_with_a_reason_goes_on_without_the_tool() -> None:
         assert "too much" in str([message.to_dict() for message in desk.history("s")])
 
 
+async def test_a_run_in_the_background_pauses_and_is_answered() -> None:
+    inn = Inn()
+    async with open_desk(inn) as desk:
+        queued = await desk.post({"session_id": "s", "message": "anna", "background": True})
+        asked = await desk.ended(queued.json()["id"])
+        (request,) = asked["requests"]
+        queued = await desk.post({"session_id": "s", "responses": {request["id"]: YES}, "background": True})
+        assert (await desk.ended(queued.json()["id"]))["text"] == "anna takes the attic for 2"
+        assert (await _say(desk, "hello"))["text"].startswith("hello")
+
+
 async def test_a_conversation_that_is_handed_out_whole_is_not_kept_twice() -> None:
     inn = Inn()
     async with open_desk(inn) as desk:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.scenarios.desk import open_desk
@@ -50,7 +50,13 @@ class Talk:
 
 @pytest.mark.parametrize("kind", ["workflow as agent", "duck that remembers in its state", "duck that delegates"])
 @given(turns=TURNS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    deadline=None,
+    # A host is started for each example: to look for a shorter one would take minutes.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_each_caller_has_one_conversation(kind: str, turns: list[tuple[str, str]]) -> None:
     mind = Mind()
 
