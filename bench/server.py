@@ -39,7 +39,7 @@ def main() -> None:
     config = uvicorn.Config(
         subject.build_app(Setting(args.sample, args.state, args.target, args.door)),
         loop=args.loop,
-        http="httptools",
+        http=subject.http(),
         ws="none",
         lifespan="on",
         log_level="warning",

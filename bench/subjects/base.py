@@ -53,6 +53,10 @@ class Subject(ABC):
     def build_app(self, setting: Setting) -> Any:
         """The ASGI app."""
 
+    def http(self) -> Any:
+        """uvicorn's HTTP protocol."""
+        return "httptools"
+
     def started(self) -> None:
         """What the subject's own command does when the server has started."""
         return

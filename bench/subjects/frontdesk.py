@@ -16,7 +16,14 @@ class Served(Subject):
     """A host of ours, as `frontdesk serve` runs it."""
 
     store: Store | None = "memory"
-    served = "as `frontdesk serve` does, the garbage collector skips what is loaded and comes less often"
+    served = "as `frontdesk serve` does: the collector skips what is loaded and comes less often; heads have limits"
+
+    def http(self) -> Any:
+        from frontdesk import ServerLimits
+        from frontdesk.host.http_protocol import ConnectionGate
+
+        limits = ServerLimits()
+        return ConnectionGate(limits, limits.max_connections).protocol
 
     def started(self) -> None:
         from frontdesk.cli.serve import spare_the_collector
