@@ -95,7 +95,6 @@ class AgentFrameworkHost:
             runtime_mode=runtime_mode,
             allow_in_process_runner=allow_in_process_runner,
             allow_anonymous=allow_anonymous,
-            allow_unsafe_state_dir=allow_unsafe_state_dir,
             session_wait_seconds=session_wait_seconds,
             cancel_grace_seconds=cancel_grace_seconds,
             shutdown_grace_seconds=shutdown_grace_seconds,
@@ -110,8 +109,7 @@ class AgentFrameworkHost:
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._target = self._checked(target, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
-        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self.app = self._built(middleware)
+        self.app = self._built(channels, middleware)
 
     def _checked(
         self, target: Any, channels: Sequence[Channel], store: HostStateStore | None, access: Access
@@ -162,7 +160,8 @@ class AgentFrameworkHost:
             context.add_commands(added, before_link=True)
         return contribution
 
-    def _built(self, middleware: Sequence[Middleware]) -> Starlette:
+    def _built(self, channels: Sequence[Channel], middleware: Sequence[Middleware]) -> Starlette:
+        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         return build_app(
             self._contributions,
             linker=self._parts.linker,
