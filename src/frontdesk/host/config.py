@@ -28,7 +28,6 @@ class HostConfig:
     runtime_mode: RuntimeMode | None = None
     allow_in_process_runner: bool = False
     allow_anonymous: bool = False
-    allow_unsafe_state_dir: bool = False
     session_wait_seconds: float = 30.0
     cancel_grace_seconds: float = 5.0
     shutdown_grace_seconds: float = 10.0

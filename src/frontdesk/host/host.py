@@ -101,7 +101,6 @@ class AgentFrameworkHost:
             runtime_mode=runtime_mode,
             allow_in_process_runner=allow_in_process_runner,
             allow_anonymous=allow_anonymous,
-            allow_unsafe_state_dir=allow_unsafe_state_dir,
             session_wait_seconds=session_wait_seconds,
             cancel_grace_seconds=cancel_grace_seconds,
             shutdown_grace_seconds=shutdown_grace_seconds,
