@@ -108,10 +108,8 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._state = HostState(state_dir, checkpoint_location, store, linker)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
-        self._target = self._checked(target, channels, store, access)
-        self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
-        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
-        self.app = self._built(middleware)
+        self._parts = self._put_together(target, channels, store, access, clock or SystemClock(), ids)
+        self._open_doors(channels, middleware)
 
     def _checked(
         self, target: Any, channels: Sequence[Channel], store: HostStateStore | None, access: Access
@@ -133,12 +131,14 @@ class AgentFrameworkHost:
 
     def _put_together(
         self,
+        target: Any,
         channels: Sequence[Channel],
         store: HostStateStore | None,
         access: Access,
         clock: Clock,
         ids: Ids | None,
     ) -> Parts:
+        self._target = self._checked(target, channels, store, access)
         show_environment(channel.auth for channel in channels)
         chosen = choose_store(store, self._state.database, clock)
         return Parts(
@@ -162,8 +162,9 @@ class AgentFrameworkHost:
             context.add_commands(added, before_link=True)
         return contribution
 
-    def _built(self, middleware: Sequence[Middleware]) -> Starlette:
-        return build_app(
+    def _open_doors(self, channels: Sequence[Channel], middleware: Sequence[Middleware]) -> None:
+        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
+        self.app = build_app(
             self._contributions,
             linker=self._parts.linker,
             middleware=middleware,
