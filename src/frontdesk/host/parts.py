@@ -64,16 +64,7 @@ class Parts:
         )
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
-        items = TurnItems(channels)
-        recorder = Recorder(
-            store,
-            ids,
-            clock,
-            planner.pushing,
-            items,
-            Snapshots(config.max_session_bytes),
-            introduces=access.resolver is not None,
-        )
+        recorder = self._recording(planner, config, access)
         self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
         self.background = Background(store, config, clock, self.active)
@@ -94,6 +85,17 @@ class Parts:
         self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock)
         self.outbox.register(runner)
         self.inbox.register(runner)
+
+    def _recording(self, planner: Planner, config: HostConfig, access: Access) -> Recorder:
+        return Recorder(
+            self.store,
+            self.ids,
+            self.clock,
+            planner.pushing,
+            TurnItems(self.channels),
+            Snapshots(config.max_session_bytes),
+            introduces=access.resolver is not None,
+        )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
         return await self.ties.allows("deliver", source, destination)

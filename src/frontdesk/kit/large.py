@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import chain
-from typing import Any, ParamSpec, TypeVar, cast
+from types import NoneType
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,6 +19,10 @@ R = TypeVar("R")
 LARGE = 64 * 1024
 """From how many bytes on a value is large."""
 
+_A_VALUE = 32
+"""What a value counts beside its text when it is asked how long it takes: as much as so many bytes."""
+_TEXTS = (str, bytes)
+_SCALARS = (int, float, NoneType)
 _thread = ThreadPoolExecutor(1, thread_name_prefix="frontdesk-large")
 
 
@@ -27,6 +32,13 @@ async def off_loop(work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -
     return await asyncio.get_running_loop().run_in_executor(_thread, lambda: context.run(work, *args, **kwargs))
 
 
+async def run_weighed(value: Any, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function on a value: here, or in the thread if the value is heavy."""
+    if is_heavy(value):
+        return await off_loop(work, *args, **kwargs)
+    return work(*args, **kwargs)
+
+
 async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
     """Run a function on a value of so many bytes: here, or in the thread if the value is large."""
     if size <= LARGE:
@@ -34,22 +46,28 @@ async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs:
     return await off_loop(work, *args, **kwargs)
 
 
-def weight_of(value: Any, most: int, *, inside: bool = False) -> int:
+def is_heavy(value: Any, *, inside: bool = False) -> bool:
+    """Whether it takes long to write a value: it has much text, or many parts."""
+    return weight_of(value, LARGE, each=_A_VALUE, inside=inside) > LARGE
+
+
+def weight_of(value: Any, most: int, *, each: int = 1, inside: bool = False) -> int:
     """Count the bytes that a value takes as JSON at least; stop counting above `most`.
 
-    `inside` counts what lies in the attributes of objects too, all of which need not be written.
+    `each` is what a value counts beside its text. `inside` counts what lies in the attributes of objects too, all of
+    which need not be written.
     """
     weight, rest = 0, [iter((value,))]
     while rest and weight <= most:
         for one in rest[-1]:
-            if isinstance(one, (str, bytes)):
-                weight += len(one) + 2
-            else:
-                weight += 1
-                parts = _parts(one, inside)
-                if parts is not None:
-                    rest.append(parts)
-                    break
+            weight += each
+            if isinstance(one, _TEXTS):
+                weight += len(one) + 1
+            elif isinstance(one, _SCALARS):
+                pass
+            elif parts := _parts(one, inside):
+                rest.append(parts)
+                break
             if weight > most:
                 break
         else:
@@ -59,8 +77,8 @@ def weight_of(value: Any, most: int, *, inside: bool = False) -> int:
 
 def _parts(value: Any, inside: bool) -> Iterator[Any] | None:
     if isinstance(value, dict):
-        return chain.from_iterable(cast("dict[Any, Any]", value).items())
+        return chain.from_iterable(value.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, (list, tuple, set, frozenset)):
-        return iter(cast("list[Any]", value))
+        return iter(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     fields = getattr(value, "__dict__", None) if inside and not isinstance(value, type) else None
-    return None if not isinstance(fields, dict) else iter(cast("dict[str, Any]", fields).values())
+    return None if fields is None else iter(fields.values())

@@ -10,7 +10,7 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.ids import Ids
-from frontdesk.kit.large import LARGE, run_sized, weight_of
+from frontdesk.kit.large import run_weighed
 from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import Items, read_added
 from frontdesk.kit.outputs import as_results
@@ -122,7 +122,7 @@ async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
 
 
 async def _read(items: Sequence[Mapping[str, Any]]) -> Items:
-    return await run_sized(weight_of(items, LARGE), _checked, items)
+    return await run_weighed(items, _checked, items)
 
 
 def _checked(items: Sequence[Mapping[str, Any]]) -> Items:

@@ -21,7 +21,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.hooks import call_response_hook
-from frontdesk.kit.large import LARGE, run_sized, weight_of
+from frontdesk.kit.large import run_weighed
 from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import heard
 from frontdesk.sessions.snapshot import rewritten
@@ -42,8 +42,7 @@ class TurnItems:
         showing = [one for one in (channel, *self._channels.values()) if isinstance(one, ShowsItems)]
         if not showing:
             return []
-        size = weight_of(run.details, LARGE)
-        bodies = await run_sized(size, showing[0].turn_items, run, await self._shown(admitted, run))
+        bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._shown(admitted, run))
         at = run.finished_at or run.created_at
         items = [
             ConversationItem(item_id=body["id"], conversation_id=conversation_id, created_at=at, body=body)

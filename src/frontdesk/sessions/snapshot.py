@@ -13,7 +13,7 @@ from frontdesk.data.codec import prepare
 from frontdesk.data.json_tree import Prepared
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import CodecError, SessionTooLargeError
-from frontdesk.kit.large import LARGE, off_loop, weight_of
+from frontdesk.kit.large import is_heavy, off_loop, weight_of
 from frontdesk.loggers import runs as log
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -32,7 +32,7 @@ class Snapshots:
         """Write down the state of a session; one that is too large is a `SessionTooLargeError`."""
         if live is None or (not live.state and live.service_session_id is None):
             return _NOTHING
-        if weight_of(live.state, LARGE, inside=True) <= LARGE:
+        if not is_heavy(live.state, inside=True):
             return self._taken(live)
         return await off_loop(self._taken, live)
 
@@ -59,14 +59,14 @@ class Snapshots:
 
 async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """A state that was stored before, ready to be stored again."""
-    if weight_of(state, LARGE) <= LARGE:
+    if not is_heavy(state):
         return state
     return await off_loop(prepare, lambda: state)
 
 
 def is_large(record: SessionRecord) -> bool:
     """Whether the state of a session takes long to restore."""
-    return bool(record.state) and weight_of(record.state, LARGE) > LARGE
+    return bool(record.state) and is_heavy(record.state)
 
 
 def restore(record: SessionRecord) -> AgentSession:

@@ -67,7 +67,7 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "409": "No session, a busy or a waiting one, or a known invocation id.",
         "413": "The body is too large.",
         "415": "The body must be JSON.",
-        "422": "A hook refused the request.",
+        "422": "A hook refused the request, or the session has become too large.",
         "429": "Too many at once.",
         "500": "The agent failed.",
         "501": "This host is not set up for that.",

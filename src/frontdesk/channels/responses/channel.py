@@ -15,6 +15,7 @@ from frontdesk.channels.responses.client import Answer
 from frontdesk.channels.responses.compact import compactor_findings, decode_compact, draw_compaction, is_compaction
 from frontdesk.channels.responses.config import (
     FORWARDED,
+    Bodies,
     Fetching,
     HostTools,
     Instructions,
@@ -74,10 +75,10 @@ class ResponsesChannel(Channel):
         fetch_http: bool = False,
         max_fetched_bytes: int = Fetching.max_bytes,
         finish_abandoned: bool = False,
-        max_body_bytes: int = ResponsesConfig.max_body_bytes,
-        max_body_values: int = ResponsesConfig.max_body_values,
+        max_body_bytes: int = Bodies.max_bytes,
+        max_body_values: int = Bodies.max_values,
         max_items: int = ResponsesConfig.max_items,
-        body_timeout: float = ResponsesConfig.body_timeout,
+        body_timeout: float = Bodies.timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = ResponsesConfig.limits,
@@ -89,10 +90,8 @@ class ResponsesChannel(Channel):
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.compactor = compactor
         self._config = ResponsesConfig(
-            max_body_bytes=max_body_bytes,
-            max_body_values=max_body_values,
+            bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
             max_items=max_items,
-            body_timeout=body_timeout,
             keep_alive=keep_alive,
             allowed_origins=tuple(allowed_origins),
             limits=limits,
@@ -124,7 +123,7 @@ class _Room:
         self._channel = channel
         self._config = config
         self._context = context
-        self._deadline = BodyDeadline(config.body_timeout)
+        self._deadline = BodyDeadline(config.bodies.timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._lasting = LastingRuns()
         self._renderer = renderer
@@ -159,8 +158,8 @@ class _Room:
         return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
 
     async def create(self, call: HttpCall) -> None:
-        raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        body = await run_sized(len(raw), decode, raw, self._config.max_body_values)
+        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
+        body = await run_sized(len(raw), decode, raw, self._config.bodies.max_values)
         request = await self._intake.request(call.caller, body, raw)
         answer = Answer(call, self._renderer)
         protocol_request = self._protocol_request(call)
@@ -177,8 +176,8 @@ class _Room:
             await answer.stream(stream, self._config.keep_alive)
 
     async def compact(self, call: HttpCall) -> None:
-        raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        body, instructions = await run_sized(len(raw), decode_compact, raw, self._config.max_body_values)
+        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
+        body, instructions = await run_sized(len(raw), decode_compact, raw, self._config.bodies.max_values)
         if instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
         body, messages = await self._intake.messages(call.caller, body, len(raw))

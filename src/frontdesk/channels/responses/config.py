@@ -62,6 +62,24 @@ class SocketLimits:
 
 
 @dataclass(frozen=True)
+class Bodies:
+    """How much a body may hold, and how long it may take."""
+
+    max_bytes: int = 32 * 1024 * 1024
+    max_values: int = MAX_VALUES
+    timeout: float = 60.0
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        values = {
+            "max_body_bytes": self.max_bytes,
+            "max_body_values": self.max_values,
+            "body_timeout": self.timeout,
+        }
+        return [f"{name} must be positive" for name, value in values.items() if value <= 0]
+
+
+@dataclass(frozen=True)
 class Fetching:
     """Whether pictures and files are fetched that a request names by their address, and from where."""
 
@@ -91,10 +109,8 @@ class Fetching:
 class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
-    max_body_bytes: int = 32 * 1024 * 1024
-    max_body_values: int = MAX_VALUES
+    bodies: Bodies = Bodies()
     max_items: int = 2_000
-    body_timeout: float = 60.0
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
@@ -114,15 +130,12 @@ class ResponsesConfig:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        wrong += self.fetching.findings() + self.sockets.findings()
+        wrong += self.bodies.findings() + self.fetching.findings() + self.sockets.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
 _POSITIVE = (
-    "max_body_bytes",
-    "max_body_values",
     "max_items",
-    "body_timeout",
     "keep_alive",
 )
 _CHOICES: dict[str, tuple[str, ...]] = {

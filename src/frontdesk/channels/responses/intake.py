@@ -77,7 +77,7 @@ class Intake:
 
     def _references(self, caller: Caller, body: CreateBody) -> References:
         config, inside = self._config, conversation_of(body)
-        limits = (config.max_body_bytes, config.max_body_values)
+        limits = (config.bodies.max_bytes, config.bodies.max_values)
         return References(self._context, caller, self._renderer, inside, limits)
 
     async def _fill(self, caller: Caller, items: Items) -> None:

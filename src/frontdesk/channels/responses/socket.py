@@ -82,7 +82,7 @@ class _Connection:
         self._shared = shared
         self._context = shared.context
         self._socket = socket
-        self._memory = Memory(shared.space, shared.config.max_body_bytes, owner=socket.caller.identity.key)
+        self._memory = Memory(shared.space, shared.config.bodies.max_bytes, owner=socket.caller.identity.key)
         self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
         self._running: dict[str, str | None] = {}
         self._ended: deque[str] = deque(maxlen=_REMEMBERED)
@@ -123,7 +123,7 @@ class _Connection:
     async def _take(self, raw: bytes) -> None:
         lane: str | None = None
         try:
-            event = await run_sized(len(raw), decode_as, _decoder, raw, self._shared.config.max_body_values)
+            event = await run_sized(len(raw), decode_as, _decoder, raw, self._shared.config.bodies.max_values)
             lane = None if event.stream_id is None else plain_id(event.stream_id, "stream_id")
             if event.type == "response.create":
                 if event.generate is False:
@@ -159,7 +159,7 @@ class _Connection:
             await self._refuse(error, lane)
             return await self._socket.close(POLICY, error.code)
         try:
-            body = await run_sized(len(raw), decode, raw, self._shared.config.max_body_values)
+            body = await run_sized(len(raw), decode, raw, self._shared.config.bodies.max_values)
             if body.background:
                 raise InvalidRequestError("A WebSocket has no background: use POST.", param="background")
             limiter = self._shared.limiter
