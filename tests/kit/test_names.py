@@ -101,8 +101,8 @@ def loose(module: ast.Module) -> list[str]:
         if isinstance(node, ast.keyword) and node.arg == "pattern" and isinstance(node.value, ast.Constant):
             found.append(str(node.value.value))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in matched:
-            found += [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant) and one.value]
-    return [one for one in found if isinstance(one, str) and one.endswith("$")]
+            found += [str(one.value) for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
+    return [one for one in found if one.endswith("$")]
 
 
 def test_no_pattern_takes_a_newline_at_the_end() -> None:
