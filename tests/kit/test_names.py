@@ -101,8 +101,7 @@ def loose(module: ast.Module) -> list[str]:
         if isinstance(node, ast.keyword) and node.arg == "pattern" and isinstance(node.value, ast.Constant):
             found.append(str(node.value.value))
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in matched:
-            values = [one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
-            found += [value for value in values if isinstance(value, str)]
+            found += [str(one.value) for one in ast.walk(node.value) if isinstance(one, ast.Constant)]
     return [one for one in found if one.endswith("$")]
 
 

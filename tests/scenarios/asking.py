@@ -24,8 +24,9 @@ class Clerk:
         await self.go_on.wait()
         answers = [one for one in said.contents if one.type == "function_approval_response"]
         for one in answers:
-            if one.approved and one.function_call is not None:
-                self.paid.append(int((one.function_call.parse_arguments() or {})["amount"] or 0))
+            given: Any = None if one.function_call is None else one.function_call.parse_arguments()
+            if one.approved:
+                self.paid.append(given["amount"])
         if answers:
             return "done"
         ids = next(self._turns) if said.text.startswith("pay") else ()
