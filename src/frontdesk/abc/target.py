@@ -6,12 +6,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.session import CheckpointRef, SessionRecord
 
 
-class TargetInfo(Noun, frozen=True, kw_only=True):
+class TargetInfo(Value, frozen=True, kw_only=True):
     """What may be told about the target."""
 
     name: str

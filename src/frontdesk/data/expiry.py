@@ -1,12 +1,12 @@
 """How long what is kept is kept."""
 
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
 
 
-class Expiry(Noun, frozen=True, kw_only=True):
+class Expiry(Value, frozen=True, kw_only=True):
     """Seconds after which a record of each kind may be dropped; `None` keeps it for good."""
 
     continuations: float | None = _DAY
