@@ -422,7 +422,7 @@ class UnreadableRecordError(CodecError, UnavailableError):
 
     code = "newer_record"
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str = "") -> None:
         """`reason` is for the log: it may quote what is stored."""
         super().__init__(retry_after=5.0)
         self.reason = reason
@@ -431,6 +431,6 @@ class UnreadableRecordError(CodecError, UnavailableError):
 class UnknownVersionError(UnreadableRecordError):
     """This was written by a newer version of the service, in a format that this part of it can't read yet."""
 
-    def __init__(self, version: object) -> None:
+    def __init__(self, version: object = None) -> None:
         self.version = version
         super().__init__(f"the record has format version {version!r}, which this version of Frontdesk can't read")

@@ -1,6 +1,8 @@
 """`frontdesk deliveries`: what an operator sees of it."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,23 @@ def test_wrong_usage_is_2(line: str) -> None:
     with pytest.raises(SystemExit) as left:
         main(["deliveries", *line.split()])
     assert left.value.code == 2
+
+
+def test_what_only_a_newer_version_can_read_is_counted_and_left(state: Path) -> None:
+    with closing(sqlite3.connect(state / "frontdesk.db")) as connection, connection:
+        newer = b'{"v":1,"data":{"$":"Invented"}}'
+        connection.execute("UPDATE deliveries SET data = ? WHERE delivery_id = 'dlv_2'", (newer,))
+    done = frontdesk("deliveries", "list", "--state", str(state))
+    assert done.returncode == 0
+    *_, total, left = done.stdout.splitlines()
+    assert ("dlv_2" in done.stdout, "dlv_3" in done.stdout) == (False, True)
+    assert "2 dead" in total
+    assert left == "1 more can't be read by this version of Frontdesk, and are left to a newer one."
+    assert json.loads(frontdesk("deliveries", "list", "--state", str(state), "--json").stdout)["unreadable"] == 1
+    for action in ("show", "retry", "drop"):
+        refused = frontdesk("deliveries", action, "dlv_2", "--state", str(state))
+        assert (refused.returncode, "newer version" in refused.stderr) == (1, True), action
+    with closing(sqlite3.connect(state / "frontdesk.db")) as connection:
+        assert connection.execute("SELECT status, data FROM deliveries WHERE delivery_id = 'dlv_2'").fetchall() == [
+            ("dead", newer)
+        ]

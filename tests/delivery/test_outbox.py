@@ -235,12 +235,27 @@ async def test_a_push_that_does_not_end_is_ended(make_desk: MakeDesk) -> None:
     assert await desk.status("a0") == ("unknown", "timeout")
 
 
-async def test_a_payload_that_cannot_be_read_is_dead(make_desk: MakeDesk) -> None:
+async def test_a_payload_that_only_a_newer_version_can_read_was_given_up(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
-    await desk.add(desk.row("a0", payload={"$": "NoSuchNoun"}), *desk.answer("b", 1))
+    newer = desk.row("b0", payload={"$": "NoSuchNoun"})
+    await desk.add(*desk.answer("a", 1), newer, *desk.answer("c", 1), desk.row("d0", place="ben"))
+    for _ in range(3):
+        # Those behind it wait for it, and nobody looks at them before its time.
+        assert await desk.drain() == 30.0
+    found = await desk.store.outbox.get("b0")
+    assert found is not None
+    assert (found.status, found.attempts, found.fence) == ("pending", 0, newer.fence)
+    assert [await desk.status(name) for name in ("a0", "b0", "c0")] == [
+        ("accepted", None),
+        ("pending", None),
+        ("pending", None),
+    ]
+    assert await desk.drain("ben") is None
+    assert [place async for _, place in desk.outbox.waiting()] == []
+    # It does not wait for ever.
+    desk.clock.advance(TERMS.longest_age + 1)
     assert await desk.drain() is None
-    assert await desk.status("a0") == ("dead", "unreadable")
-    assert await desk.status("b0") == ("accepted", None)
+    assert await desk.status("b0") == ("dead", "too old")
 
 
 async def test_a_slow_destination_delays_no_other(make_desk: MakeDesk) -> None:

@@ -17,7 +17,7 @@ from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
 from frontdesk.delivery.plan import AsksAllow, Planner
-from frontdesk.delivery.push import send
+from frontdesk.delivery.push import read_payload, send
 from frontdesk.delivery.routing import KEPT_APART
 from frontdesk.ids import RandomIds
 from frontdesk.stores.memory import InMemoryStateStore
@@ -181,7 +181,7 @@ async def test_a_channel_with_a_codec_of_its_own_gets_back_what_it_gave() -> Non
     await plan.know(CHAT)
     (row,) = await plan.rows(asks(ResponseTarget.channel("chat")))
     assert row.payload == {"secret form": "net"}
-    await send(chat, row)
+    await send(chat, row, read_payload(row))
     assert chat.texts() == ["ten"]
 
 

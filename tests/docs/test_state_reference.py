@@ -5,7 +5,9 @@ import pytest
 from frontdesk import Expiry, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
 from frontdesk.abc.store import HostStateStore
 from frontdesk.cli.options import build_parser
-from frontdesk.stores.sql import sweep
+from frontdesk.delivery import outbox
+from frontdesk.host import inbox, work
+from frontdesk.stores.sql import steps, sweep, upkeep
 from frontdesk.stores.sql.ends import MoveError
 from frontdesk.stores.sql.histories import BYTES_KEPT
 from frontdesk.stores.sql.migrations import NewerStoreError
@@ -14,6 +16,7 @@ from tests.docs.test_reference import parameters, shown, signature, spans
 
 PAGE = ROOT / "docs/reference/state.md"
 MOVE = ROOT / "docs/how-to/move.md"
+UPDATE = ROOT / "docs/how-to/update.md"
 
 
 @pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry])
@@ -41,6 +44,16 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert sweep.EVERY == 60.0
     for page in ("sqlite", "postgres"):
         assert f"p to {BYTES_KEPT // 2**20} MiB of what" in prose_of(ROOT / f"docs/how-to/{page}.md")
+
+
+def test_the_figures_of_an_update_are_those_of_the_code() -> None:
+    told = prose_of(UPDATE)
+    assert f"{steps.BATCH} in a transaction" in told
+    assert ("within ten seconds" in told, upkeep.EVERY) == (True, 10.0)
+    assert {inbox._LEFT_ALONE, outbox._LEFT_ALONE, work._LEFT_ALONE} == {30.0}
+    assert "again after 30 seconds" in told
+    error = errors.UnreadableRecordError()
+    assert f"`{error.status}`, `{error.code}`, and `Retry-After: {error.retry_after:.0f}`" in told
 
 
 def test_every_option_of_a_move_is_documented() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 
 Phase = Literal["pre_link", "post_link"]
 ClaimSource = Literal["channel", "linker", "none"]
@@ -20,7 +20,7 @@ class AllowlistDecision(Enum):
     ABSTAIN = "abstain"
 
 
-class AuthorizationContext(Noun, frozen=True, kw_only=True):
+class AuthorizationContext(Value, frozen=True, kw_only=True):
     """What is known when an allowlist is asked."""
 
     identity: ChannelIdentity
@@ -45,7 +45,7 @@ class IdentityAllowlist(Protocol):
         ...
 
 
-class AccessRule(Noun, frozen=True, kw_only=True):
+class AccessRule(Value, frozen=True, kw_only=True):
     """Whom a door lets in; `AuthPolicy` makes the usual ones."""
 
     allowlist: IdentityAllowlist | None = None
@@ -64,7 +64,7 @@ class IdentityResolver(Protocol):
     def __call__(self, identity: ChannelIdentity, /) -> str | Awaitable[str | None] | None: ...
 
 
-class Allowed(Noun, frozen=True, kw_only=True):
+class Allowed(Value, frozen=True, kw_only=True):
     """The caller may go on. A person who was never here has no isolation key yet."""
 
     isolation_key: str | None
@@ -72,13 +72,13 @@ class Allowed(Noun, frozen=True, kw_only=True):
     claim_source: ClaimSource = "none"
 
 
-class LinkRequired(Noun, frozen=True, kw_only=True):
+class LinkRequired(Value, frozen=True, kw_only=True):
     """The caller has to link an account first; `ChannelContext.begin_link` begins it, the decision does not."""
 
     challenge: LinkChallenge | None = None
 
 
-class Denied(Noun, frozen=True, kw_only=True):
+class Denied(Value, frozen=True, kw_only=True):
     """The caller may not go on. The two messages may be shown; the rest is for the log."""
 
     reason_code: str

@@ -7,10 +7,10 @@ from starlette.types import Scope
 
 from frontdesk.abc.store import Nonces
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 
 
-class Principal(Noun, frozen=True, kw_only=True):
+class Principal(Value, frozen=True, kw_only=True):
     """Who an HTTP caller was proved to be."""
 
     id: str

@@ -17,7 +17,7 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
@@ -42,7 +42,7 @@ class ChannelCommandContext(Protocol):
         ...
 
 
-class ChannelCommand(Noun, frozen=True, kw_only=True):
+class ChannelCommand(Value, frozen=True, kw_only=True):
     """A word that the host understands itself, such as `/new`."""
 
     name: str
@@ -52,7 +52,7 @@ class ChannelCommand(Noun, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
 
 
-class ChannelContribution(Noun, frozen=True, kw_only=True):
+class ChannelContribution(Value, frozen=True, kw_only=True):
     """What a channel adds to the host."""
 
     routes: Sequence[BaseRoute] = ()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedRunResult
 
@@ -17,7 +17,7 @@ class RunHook(Protocol):
     ) -> ChannelRequest | Awaitable[ChannelRequest]: ...
 
 
-class ChannelResponseContext(Noun, frozen=True, kw_only=True):
+class ChannelResponseContext(Value, frozen=True, kw_only=True):
     """For which destination a response hook is asked."""
 
     request: ChannelRequest

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable
 from typing import Literal, Protocol
 
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 
 LinkOperation = Literal["link", "deliver"]
 
 
-class LinkPolicyContext(Noun, frozen=True, kw_only=True):
+class LinkPolicyContext(Value, frozen=True, kw_only=True):
     """What a policy is asked about: may what is known on one channel become known on the other?"""
 
     operation: LinkOperation

@@ -5,11 +5,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.result import HostedRunResult
 
 
-class PushTerms(Noun, frozen=True, kw_only=True):
+class PushTerms(Value, frozen=True, kw_only=True):
     """How fast and how often a channel is pushed. The rates hold for each process."""
 
     at_once: int = 16
@@ -39,7 +39,7 @@ class PushTerms(Noun, frozen=True, kw_only=True):
         return wrong
 
 
-class PushPart(Noun, frozen=True, kw_only=True):
+class PushPart(Value, frozen=True, kw_only=True):
     """One part on its way, with all that a platform may want to know of it."""
 
     identity: ChannelIdentity

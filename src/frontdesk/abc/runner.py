@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.task import TaskStatus as TaskStatus
 
 
-class RetryPolicy(Noun, frozen=True, kw_only=True):
+class RetryPolicy(Value, frozen=True, kw_only=True):
     """How often and how far apart a task is tried."""
 
     attempts: int = 5
@@ -23,7 +23,7 @@ class RetryPolicy(Noun, frozen=True, kw_only=True):
             return self.longest_delay
 
 
-class TaskHandle(Noun, frozen=True, kw_only=True):
+class TaskHandle(Value, frozen=True, kw_only=True):
     """A task that was scheduled."""
 
     task_id: str

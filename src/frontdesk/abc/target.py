@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.session import CheckpointRef, SessionRecord
 
@@ -15,7 +15,7 @@ HistoryKeeper = Literal["provider", "own", "host", "agent"]
 agent itself in its session."""
 
 
-class TargetInfo(Noun, frozen=True, kw_only=True):
+class TargetInfo(Value, frozen=True, kw_only=True):
     """What may be told about the target."""
 
     name: str

@@ -34,7 +34,7 @@ async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int
     try:
         await store.open()
         if arguments.action == "list":
-            return await _list(deliveries, arguments)
+            return await _list(deliveries, arguments, store)
         if arguments.action == "show":
             return _show(await deliveries.get(arguments.delivery_id), as_json=arguments.json)
         return await _change(deliveries, arguments, live=live)
@@ -46,15 +46,18 @@ async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int
         await store.close()
 
 
-async def _list(deliveries: Deliveries, arguments: Namespace) -> int:
+async def _list(deliveries: Deliveries, arguments: Namespace, store: SqlStateStore) -> int:
     found = await deliveries.list(status=arguments.status, channel=arguments.channel, limit=arguments.limit)
     counts = await deliveries.counts()
     if arguments.json:
-        print(json.dumps({"deliveries": [_row(one) for one in found], "counts": dict(counts)}, indent=2))
+        shown = {"deliveries": [_row(one) for one in found], "counts": dict(counts), "unreadable": store.unreadable}
+        print(json.dumps(shown, indent=2))
         return 0
     print_table(_COLUMNS, [_row(one) for one in found])
     told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     print(f"All together: {told or 'none'}.")
+    if store.unreadable:
+        print(f"{store.unreadable} more can't be read by this version of Frontdesk, and are left to a newer one.")
     return 0
 
 

@@ -26,7 +26,6 @@ from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
-from frontdesk.data.expiry import Expiry
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
@@ -63,7 +62,6 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "Conversation": Conversation,
     "ConversationItem": ConversationItem,
     "Delivery": Delivery,
-    "Expiry": Expiry,
     "ForkPoint": ForkPoint,
     "Grant": Grant,
     "HostedRunResult": HostedRunResult,

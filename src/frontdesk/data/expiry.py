@@ -1,6 +1,6 @@
 """How long what is kept is kept."""
 
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
@@ -8,7 +8,7 @@ YEAR = 365 * _DAY
 """After which a conversation that nobody has come back to is dropped, unless the operator says otherwise."""
 
 
-class Expiry(Noun, frozen=True, kw_only=True):
+class Expiry(Value, frozen=True, kw_only=True):
     """Seconds after which a record of each kind may be dropped; `None` keeps it for good."""
 
     continuations: float | None = _DAY

@@ -105,7 +105,8 @@ class Outbox:
         self._busy.add(destination)
         try:
             return await Trip(self._store, self._clock, lane, destination).go()
-        except UnreadableRecordError:
+        except UnreadableRecordError as error:
+            log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)
         finally:
             self._busy.discard(destination)

@@ -9,7 +9,7 @@ from frontdesk.abc.push import PushesParts, PushPart, SupportsPushLookup
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import CodecError, PushError, PushRefusedError, PushUnknownError
+from frontdesk.errors import CodecError, PushError, PushRefusedError, PushUnknownError, UnreadableRecordError
 from frontdesk.loggers import deliveries as log
 
 
@@ -32,9 +32,12 @@ def encode_content(channel: Channel, content: Any) -> Any:
     return to_json(encoded)
 
 
-def _decode_content(channel: Channel, payload: Any) -> Any:
-    tree = from_json(payload)
-    return _translated(lambda: channel.decode_push(tree)) if isinstance(channel, ChannelPushCodec) else tree
+def read_payload(delivery: Delivery) -> Any:
+    """Return the payload of a part; an `UnreadableRecordError` if only a newer version can read it."""
+    try:
+        return from_json(delivery.payload)
+    except CodecError as error:
+        raise UnreadableRecordError(str(error)) from error
 
 
 def _translated(work: Callable[[], Any]) -> Any:
@@ -44,9 +47,9 @@ def _translated(work: Callable[[], Any]) -> Any:
         raise CodecError(f"the channel itself failed: {type(error).__name__}") from error
 
 
-async def send(channel: Channel, delivery: Delivery) -> str | None:
-    """Sends a part; returns the platform's receipt. Every failure is a `PushError`."""
-    part = _part(channel, delivery)
+async def send(channel: Channel, delivery: Delivery, payload: Any) -> str | None:
+    """Sends a part with its payload; returns the platform's receipt. Every failure is a `PushError`."""
+    part = _part(channel, delivery, payload)
     if isinstance(channel, PushesParts):
         return await _answered(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
@@ -54,15 +57,17 @@ async def send(channel: Channel, delivery: Delivery) -> str | None:
     raise PushRefusedError("The channel can't speak first.", code="mute_channel")
 
 
-async def look_up(channel: Channel, platform: SupportsPushLookup, delivery: Delivery) -> str | None:
+async def look_up(channel: Channel, platform: SupportsPushLookup, delivery: Delivery, payload: Any) -> str | None:
     """The receipt of a part that arrived after all; `None` when it did not."""
-    part = _part(channel, delivery)
+    part = _part(channel, delivery, payload)
     return await _answered(channel, lambda: platform.find_push(part))
 
 
-def _part(channel: Channel, delivery: Delivery) -> PushPart:
+def _part(channel: Channel, delivery: Delivery, payload: Any) -> PushPart:
     try:
-        content = _decode_content(channel, delivery.payload)
+        content = (
+            _translated(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
+        )
     except CodecError as error:
         log.error("delivery %s can't be read: %s", delivery.delivery_id, error)
         raise PushRefusedError(code="unreadable") from error

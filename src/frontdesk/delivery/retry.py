@@ -4,13 +4,13 @@ from hashlib import sha256
 from typing import Literal
 
 from frontdesk.abc.runner import RetryPolicy
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.errors import PushError
 
 NEVER = float("inf")
 
 
-class Retry(Noun, frozen=True, kw_only=True):
+class Retry(Value, frozen=True, kw_only=True):
     """Again, not before a time."""
 
     at: float
@@ -18,13 +18,13 @@ class Retry(Noun, frozen=True, kw_only=True):
     """Whether the try counts; one to which the platform said "wait" does not."""
 
 
-class Dead(Noun, frozen=True, kw_only=True):
+class Dead(Value, frozen=True, kw_only=True):
     """Not again."""
 
     reason: str
 
 
-class Unknown(Noun, frozen=True, kw_only=True):
+class Unknown(Value, frozen=True, kw_only=True):
     """It may have arrived."""
 
 

@@ -12,7 +12,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Destination
 from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.limits import Limits
-from frontdesk.delivery.push import look_up, send
+from frontdesk.delivery.push import look_up, read_payload, send
 from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
 from frontdesk.loggers import deliveries as log
@@ -96,13 +96,15 @@ class Trip:
         return await (self._ask(row) if row.status == "unknown" else self._send(row))
 
     async def _send(self, row: Delivery) -> float | None:
+        # Before it is taken: one that only a newer version can read is left to it as it is.
+        payload = read_payload(row)
         circuit = self._lane.circuit
         first = circuit.is_open
         circuit.enter()
         try:
             taken = await self._take(row)
             try:
-                receipt = await send(self._lane.channel, taken)
+                receipt = await send(self._lane.channel, taken, payload)
             except PushError as error:
                 return await self._failed(taken, error, first)
         except BaseException:
@@ -187,8 +189,9 @@ class Trip:
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):
             return await self._end(row, "unknown", row.error or INTERRUPTED)
+        payload = read_payload(row)
         try:
-            receipt = await look_up(self._lane.channel, channel, row)
+            receipt = await look_up(self._lane.channel, channel, row, payload)
         except PushError as error:
             again = self._unknown(row.replace(attempts=row.attempts + 1), error.code, self._clock.now())
             await self._write(again)

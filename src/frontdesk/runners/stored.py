@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.abc.runner import RetryPolicy, Task, Waiting
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Value
 from frontdesk.data.task import TaskRecord, TaskStatus
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.loggers import tasks as log
@@ -16,7 +16,7 @@ _PAUSE = 0.5
 _DIED = "the process ended each time that it worked on it"
 
 
-class Registered(Noun, frozen=True, kw_only=True):
+class Registered(Value, frozen=True, kw_only=True):
     """What was registered under a name."""
 
     task: Task

@@ -33,8 +33,7 @@ def become_newer() -> None:
     """Be the next release."""
     step = Step(EXPANDED, min_reader=migrations.VERSION)
     migrations.STEPS = (*migrations.STEPS, step)
-    for module in (migrations, connecting, sqlite):
-        vars(module)["VERSION"] = len(migrations.STEPS)
+    migrations.VERSION = connecting.VERSION = sqlite.VERSION = len(migrations.STEPS)
     codec.register_dataclass(Sticker, "sticker")
     for kind in codec.NOUNS:
         json_tree._writers[kind] = partial(_write, json_tree._writers[kind])
