@@ -245,5 +245,5 @@ def test_the_constructors_take_what_the_objects_hold() -> None:
 def test_a_message_that_was_stamped_is_pickled_as_a_plain_one() -> None:
     """A workflow that was handed stamped messages could not be restored: no checkpoint may hold a type of ours."""
     stamp = Shared(channel="web", identity={"native_id": "anna"})
-    for copied in (pickle.loads(pickle.dumps(stamp)), deepcopy(stamp)):
+    for copied in (pickle.loads(pickle.dumps(stamp)), deepcopy(stamp)):  # noqa: S301
         assert (type(copied), copied) == (dict, dict(stamp))
