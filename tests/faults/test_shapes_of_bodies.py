@@ -240,7 +240,9 @@ def _wrapped(value: Any, levels: int) -> Any:
 
 
 @given(shapes=st.lists(deep, min_size=6, max_size=6))
-@settings(max_examples=4, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 async def test_whatever_was_accepted_can_be_asked_for(
     shapes: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

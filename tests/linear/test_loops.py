@@ -29,7 +29,7 @@ from frontdesk.cli.door import read_events
 from frontdesk.data import codec, json_tree
 from frontdesk.demo.script import next_step
 from frontdesk.errors import FrontdeskError
-from frontdesk.kit import bodies, hmac_auth, http, json_schema, names, network, openai_items, sse, verifier
+from frontdesk.kit import bodies, hmac_auth, http, json_schema, local_callers, names, network, openai_items, sse
 from frontdesk.kit.redaction import Redacting
 from frontdesk.kit.secrets import Secret, redact, shorten
 from frontdesk.kit.text import split_text, text_length
@@ -145,7 +145,7 @@ READERS: dict[str, Reads] = {
     "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
-    "a host name": lambda text, units: verifier._names_loopback(text.encode("latin-1", "replace")),
+    "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
     "an allowed host": lambda text, units: network.plain_host(text),
     "a target": lambda text, units: hmac_auth._target({"raw_path": text.encode("latin-1", "replace"), "path": text}),
     "a code": lambda text, units: codes.read(text, 8),
