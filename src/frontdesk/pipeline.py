@@ -35,6 +35,7 @@ from frontdesk.errors import (
     RequestError,
     RunExistsError,
     SessionRequiredError,
+    StaleTurnError,
     StoreError,
     TargetError,
 )
@@ -287,6 +288,8 @@ class Pipeline:
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
             return await self._broken(run, NotStorableError())
+        except StaleTurnError:
+            raise
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error

@@ -9,16 +9,16 @@ from frontdesk import InboxItem, InMemoryStateStore
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.stores.memory_inbox import MemoryInbox
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent
 from frontdesk.testing.messages import message_platform
+from tests.databases import short_lease
 from tests.faults.inbox.desk import answering, heard, texts, undone
 from tests.scenarios.desk import until
 
 
 async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str, tmp_path: Path) -> None:
     agent, lease = GatedAgent(), 0.8
-    stores = [PostgresStateStore(postgres, lease_seconds=lease) for _ in range(2)]
+    stores = [short_lease(postgres, lease) for _ in range(2)]
     async with (
         message_platform(tmp_path / "log") as platform,
         answering(agent, platform, polling=True, store=stores[0]),

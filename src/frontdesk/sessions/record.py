@@ -118,6 +118,9 @@ class Recorder:
             }
             return await self._write(turn, run, kept, questions, changes)
         except StaleTurnError:
+            if turn.event is not None:
+                # The event was acknowledged and is not answered: it goes back to the inbox.
+                raise
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
 

@@ -13,7 +13,7 @@ from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.local_leases import LocalLeases
 from frontdesk.stores.sql.migrations import SQLITE, steps_from
-from frontdesk.stores.sql.outcomes import caused
+from frontdesk.stores.sql.outcomes import Outcome, caused
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
 from frontdesk.stores.sql.threads import LotThread
@@ -50,7 +50,7 @@ class SqliteEngine:
 
     async def open(self) -> None:
         """Opens the file, made if need be, and brings its schema up to date."""
-        self._writer = LotThread("frontdesk-store", self._write_lot, linger=_LINGER)
+        self._writer = LotThread("frontdesk-store", self._write_lot, linger=_LINGER, answer=Outcome)
         try:
             await self._writer.do(None)
         except BaseException:

@@ -227,7 +227,8 @@ class SqlTransaction:
             self._ops.append(
                 Do(
                     "INSERT INTO items (conversation_id, item_id, data) "
-                    "SELECT conversation_id, ?, ? FROM conversations WHERE conversation_id = ? AND owner = ?",
+                    "SELECT conversation_id, ?, ? FROM conversations AS kept WHERE conversation_id = ? AND owner = ? "
+                    f"{self._terms.share}",
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )
