@@ -236,12 +236,13 @@ class Pipeline:
     ) -> ActiveRun:
         request = admitted.request
         self._target.check(request)
-        if request.run_id is not None:
-            await self._recorder.refuse_known(admitted, request.run_id)
         new_id = None if job is None else job.run.session_id
         turn = await self._turns.open(admitted, tracked=self._scopes[request.channel], patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
         try:
+            if request.run_id is not None and job is None:
+                # Asked only now: until the session was free, another request may have used the id.
+                await self._recorder.refuse_known(admitted, request.run_id)
             if turn.record is not None and _tells_of_calls(request.input):
                 need_new_calls(request.input, await turn.history())
             resumed = await (self._answered(turn) if request.approvals else self._target.prepare(turn))

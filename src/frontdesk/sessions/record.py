@@ -96,9 +96,6 @@ class Recorder:
 
     async def refuse_known(self, admitted: AdmittedRequest, run_id: str) -> None:
         """A run id that the wire chose must be new to its owner."""
-        request = admitted.request
-        if request.background or request.response_target.kind == "none":
-            return
         if await self._store.runs.get(admitted.owner, run_id) is not None:
             raise RunExistsError
 
@@ -142,6 +139,9 @@ class Recorder:
         except StaleTurnError:
             turn.lease = None
             return await self._write(turn, run, asked, (), changes)
+        except RunExistsError:
+            log.warning("run %s is not recorded: another one of its caller has its id", run.run_id)
+            return run.replace(**changes)
 
     async def _write(
         self,
@@ -212,7 +212,7 @@ class Recorder:
             changes["messages"], changes["state"] = session.messages, session.state
             changes["checkpoint"] = session.checkpoint
         run = run.replace(**changes)
-        transaction.save_run(run)
+        transaction.save_run(run, new=turn.job is None and turn.admitted.request.run_id is not None)
         for question in questions:
             transaction.add_approval(question)
         if turn.deliveries or turn.event is not None:

@@ -15,7 +15,7 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import StaleTurnError, StoreError
+from frontdesk.errors import RunExistsError, StaleTurnError, StoreError
 from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
@@ -121,10 +121,10 @@ class SqlTransaction:
         gone = StoreError("there is no such grant")
         self._ops.append(Do("DELETE FROM grants WHERE grant_id = ?", (key(grant_id),), gone))
 
-    def save_run(self, record: RunRecord) -> None:
+    def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
         row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
-        self._ops.append(Put(tables.RUNS, row))
+        self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
 
     def _encoded(self, record: RunRecord) -> bytes:
         said: Any = record.input
@@ -252,6 +252,10 @@ _CHANGED = (
 _IF_FREE = (
     "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
+)
+_NEW_RUN = (
+    "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (run_id, owner) DO NOTHING"
 )
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 
