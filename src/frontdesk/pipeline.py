@@ -139,6 +139,8 @@ class Pipeline:
         """The part of the way that lies behind the gate."""
         run = await self._open(admitted, patient, job)
         try:
+            if self._channels[admitted.request.channel].tells_sessions:
+                await self._turns.announce(run.turn)
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
             self._close(run)
