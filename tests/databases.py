@@ -13,6 +13,8 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from frontdesk.stores.sql.postgres import PostgresStateStore
+
 _numbers = count(1)
 
 
@@ -65,3 +67,12 @@ def postgres_server() -> Iterator[PostgresServer]:
     finally:
         server.stop()
         rmtree(directory, ignore_errors=True)
+
+
+def short_lease(conninfo: str, seconds: float) -> PostgresStateStore:
+    """Make a store whose leases end sooner than a statement that hangs; none may hang on a machine that is busy."""
+    return _ShortLeases(conninfo, lease_seconds=seconds)
+
+
+class _ShortLeases(PostgresStateStore):
+    outlasts_timeouts = False

@@ -40,6 +40,7 @@ from frontdesk.errors import (
     RunExistsError,
     SessionRequiredError,
     SessionTooLargeError,
+    StaleTurnError,
     StoreError,
     TargetError,
     UnlinkedError,
@@ -145,6 +146,8 @@ class Pipeline:
         """The part of the way that lies behind the gate."""
         run = await self._open(admitted, patient, job)
         try:
+            if self._channels[admitted.request.channel].tells_sessions:
+                await self._turns.announce(run.turn)
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
             self._close(run)
@@ -242,12 +245,13 @@ class Pipeline:
     ) -> ActiveRun:
         request = admitted.request
         self._target.check(request)
-        if request.run_id is not None:
-            await self._recorder.refuse_known(admitted, request.run_id)
         new_id = None if job is None else job.run.session_id
         turn = await self._turns.open(admitted, tracked=self._scopes[request.channel], patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
         try:
+            if request.run_id is not None and job is None:
+                # Asked only now: until the session was free, another request may have used the id.
+                await self._recorder.refuse_known(admitted, request.run_id)
             if turn.record is not None and _tells_of_calls(request.input):
                 need_new_calls(request.input, await turn.history())
             elif job is not None or request.approvals:
@@ -304,6 +308,8 @@ class Pipeline:
             return await self._broken(run, NotStorableError())
         except SessionTooLargeError as error:
             return await self._broken(run, error)
+        except StaleTurnError:
+            raise
         except StoreError as error:
             log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
             raise InternalError from error

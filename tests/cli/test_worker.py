@@ -15,6 +15,7 @@ import os
 from frontdesk import AgentFrameworkHost, PostgresStateStore, ProcrastinateTaskRunner
 from frontdesk.channels.invocations import InvocationsChannel
 
+PostgresStateStore.outlasts_timeouts = False
 store = PostgresStateStore(os.environ["DATABASE"], lease_seconds=1.0)
 runner = ProcrastinateTaskRunner(store)
 

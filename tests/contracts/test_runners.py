@@ -9,9 +9,9 @@ from frontdesk import InMemoryStateStore
 from frontdesk.abc.store import HostStateStore
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing.runner_contract import Make, RunnerContract
+from tests.databases import short_lease
 
 
 class InProcess(RunnerContract):
@@ -37,13 +37,13 @@ class TestOnSqlite(InProcess):
 class TestOnPostgres(InProcess):
     @pytest.fixture
     def store(self, postgres: str) -> HostStateStore:
-        return PostgresStateStore(postgres, lease_seconds=2.0)
+        return short_lease(postgres, 2.0)
 
 
 class TestOnProcrastinate(RunnerContract):
     @pytest.fixture
     async def make(self, postgres: str) -> AsyncIterator[Make]:
-        store = PostgresStateStore(postgres, lease_seconds=2.0)
+        store = short_lease(postgres, 2.0)
         await store.open()
         yield lambda: ProcrastinateTaskRunner(store)
         await store.close()

@@ -22,9 +22,9 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.kit.current import current_turn
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import serving
+from tests.databases import short_lease
 from tests.host.link_door import Loud
 from tests.scenarios.cast import call, scripted
 
@@ -61,7 +61,7 @@ def store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> HostStat
         return InMemoryStateStore()
     if kind == "sqlite":
         return SqliteStateStore(tmp_path / "frontdesk.db")
-    return PostgresStateStore(request.getfixturevalue("postgres"), lease_seconds=2.0)
+    return short_lease(request.getfixturevalue("postgres"), 2.0)
 
 
 @pytest.fixture

@@ -4,21 +4,22 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from frontdesk import InboxItem, InMemoryStateStore
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.stores.memory_inbox import MemoryInbox
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent
 from frontdesk.testing.messages import message_platform
+from tests.databases import short_lease
 from tests.faults.inbox.desk import answering, heard, texts, undone
 from tests.scenarios.desk import until
 
 
 async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str, tmp_path: Path) -> None:
     agent, lease = GatedAgent(), 0.8
-    stores = [PostgresStateStore(postgres, lease_seconds=lease) for _ in range(2)]
+    stores = [short_lease(postgres, lease) for _ in range(2)]
     async with (
         message_platform(tmp_path / "log") as platform,
         answering(agent, platform, polling=True, store=stores[0]),
@@ -36,6 +37,24 @@ async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str
         assert await heard(platform, ann, 2) == ["take your time", "and this"]
     assert [texts(said)[-1] for said in agent.seen] == ["take your time", "and this"]
     assert agent.most_at_once == 1
+
+
+@pytest.mark.parametrize("lease", [1.0, 60.0], ids=["seen by a renewal", "seen at the end"])
+async def test_a_message_whose_turn_lost_its_session_was_dropped(postgres: str, tmp_path: Path, lease: float) -> None:
+    agent, store = GatedAgent(), short_lease(postgres, lease)
+    async with message_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+        ann = await platform.user("Ann")
+        await platform.say(ann, "wait")
+        await agent.started.wait()
+        async with await psycopg.AsyncConnection.connect(postgres) as connection:
+            # As if the database had stood still for longer than the lease, and another host had the session since.
+            await connection.execute("UPDATE leases SET fence = fence + 1, holder = 'another', until = 0")
+        if lease < 60:
+            await agent.cancelled.wait()
+        agent.release.set()
+        assert await heard(platform, ann, 1) == ["wait"]
+        assert await undone(store) == 0
+        assert not await store.inbox.failed()
 
 
 async def _until(conninfo: str) -> float:

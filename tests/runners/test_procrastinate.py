@@ -13,13 +13,13 @@ from frontdesk.kit.names import digest
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner, _text, schema_name
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.runner_contract import Notes, ended, started
-from tests.databases import PostgresServer
+from tests.databases import PostgresServer, short_lease
 from tests.scenarios.desk import until
 
 
 @asynccontextmanager
 async def opened(conninfo: str, lease: float = 1.0) -> AsyncIterator[PostgresStateStore]:
-    store = PostgresStateStore(conninfo, lease_seconds=lease)
+    store = short_lease(conninfo, lease)
     await store.open()
     try:
         yield store

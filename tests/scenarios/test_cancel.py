@@ -19,6 +19,7 @@ class Slow:
         self.began = asyncio.Event()
         self.go_on = asyncio.Event()
         self.left: list[str] = []
+        self.entered = 0
 
     async def whole(self, text: str) -> str:
         await self._wait()
@@ -30,6 +31,7 @@ class Slow:
         yield "done"
 
     async def _wait(self) -> None:
+        self.entered += 1
         self.began.set()
         try:
             await self.go_on.wait()

@@ -253,6 +253,8 @@ class Channel(ABC):
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
+    tells_sessions: ClassVar[bool] = True
+    """Whether a caller may hear of a new session while its first turn runs, so that it must be stored before."""
     shares_path: ClassVar[bool] = False
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     takes_http: ClassVar[bool] = True

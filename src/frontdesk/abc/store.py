@@ -310,7 +310,9 @@ class StateTransaction(Protocol):
         """Uses a grant up; one that is not there fails the transaction with `StoreError`."""
         ...
 
-    def save_run(self, record: RunRecord) -> None: ...
+    def save_run(self, record: RunRecord, *, new: bool = False) -> None:
+        """Write a run as it is now; one that must be new and is not is a `RunExistsError`."""
+        ...
 
     def delete_run(self, owner: str, run_id: str) -> None:
         """Removes a run and its events."""

@@ -23,6 +23,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.keeping import keep
+from frontdesk.sessions.turns import fresh_session
 
 _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
@@ -104,8 +105,13 @@ class Background:
 
     async def _queue(self, job: BackgroundRun, record: RunRecord, event: InboxItem | None) -> RunRecord:
         config = self._config
+        session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
+        lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:
             async with self._store.transaction() as transaction:
+                if session is not None and lease is not None:
+                    # Its caller is told of it now, and may use it before the run begins.
+                    transaction.save_session(session, lease)
                 transaction.queue_run(
                     record,
                     job,
@@ -116,6 +122,8 @@ class Background:
                     transaction.finish(event)
         finally:
             self._coming -= bool(job.holder)
+            if lease is not None:
+                self._store.sessions.release(lease)
         if job.holder:
             self._begin(job, new=True)
         else:

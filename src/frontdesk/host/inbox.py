@@ -26,6 +26,7 @@ from frontdesk.errors import (
     LostEventError,
     PushError,
     RequestError,
+    StaleTurnError,
     StoreUnavailableError,
     TooManyRequestsError,
     UnreadableRecordError,
@@ -169,6 +170,9 @@ class InboxWorker:
             if not error.permanent and item.attempts < MOST_TRIES:
                 return await self._later(item, error.retry_after, tried=True)
             await self._refuse(item, InternalError(code=error.code))
+        except StaleTurnError:
+            log.warning("event %s of %s lost its session, and is answered anew", item.event_id, item.channel)
+            return await self._later(item, None)
         except LostEventError:
             log.warning("event %s of %s is answered by another", item.event_id, item.channel)
         except RequestError as error:

@@ -53,6 +53,11 @@ class LeaseKeeper:
         run = self._active.get(turn.admitted.owner, turn.admitted.run_id)
         if run is None or run.cancel_requested or run.interrupted:
             return
+        if turn.event is not None:
+            # The event goes back to the inbox, and whoever has the session next answers it.
+            log.warning("run %s could not keep its session, and its event is given back", turn.admitted.run_id)
+            self._active.interrupt(run)
+            return
         if self._interrupt(turn.admitted.owner, turn.admitted.run_id):
             log.warning("run %s could not keep its session and stops here", turn.admitted.run_id)
             return

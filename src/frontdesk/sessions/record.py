@@ -99,9 +99,6 @@ class Recorder:
 
     async def refuse_known(self, admitted: AdmittedRequest, run_id: str) -> None:
         """A run id that the wire chose must be new to its owner."""
-        request = admitted.request
-        if request.background or request.response_target.kind == "none":
-            return
         if await self._store.runs.get(admitted.owner, run_id) is not None:
             raise RunExistsError
 
@@ -121,6 +118,9 @@ class Recorder:
             }
             return await self._write(turn, run, kept, questions, changes)
         except StaleTurnError:
+            if turn.event is not None:
+                # The event was acknowledged and is not answered: it goes back to the inbox.
+                raise
             log.warning("the result of run %s came too late: its session was taken away", run.run_id)
             return await self.ended(turn, run, "cancelled", _LATE)
 
@@ -151,6 +151,9 @@ class Recorder:
         except StaleTurnError:
             turn.lease = None
             return await self._write(turn, run, asked, (), {**changes})
+        except RunExistsError:
+            log.warning("run %s is not recorded: another one of its caller has its id", run.run_id)
+            return run.replace(**changes)
 
     async def _write(
         self,
@@ -225,7 +228,7 @@ class Recorder:
                 transaction.add_items(session.owner, items)
             changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
-        transaction.save_run(run)
+        transaction.save_run(run, new=turn.job is None and turn.admitted.request.run_id is not None)
         if questions and turn.requester is not None:
             # An unlink cancels the questions of a family: it comes before or after this one, and never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)

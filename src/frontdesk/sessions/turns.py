@@ -44,6 +44,8 @@ class Turn:
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     closed = False
+    new = False
+    """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
     """The background run that the turn is, if it is one."""
     event: InboxItem | None = None
@@ -184,9 +186,13 @@ class Turns:
             # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
             # would put off calls of the host's own tools to a turn that never comes.
             return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
+        if name is None and new_id is not None:
+            # Its caller was told of it when the run was put off, and may have used it since.
+            return await self._enter(admitted, fresh_session(admitted, new_id), wait)
         if name is None:
-            session_id = new_id or self._ids.new("ses")
-            return self._take(admitted, self._fresh(admitted, session_id, session_id))
+            turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
+            turn.new = True
+            return turn
         return await self._resume(admitted, name, wait)
 
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
@@ -219,7 +225,7 @@ class Turns:
         else:
             session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         key = name.value or name.conversation_id or session_id
-        fresh = self._fresh(admitted, session_id, key).replace(owner=name.owner)
+        fresh = fresh_session(admitted, session_id, key).replace(owner=name.owner)
         return await self._enter(admitted, fresh, wait)
 
     async def _reopen(self, admitted: AdmittedRequest, session_id: str, wait: float | None) -> Turn:
@@ -234,7 +240,8 @@ class Turns:
 
     async def _converse(self, admitted: AdmittedRequest, conversation_id: str, wait: float | None) -> Turn:
         conversation = await find_conversation(self._store, admitted.owner, conversation_id)
-        fresh = self._fresh(admitted, conversation.session_id, conversation_id).replace(conversation_id=conversation_id)
+        fresh = fresh_session(admitted, conversation.session_id, conversation_id)
+        fresh = fresh.replace(conversation_id=conversation_id)
         if admitted.request.store:
             return await self._enter(admitted, fresh, wait)
         known = await self._store.sessions.get(admitted.owner, conversation.session_id)
@@ -265,6 +272,12 @@ class Turns:
         except BaseException:
             self._let_go(lease)
             raise
+
+    async def announce(self, turn: Turn) -> None:
+        """Store a new session before its caller is told of it, where another process could be asked for it."""
+        if turn.new and turn.record is not None and turn.lease is not None and self._leased is not None:
+            async with self._store.transaction() as transaction:
+                transaction.save_session(turn.record, turn.lease, keep=True)
 
     @asynccontextmanager
     async def held(self, session_id: str) -> AsyncGenerator[Lease]:
@@ -356,13 +369,8 @@ class Turns:
             self._locks.release(session_id)
             raise
 
-    def _fresh(self, admitted: AdmittedRequest, session_id: str, key: str) -> SessionRecord:
-        now = admitted.admitted_at
-        return SessionRecord(session_id=session_id, owner=admitted.owner, key=key, created_at=now, updated_at=now)
-
     def _branch(self, admitted: AdmittedRequest, run: RunRecord, parent: SessionRecord) -> SessionRecord:
-        session_id = self._ids.new("ses")
-        return self._fresh(admitted, session_id, session_id).replace(
+        return fresh_session(admitted, self._ids.new("ses")).replace(
             state=run.state or {},
             messages=run.messages,
             unheard=parent.unheard_at(run.messages),
@@ -422,6 +430,18 @@ class Turns:
     def leased(self) -> Sequence[Turn]:
         """The turns whose sessions other processes wait for."""
         return () if self._leased is None else list(self._leased.values())
+
+
+def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = None) -> SessionRecord:
+    """Make the record of a session that has no turn yet; without a key its id is its name."""
+    now = admitted.admitted_at
+    return SessionRecord(
+        session_id=session_id,
+        owner=admitted.owner,
+        key=session_id if key is None else key,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 def _names_its_own(request: ChannelRequest) -> bool:

@@ -136,7 +136,9 @@ class MemoryTransaction:
         self._checks.append((self._store.identities.check_grant, (grant_id,)))
         self._writes.append((self._store.identities.drop_grant, (grant_id,)))
 
-    def save_run(self, record: RunRecord) -> None:
+    def save_run(self, record: RunRecord, *, new: bool = False) -> None:
+        if new:
+            self._checks.append((self._check_new, (record,)))
         self._writes.append((self._store.runs.save, (record,)))
 
     def delete_run(self, owner: str, run_id: str) -> None:

@@ -8,8 +8,8 @@ from agent_framework import AgentResponse, Message
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
-from frontdesk.data.run import RunFailure
-from frontdesk.errors import ApprovalExistsError, StoreError
+from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.errors import ApprovalExistsError, RunExistsError, StoreError
 from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, event, question, run, said, texts
 
 
@@ -23,6 +23,18 @@ class Runs:
             async with store.transaction() as transaction:
                 transaction.save_run(record)
             assert await store.runs.get(OWNER, "run_1") == record
+
+    async def test_a_run_that_must_be_new_is_not_written_over_another(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.save_run(run(metadata={"which": "first"}), new=True)
+        with pytest.raises(RunExistsError):
+            await _begin(store, "run_1", run("run_2"))
+        assert await store.runs.get(OWNER, "run_1") == run(metadata={"which": "first"})
+        assert await store.runs.get(OWNER, "run_2") is None
+        async with store.transaction() as transaction:
+            transaction.save_run(run(owner=OTHER), new=True)
+        outcomes = await asyncio.gather(*(_begin(store, "run_3") for _ in range(5)), return_exceptions=True)
+        assert sorted(type(one).__name__ for one in outcomes) == ["NoneType", *["RunExistsError"] * 4]
 
     async def test_input_and_result_are_kept(self, store: HostStateStore) -> None:
         value: Any = {"mood": "good"}
@@ -85,6 +97,13 @@ class Runs:
         assert await store.runs.get(OWNER, "run_1") is None
         assert list(await store.runs.events(OWNER, "run_1")) == []
         assert list(await store.runs.events(OWNER, "run_2")) == [event(1, "run_2")]
+
+
+async def _begin(store: HostStateStore, run_id: str, *others: RunRecord) -> None:
+    async with store.transaction() as transaction:
+        for other in others:
+            transaction.save_run(other)
+        transaction.save_run(run(run_id), new=True)
 
 
 class Approvals:

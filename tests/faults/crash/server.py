@@ -21,8 +21,8 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import CrashPlan, ScriptedChatClient, crashing
+from tests.databases import short_lease
 from tests.scenarios.desk import until
 
 RECALL = "recall"
@@ -94,7 +94,7 @@ def main(kind: str, place: str, ledger: str, lease: str, wait: str) -> None:
     where: dict[str, Any] = {
         "memory": lambda: {},
         "sqlite": lambda: {"state_dir": place},
-        "postgres": lambda: {"store": PostgresStateStore(place, lease_seconds=float(lease))},
+        "postgres": lambda: {"store": short_lease(place, float(lease))},
     }[kind]()
     host = AgentFrameworkHost(
         concierge(Path(ledger)),

@@ -16,7 +16,7 @@ import uvicorn
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.stores.sql.postgres import PostgresStateStore
+from tests.databases import short_lease
 
 A_MOMENT = 0.002
 
@@ -48,9 +48,7 @@ def main(kind: str, place: str, signs: str, lease: str, wait: str) -> None:
     async def ready() -> None:
         print(port, flush=True)
 
-    where: dict[str, Any] = (
-        {"state_dir": place} if kind == "sqlite" else {"store": PostgresStateStore(place, lease_seconds=float(lease))}
-    )
+    where: dict[str, Any] = {"state_dir": place} if kind == "sqlite" else {"store": short_lease(place, float(lease))}
     host = AgentFrameworkHost(
         story,
         channels=[InvocationsChannel(), ResponsesChannel()],

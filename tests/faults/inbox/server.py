@@ -20,9 +20,9 @@ from frontdesk.abc.push import PushTerms
 from frontdesk.delivery import trip
 from frontdesk.host import inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
+from tests.databases import short_lease
 from tests.faults.inbox.newer import become_newer
 from tests.scenarios.desk import until
 
@@ -70,7 +70,7 @@ def make() -> AgentFrameworkHost:
     channel.push_terms = TERMS
     where: dict[str, Any] = {"state_dir": given["place"]}
     if given["kind"] == "postgres":
-        store = PostgresStateStore(given["place"], lease_seconds=given.get("lease", 2.0))
+        store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
     return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
 

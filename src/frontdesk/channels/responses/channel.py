@@ -50,6 +50,7 @@ T = TypeVar("T")
 class ResponsesChannel(Channel):
     """Serves the OpenAI Responses API, under `/responses` and `/v1/responses`."""
 
+    tells_sessions = False
     run_prefix = "resp"
     shares_path = True
 

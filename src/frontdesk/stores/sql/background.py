@@ -35,6 +35,8 @@ class Terms(NamedTuple):
     free: str
     """Which runs a holder can take; `?` stands for the holder."""
     lock: str
+    share: str
+    """Locks a row that a write depends on until the transaction ends, so that nobody ends the run meanwhile."""
     notifies: bool
 
     def notices(self, kind: str, run_id: str = "") -> list[Do]:
@@ -44,14 +46,14 @@ class Terms(NamedTuple):
         return [Do("SELECT pg_notify(?, ?)", (CHANNEL, f"{kind} {shown}"))] if self.notifies else []
 
 
-LOCAL = Terms("0", "holder <> ?", "", False)
+LOCAL = Terms("0", "holder <> ?", "", "", False)
 """One process: whatever another holder has left is free."""
 
 
 def shared(seconds: float) -> Terms:
     """Many processes: a run is free when its time is over."""
     free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
-    return Terms(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", True)
+    return Terms(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
 
 
 class SqlBackground:
@@ -205,9 +207,9 @@ def logged(events: Sequence[RunEvent], job: BackgroundRun | None, terms: Terms) 
         for some in batched(of_run):
             values = [value for event in some for value in (event.number, event.data)]
             if job is None:
-                yield Do(_log_sql("runs", len(some), ""), (*values, key(run_id), key(owner)))
+                yield Do(_log_sql("runs", len(some), terms.share), (*values, key(run_id), key(owner)))
             else:
-                fenced = _log_sql("background", len(some), "AND kept.fence = ?")
+                fenced = _log_sql("background", len(some), f"AND kept.fence = ? {terms.share}")
                 yield Do(fenced, (*values, *_place(job)), LostRunError())
         yield from terms.notices("run", run_id)
 
@@ -222,10 +224,12 @@ def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
 @lru_cache(maxsize=2 * _MOST_EVENTS)
 def _log_sql(table: str, rows: int, more: str) -> str:
     new = ", ".join(["(?, ?)"] * rows)
+    # They are sent again when nobody knows whether a commit went through; they count as written then, too.
     return (
         "INSERT INTO events (run_id, owner, number, data) "
         f"SELECT kept.run_id, kept.owner, new.column1, new.column2 FROM {table} AS kept, (VALUES {new}) AS new "
-        f"WHERE kept.run_id = ? AND kept.owner = ? {more}"
+        f"WHERE kept.run_id = ? AND kept.owner = ? {more} "
+        "ON CONFLICT (run_id, owner, number) DO UPDATE SET data = excluded.data"
     )
 
 

@@ -15,7 +15,13 @@ except ImportError as error:
 from frontdesk.abc.store import Told
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
-from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
+from frontdesk.errors import (
+    ChannelConfigurationError,
+    FrontdeskError,
+    StaleTurnError,
+    StoreError,
+    StoreUnavailableError,
+)
 from frontdesk.ids import RandomIds
 from frontdesk.kit.secrets import Secret, revealed
 from frontdesk.kit.tasks import spawn_clean
@@ -43,6 +49,9 @@ _TRIES = 5
 class PostgresStateStore(SqlStateStore):
     """Everything in one database, for any number of processes."""
 
+    outlasts_timeouts = True
+    """Whether leases must; a test that can't wait for a lease to end may do without."""
+
     def __init__(
         self,
         conninfo: str | Secret,
@@ -54,7 +63,15 @@ class PostgresStateStore(SqlStateStore):
         statement_timeout: float = 10.0,
         connect_timeout: float = 3.0,
     ) -> None:
-        """`conninfo` is what libpq takes, such as `postgresql://user@host/name`."""
+        """`conninfo` is what libpq takes, such as `postgresql://user@host/name`.
+
+        A lease must outlast a statement that hangs: `lease_seconds` is longer than the two timeouts together.
+        """
+        if self.outlasts_timeouts and lease_seconds <= statement_timeout + connect_timeout:
+            raise ChannelConfigurationError(
+                f"lease_seconds: {lease_seconds:g} must be longer than statement_timeout and connect_timeout together "
+                f"({statement_timeout + connect_timeout:g}), or one statement that hangs costs a turn its session"
+            )
         engine = PostgresEngine(revealed(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
         # Another process may change an identity, by linking it; that is seen here a moment later.
@@ -198,8 +215,7 @@ class PostgresEngine:
         for attempt in range(1, _TRIES + 1):
             step = _Step()
             try:
-                async with self._pool.connection() as connection:
-                    return await self._commit(connection, writes, step)
+                return await self._commit(writes, step)
             except _CLASHED as error:
                 # Another process has changed the same rows in another order; one by one, they get past each other.
                 if len(writes) > 1:
@@ -218,15 +234,19 @@ class PostgresEngine:
                 return [(await self._written([write]))[0] for write in writes]
         raise AssertionError("unreachable")
 
-    async def _commit(self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step") -> list[Any]:
+    async def _commit(self, writes: Sequence[Write], step: "_Step") -> list[Any]:
         try:
-            found = await self._commit_all(connection, writes, step)
+            async with self._pool.connection() as connection:
+                found = await self._commit_all(connection, writes, step)
         except _GONE:
             raise
         except _WRONG:
             # What is refused by one statement may be wrong for the next, which need not have been sent.
             found = None
-        return found if found is not None else await self._commit_each(connection, writes, step)
+        if found is not None:
+            return found
+        async with self._pool.connection() as connection:
+            return await self._commit_each(connection, writes, step)
 
     async def _commit_all(
         self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step"
@@ -234,10 +254,15 @@ class PostgresEngine:
         """Sends everything without waiting for answers in between; nothing is kept if any of it is to be refused."""
         sent: list[_Sent] = []
         async with _undone(connection, step):
-            async with connection.pipeline():
-                await connection.execute("BEGIN")
-                for unit in grouped(writes):
-                    sent += await self._sent(connection, unit)
+            try:
+                async with connection.pipeline():
+                    await connection.execute("BEGIN")
+                    for unit in grouped(writes):
+                        sent += await self._sent(connection, unit)
+            except BaseException:
+                # After an error the server skips the rest, and psycopg takes statements for prepared that never were.
+                await connection.close()
+                raise
             if not all(one.good() for one in sent):
                 await connection.execute("ROLLBACK")
                 return None

@@ -23,7 +23,7 @@ from frontdesk.stores.sql.migrations import (
     notes_of,
     steps_from,
 )
-from frontdesk.stores.sql.outcomes import caused
+from frontdesk.stores.sql.outcomes import Outcome, caused
 from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
@@ -61,7 +61,7 @@ class SqliteEngine:
 
     async def open(self) -> None:
         """Opens the file, made if need be, and brings its schema up to date."""
-        self._writer = LotThread("frontdesk-store", self._write_lot, linger=_LINGER)
+        self._writer = LotThread("frontdesk-store", self._write_lot, linger=_LINGER, answer=Outcome)
         try:
             await self._writer.do(None)
         except BaseException:

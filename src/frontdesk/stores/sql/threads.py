@@ -24,10 +24,20 @@ class LotThread(Generic[J]):
     """Does jobs in lots, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
 
     def __init__(
-        self, name: str, work: Callable[[Sequence[J]], Sequence[Any]], *, most: int = 256, linger: float = 0.0
+        self,
+        name: str,
+        work: Callable[[Sequence[J]], Sequence[Any]],
+        *,
+        most: int = 256,
+        linger: float = 0.0,
+        answer: type[asyncio.Future[Any]] = asyncio.Future,
     ) -> None:
-        """With company a lot waits `linger` seconds for more, where a lot costs much and one more in it little."""
+        """With company a lot waits `linger` seconds for more, where a lot costs much and one more in it little.
+
+        `answer` is the kind of future that a job's outcome comes with.
+        """
         self._work = work
+        self._answer = answer
         self._most = most
         self._linger = linger
         self._stopping = threading.Event()
@@ -38,7 +48,7 @@ class LotThread(Generic[J]):
 
     def do(self, job: J) -> "asyncio.Future[Any]":
         """Queues a job; its outcome comes with the future."""
-        answer: asyncio.Future[Any] = self._loop.create_future()
+        answer = self._answer(loop=self._loop)
         if self._stopping.is_set():
             answer.set_exception(StoreUnavailableError())
         else:

@@ -15,7 +15,7 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import ApprovalExistsError, IdentityChangedError, StaleTurnError, StoreError
+from frontdesk.errors import ApprovalExistsError, IdentityChangedError, RunExistsError, StaleTurnError, StoreError
 from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
@@ -121,10 +121,10 @@ class SqlTransaction:
         gone = StoreError("there is no such grant")
         self._ops.append(Do("DELETE FROM grants WHERE grant_id = ?", (key(grant_id),), gone))
 
-    def save_run(self, record: RunRecord) -> None:
+    def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
         row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
-        self._ops.append(Put(tables.RUNS, row))
+        self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
 
     def _encoded(self, record: RunRecord) -> bytes:
         said: Any = record.input
@@ -230,7 +230,8 @@ class SqlTransaction:
             self._ops.append(
                 Do(
                     "INSERT INTO items (conversation_id, item_id, data) "
-                    "SELECT conversation_id, ?, ? FROM conversations WHERE conversation_id = ? AND owner = ?",
+                    "SELECT conversation_id, ?, ? FROM conversations AS kept WHERE conversation_id = ? AND owner = ? "
+                    f"{self._terms.share}",
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )
@@ -262,6 +263,10 @@ _IF_FREE = (
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
 )
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
+_NEW_RUN = (
+    "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT (run_id, owner) DO NOTHING"
+)
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 
 
