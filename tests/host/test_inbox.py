@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from frontdesk import ChannelRequest, InMemoryStateStore
-from frontdesk.errors import StoreUnavailableError
+from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
+from frontdesk.host.inbox import InboxWorker
 from frontdesk.stores.memory_inbox import MemoryInbox
-from frontdesk.testing import EchoAgent
+from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessagePlatform, message_platform
+from frontdesk.testing.store_samples import inbox_item
 from tests.faults.inbox.desk import answering, heard, undone
 from tests.scenarios.desk import until
 
@@ -106,3 +108,31 @@ async def test_what_was_cancelled_is_done(platform: MessagePlatform) -> None:
 
 async def _undone(store: InMemoryStateStore) -> bool:
     return await undone(store) == 0
+
+
+class _Newer(MemoryInbox):
+    """Has an event that only a newer version can read."""
+
+    claims = 0
+
+    async def claim(self, channel: str, conversation_id: str, holder: str) -> Any:
+        self.claims += 1
+        raise UnreadableRecordError
+
+
+async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_for_again_and_again() -> None:
+    clock, store = FakeClock(), InMemoryStateStore()
+    store.inbox = newer = _Newer(100)
+    async with store.transaction() as transaction:
+        transaction.accept(inbox_item("evt_1"))
+    nothing: Any = None
+    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock)
+    conversation = {"channel": "telegram", "conversation_id": "chat"}
+    assert [task async for task in worker._waiting()] != []
+    for _ in range(100):
+        assert await worker._work(conversation) == clock.now() + 30.0
+    assert (newer.claims, [task async for task in worker._waiting()]) == (1, [])
+    clock.advance(31)
+    assert [task async for task in worker._waiting()] != []
+    await worker._work(conversation)
+    assert newer.claims == 2

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.stores.sql import migrations, steps, upkeep
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
+from frontdesk.stores.sql.move import move
 from frontdesk.stores.sql.postgres import PostgresEngine
 from frontdesk.stores.sql.sqlite import SqliteEngine
+from frontdesk.stores.sql.sqlite_end import SqliteEnd
 from frontdesk.stores.sql.steps import Backfill, Step
 from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
 from tests.stores.sql.bases import Base
@@ -260,3 +263,18 @@ async def test_a_store_goes_on_with_its_backfills_by_itself(base: Base) -> None:
                 await store._engine.read("SELECT 1")
         finally:
             await store.close()
+
+
+async def test_a_store_that_is_moved_gets_its_backfills_before_what_needs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontdesk.stores.sql.ends.BATCH", 2)
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    await keep_runs(Base("sqlite", str(old)), 5)
+    contract = Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))
+    with newer(EXPAND, contract):
+        for module in ("ends", "move"):
+            name = "KNOWN" if module == "ends" else "VERSION"
+            monkeypatch.setattr(f"frontdesk.stores.sql.{module}.{name}", VERSION + 2)
+        move(SqliteEnd(old), SqliteEnd(new), lambda table, moved, total: None)
+    assert shades(Base("sqlite", str(new))) == ["completed"] * 5

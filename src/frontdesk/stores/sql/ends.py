@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from frontdesk.errors import StoreError
-from frontdesk.stores.sql.migrations import SCHEMA_TABLE, NewerStoreError, notes_of, steps_from
+from frontdesk.stores.sql.migrations import SCHEMA_TABLE, NewerStoreError, needed_by, notes_of, steps_from
 from frontdesk.stores.sql.migrations import VERSION as KNOWN
+from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.writes import Row
 
 LEASES = "leases"
@@ -135,8 +136,18 @@ class End(ABC):
             self.execute(SCHEMA_TABLE)
         for number, statements in steps_from(after, **self.words):
             if number <= version:
+                for backfill in needed_by(number):
+                    self._fill(backfill)
                 for statement in (*statements, *notes_of(number)):
                     self.execute(statement)
         if after == 0 and self.has(_BACKFILLS):
             # How far they are is moved with the rest.
             self.execute(f"DELETE FROM {_BACKFILLS}")
+
+    def _fill(self, backfill: Backfill) -> None:
+        """Complete a backfill before the step that needs it."""
+        position = backfill.start
+        while rows := self.execute(backfill.select, (position, BATCH)):
+            for sql, values in backfill.changes(rows):
+                self.execute(sql, values)
+            position = str(rows[-1][0])
