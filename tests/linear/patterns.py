@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-PACKAGE = Path(__file__).parents[2] / "src/frontdesk"
+import frontdesk
+
+PACKAGE = Path(frontdesk.__file__).parent
 _HARMLESS = {"compile", "escape", "Pattern", "Match", "error"}
 _FLAGS = re.compile(r"[A-Z]+")
 _ANCHORED = {"match", "fullmatch"}
