@@ -1,6 +1,7 @@
 """Takes answers to questions: each counts once, and only for what was asked."""
 
 from collections.abc import Sequence
+from hmac import compare_digest
 
 from agent_framework import Message
 
@@ -46,7 +47,7 @@ class Answers:
             if known is None:
                 fresh.append(question)
                 continue
-            same = known.digest == question.digest and (retold or known.status == "pending")
+            same = compare_digest(known.digest, question.digest) and (retold or known.status == "pending")
             if not same or session is None or not await self._asked_in(known, session):
                 raise taken(question)
         return fresh

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from frontdesk.clock import Clock
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 
 if TYPE_CHECKING:
     from frontdesk.stores.memory import InMemoryStateStore
@@ -24,7 +25,7 @@ class MemorySweep:
     def start(self) -> None:
         """Begin to look."""
         if self._idle is not None:
-            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """End."""

@@ -1,6 +1,7 @@
 """Decides how a turn of a workflow goes on from where its session stands."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from hmac import compare_digest
 from typing import Any
 
 from agent_framework import Content, Message, WorkflowCheckpoint
@@ -216,7 +217,7 @@ async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | No
     requests = {str(one.id): one for one in waiting}
     for answer in turn.admitted.request.approvals:
         question = await turn.question(answer.approval_id)
-        if question is None or question.digest != digest(requests[answer.approval_id]):
+        if question is None or not compare_digest(question.digest, digest(requests[answer.approval_id])):
             raise _once("The session does not wait for this approval.")
 
 
