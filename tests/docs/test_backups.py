@@ -10,7 +10,8 @@ from pathlib import Path
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_samples import OWNER, keep_session, said, session, texts
+from frontdesk.testing import FakeClock
+from frontdesk.testing.store_samples import NOW, OWNER, keep_session, said, session, texts
 from tests.databases import PostgresServer
 from tests.docs.pages import DATABASE, ROOT, blocks
 
@@ -36,7 +37,7 @@ async def history(store: SqlStateStore) -> list[str]:
 
 async def test_sqlite_makes_a_whole_copy_of_an_open_store(tmp_path: Path) -> None:
     lines = commands("docs/how-to/sqlite.md", "sqlite3")
-    store = SqliteStateStore(tmp_path / "frontdesk.db")
+    store = SqliteStateStore(tmp_path / "frontdesk.db", clock=FakeClock(NOW))
     await keep(store)
     with closing(sqlite3.connect(tmp_path / "frontdesk.db")) as connection:
         # The shell has this command from the library, and so has Python.
@@ -47,7 +48,7 @@ async def test_sqlite_makes_a_whole_copy_of_an_open_store(tmp_path: Path) -> Non
         connection.execute(vacuum.replace("backup.db", str(tmp_path / "small.db")))
     await store.close()
     for name in ("backup.db", "small.db"):
-        assert await history(SqliteStateStore(tmp_path / name)) == ["kept"]
+        assert await history(SqliteStateStore(tmp_path / name, clock=FakeClock(NOW))) == ["kept"]
 
 
 async def test_postgres_makes_a_whole_copy_of_an_open_store(
@@ -56,14 +57,14 @@ async def test_postgres_makes_a_whole_copy_of_an_open_store(
     (dump,) = commands("docs/how-to/postgres.md", "pg_dump")
     (restore,) = commands("docs/how-to/postgres.md", "pg_restore")
     with postgres_of_this_process.database() as old, postgres_of_this_process.database() as new:
-        store = PostgresStateStore(old)
+        store = PostgresStateStore(old, clock=FakeClock(NOW))
         await keep(store)
         try:
             await shell(dump, old, tmp_path)
         finally:
             await store.close()
         await shell(restore, new, tmp_path)
-        copy = PostgresStateStore(new)
+        copy = PostgresStateStore(new, clock=FakeClock(NOW))
         assert await history(copy) == ["kept"]
         await copy.open()
         await keep_session(copy, session("ses_1"), said("and more"))

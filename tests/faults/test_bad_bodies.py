@@ -59,8 +59,8 @@ async def test_it_was_not_json(body: bytes) -> None:
 
 TOO_DEEP: dict[str, tuple[bytes, str | None]] = {
     "10,000 nested arrays": (b"[" * 10_000 + b"]" * 10_000, None),
-    "10,000 nested arrays as input": (b'{"input": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", "input[0]"),
-    "10,000 nested objects as input": (b'{"input": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}", "input"),
+    "10,000 nested arrays as input": (b'{"input": ' + b"[" * 10_000 + b"]" * 10_000 + b"}", None),
+    "10,000 nested objects as input": (b'{"input": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}", None),
     "700 nested arrays as input": (b'{"input": ' + b"[" * 700 + b'"x"' + b"]" * 700 + b"}", "input[0]"),
 }
 

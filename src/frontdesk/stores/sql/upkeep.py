@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.stopping import stopped
+from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.migrations import FLOOR, VERSION, NewerStoreError, backfills, check_floor
@@ -28,7 +29,7 @@ class Upkeep:
 
     def start(self) -> None:
         """Begin."""
-        self._task = asyncio.get_running_loop().create_task(self._go_on())
+        self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """End."""
