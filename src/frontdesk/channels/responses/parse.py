@@ -19,6 +19,9 @@ from frontdesk.kit.openai_items import Items, read_items
 
 T = TypeVar("T")
 
+MAX_TOOLS = 128
+"""How many tools a request may bring, as the API has it; what the framework does with them grows with their square."""
+
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
 _OPTIONS = (
@@ -239,6 +242,8 @@ def _response_format(given: TextFormat | None) -> Any:
 
 
 def _client_tools(body: CreateBody) -> tuple[ClientTool, ...]:
+    if len(body.tools or ()) > MAX_TOOLS:
+        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
     tools: dict[str, ClientTool] = {}
     for place, given in enumerate(body.tools or ()):
         where = f"tools[{place}]"
