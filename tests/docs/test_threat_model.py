@@ -22,6 +22,7 @@ ATTACKERS = {
     "The holder of a stolen code, link or token",
     "A mistake of the operator's",
     "What a stranger can cost",
+    "What one caller can cost",
 }
 
 
