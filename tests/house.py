@@ -61,9 +61,9 @@ WAYS_OUT = {
     "stores/sql/connecting.py",
 }
 
-# Who may start tasks, timers and threads: the first for all others; the two that have threads of their own, which
-# carry no context.
-STARTS = {"kit/tasks.py", "kit/network.py", "stores/sql/threads.py"}
+# Who may start tasks, timers and threads: the first for all others; those that have threads of their own, which carry
+# no context; and the thread for large values, whose work is awaited by whoever asks for it.
+STARTS = {"kit/tasks.py", "kit/large.py", "kit/network.py", "stores/sql/threads.py"}
 
 Check = Callable[[Path], list[str]]
 

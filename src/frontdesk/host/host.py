@@ -111,11 +111,24 @@ class AgentFrameworkHost:
             max_session_bytes=max_session_bytes,
         )
         self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
-        self.runtime_mode, self._mode_reason = detect_runtime_mode(runtime_mode)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
+        self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
+
+    def _assemble(
+        self,
+        target: Any,
+        history: HistoryChoice | None,
+        channels: Sequence[Channel],
+        store: HostStateStore | None,
+        access: Access,
+        middleware: Sequence[Middleware],
+        clock: Clock,
+        ids: Ids | None,
+    ) -> None:
+        self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
-        self._parts = self._put_together(channels, store, access, clock or SystemClock(), ids)
+        self._parts = self._put_together(channels, store, access, clock, ids)
         self.app = self._built(channels, middleware)
 
     def _checked(

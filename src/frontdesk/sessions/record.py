@@ -180,7 +180,9 @@ class Recorder:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             async with self._store.transaction() as transaction:
-                return self._note(transaction, turn, run, messages, items, questions, changes)
+                written = self._note(transaction, turn, run, messages, items, questions, changes)
+            turn.recorded = True
+            return written
         except LostEventError:
             return self._taken(turn, run)
         finally:
@@ -228,7 +230,8 @@ class Recorder:
                 transaction.add_items(session.owner, items)
             changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
-        transaction.save_run(run, new=turn.job is None and turn.admitted.request.run_id is not None)
+        chosen = turn.job is None and turn.admitted.request.run_id is not None
+        transaction.save_run(run, new=chosen and not turn.recorded)
         if questions and turn.requester is not None:
             # An unlink cancels the questions of a family: it comes before or after this one, and never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)

@@ -44,6 +44,8 @@ class Turn:
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     closed = False
+    recorded = False
+    """Whether its run is in the store, so that a later end of it takes the place of the first."""
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None

@@ -166,11 +166,13 @@ async def test_whatever_is_wrong_is_named() -> None:
 
 async def test_what_is_not_json_is_refused() -> None:
     async with open_desk(parrot()) as desk:
-        for raw in (b"", b"{", b'{"input": "\xff"}', b'{"input": "hello"} more', DEEP, b'{"input": NaN}'):
+        for raw in (b"", b"{", b'{"input": "\xff"}', b'{"input": "hello"} more', b'{"input": NaN}'):
             refused = await desk.http.post("/v1/responses", content=raw, headers={"content-type": "application/json"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_json"), raw[:20]
         other = await desk.http.post("/v1/responses", content=b"input=hello", headers={"content-type": "text/plain"})
         assert other.status_code == 415
+        deep = await desk.http.post("/v1/responses", content=DEEP, headers={"content-type": "application/json"})
+        assert (deep.status_code, deep.json()["error"]["code"]) == (400, "nested_too_deep")
         assert desk.untouched()
 
 

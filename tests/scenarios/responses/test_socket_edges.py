@@ -184,7 +184,7 @@ WRONG: list[tuple[Any, str | None, str]] = [
         "previous_response_id",
         "invalid_request",
     ),
-    ('{"type": "response.create", "input": ' + "[" * 100_000, None, "invalid_json"),
+    ('{"type": "response.create", "input": ' + "[" * 100_000, None, "too_many_values"),
 ]
 
 

@@ -13,6 +13,7 @@ from tests.stores.sql.test_sweep import KINDS, NEVER
 FOR_GOOD = {
     "identities": "without it a person would be somebody else, and lose what is theirs",
     "links": "a person has made it, and ends it",
+    "backfills": "a row for each, which says that it need not be done again",
     "secrets": "the host's own; what it has sealed could not be opened any more",
 }
 WITH_OTHERS = {
