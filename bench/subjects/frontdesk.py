@@ -43,7 +43,7 @@ class Frontdesk(Served):
         from frontdesk import AgentFrameworkHost
         from frontdesk.channels.invocations import InvocationsChannel
 
-        channel = InvocationsChannel(**guards() if setting.door == "guarded" else {})
+        channel = InvocationsChannel(limits=limits(), **guards() if setting.door == "guarded" else {})
         return AgentFrameworkHost(target_of(setting), channels=[channel], **self.keep(setting)).app
 
     def keep(self, setting: Setting) -> dict[str, Any]:
@@ -59,6 +59,13 @@ class Frontdesk(Served):
 
     def session_id_in(self, body: bytes) -> str | None:
         return json.loads(body)["session_id"]
+
+
+def limits() -> Any:
+    """The default limits, with room for all the streams that the bench opens as one caller."""
+    from frontdesk import Limits
+
+    return Limits(max_running_per_caller=10_000, max_running=10_000)
 
 
 def guards() -> dict[str, Any]:
