@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ async def test_a_second_request_with_the_id_of_one_that_ran_doubled_the_turn(tmp
     slow = Slow()
     host = AgentFrameworkHost(target=slow.whole, channels=[InvocationsChannel()], state_dir=tmp_path)
     async with serving(host) as client:
-        ask = {"headers": MINE, "json": {"message": "it", "session_id": "s"}}
+        ask: Any = {"headers": MINE, "json": {"message": "it", "session_id": "s"}}
         first = asyncio.create_task(client.http.post("/invocations", **ask))
         await slow.began.wait()
         second = asyncio.create_task(client.http.post("/invocations", **ask))
