@@ -12,8 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing import TcpProxy
-from frontdesk.testing.store_samples import OWNER, keep_session, run, said, session
+from frontdesk.testing import FakeClock, TcpProxy
+from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session
 from tests.databases import postgres_server
 from tests.faults.traffic import Traffic, ask_both, is_unavailable, served
 from tests.scenarios.desk import until
@@ -21,7 +21,7 @@ from tests.scenarios.desk import until
 
 async def test_postgres_was_stopped_and_started_again_in_mid_traffic() -> None:
     with postgres_server() as server:
-        store = PostgresStateStore(server.address, connect_timeout=1)
+        store = PostgresStateStore(server.address, clock=FakeClock(NOW), connect_timeout=1)
         async with served(store) as client:
             async with Traffic(client.http).flowing() as traffic:
                 await traffic.goes_well()
@@ -35,7 +35,7 @@ async def test_postgres_was_stopped_and_started_again_in_mid_traffic() -> None:
 
 async def test_both_doors_say_that_it_is_away_and_stream_it_too() -> None:
     with postgres_server() as server:
-        store = PostgresStateStore(server.address, connect_timeout=1)
+        store = PostgresStateStore(server.address, clock=FakeClock(NOW), connect_timeout=1)
         async with served(store) as client:
             assert [one.status_code for one in await ask_both(client, "before")] == [200, 200]
             await asyncio.to_thread(server.stop)
@@ -56,7 +56,7 @@ async def through_a_proxy(conninfo: str) -> AsyncIterator[tuple[TcpProxy, str]]:
 
 async def test_connections_that_are_cut_again_and_again(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
-        store = PostgresStateStore(conninfo, connect_timeout=2)
+        store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=2)
         async with served(store) as client:
             async with Traffic(client.http).flowing() as traffic:
                 for _ in range(15):
@@ -68,7 +68,7 @@ async def test_connections_that_are_cut_again_and_again(postgres: str) -> None:
 
 async def test_a_network_that_lets_nobody_in_for_a_while(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
-        store = PostgresStateStore(conninfo, connect_timeout=1)
+        store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=1)
         async with served(store) as client:
             async with Traffic(client.http).flowing() as traffic:
                 await traffic.goes_well()
@@ -82,7 +82,7 @@ async def test_a_network_that_lets_nobody_in_for_a_while(postgres: str) -> None:
 
 async def test_a_server_that_hangs_up_on_one_side(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
-        store = PostgresStateStore(conninfo, connect_timeout=2)
+        store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=2)
         async with served(store) as client:
             async with Traffic(client.http).flowing() as traffic:
                 for _ in range(3):
@@ -94,7 +94,7 @@ async def test_a_server_that_hangs_up_on_one_side(postgres: str) -> None:
 
 async def test_a_network_that_swallows_everything_held_up_every_caller_for_ever(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
-        store = PostgresStateStore(conninfo, connect_timeout=1, statement_timeout=1)
+        store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=1, statement_timeout=1)
         async with served(store) as client:
             async with Traffic(client.http).flowing() as traffic:
                 await traffic.goes_well()
@@ -106,7 +106,7 @@ async def test_a_network_that_swallows_everything_held_up_every_caller_for_ever(
 
 
 async def test_connections_that_an_operator_ends_are_made_anew(postgres: str) -> None:
-    store = PostgresStateStore(postgres)
+    store = PostgresStateStore(postgres, clock=FakeClock(NOW))
     await store.open()
     with psycopg.connect(postgres, autocommit=True) as operator:
         for number in range(5):
@@ -121,7 +121,7 @@ async def test_connections_that_an_operator_ends_are_made_anew(postgres: str) ->
 
 
 async def test_a_lock_that_is_not_given_free_is_waited_for_only_so_long(postgres: str) -> None:
-    store = PostgresStateStore(postgres, statement_timeout=0.3)
+    store = PostgresStateStore(postgres, clock=FakeClock(NOW), statement_timeout=0.3)
     await store.open()
     with psycopg.connect(postgres) as other:
         other.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
@@ -138,7 +138,10 @@ async def test_a_lock_that_is_not_given_free_is_waited_for_only_so_long(postgres
 
 
 async def test_what_was_released_while_it_closed_stayed_taken(postgres: str) -> None:
-    first, second = PostgresStateStore(postgres), PostgresStateStore(postgres)
+    first, second = (
+        PostgresStateStore(postgres, clock=FakeClock(NOW)),
+        PostgresStateStore(postgres, clock=FakeClock(NOW)),
+    )
     await first.open()
     await second.open()
     lease = await first.sessions.claim("ses_1")
@@ -150,7 +153,7 @@ async def test_what_was_released_while_it_closed_stayed_taken(postgres: str) -> 
 
 async def test_a_pool_that_gave_up_begins_anew_when_it_is_asked(postgres: str) -> None:
     async with through_a_proxy(postgres) as (proxy, conninfo):
-        store = PostgresStateStore(conninfo, connect_timeout=0.1)
+        store = PostgresStateStore(conninfo, clock=FakeClock(NOW), connect_timeout=0.1)
         await store.open()
         await keep_session(store, session())
         proxy.refuse()

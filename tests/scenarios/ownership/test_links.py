@@ -21,6 +21,9 @@ from tests.scenarios.stores import new_store
 Who = tuple[str, str]
 PEOPLE: list[Who] = [("here", "1"), ("here", "2"), ("there", "1"), ("there", "2")]
 WORD = re.compile(r"<\d+>")
+CODE = re.compile(r"Your code is ([^.]+)\.")
+RETURN = re.compile(r"Now go back to .*?\(id (\d)\) on (\w+)")
+ENTERED = re.compile(r"\(id (\d)\) on (\w+) has entered your code")
 
 
 class Chat(MessageChannel):
@@ -68,8 +71,11 @@ class Village:
         self._chats = chats
         self._store = store
         self._said = 0
-        self._codes: list[tuple[Who, str]] = []
-        self._entered: dict[Who, Who] = {}
+        self._codes: list[str] = []
+        self._agreed: set[tuple[Who, Who]] = set()
+        """Who has confirmed a code that they entered, and whose it was."""
+        self._shown: dict[Who, Who] = {}
+        """Who was shown to the one whose code it is."""
         self._linked: dict[Who, set[Who]] = {one: {one} for one in PEOPLE}
         self._words: dict[str, set[str]] = {}
         self.links = 0
@@ -78,13 +84,12 @@ class Village:
         if what == "say":
             await self._say(who)
         elif what == "enter" and self._codes:
-            await self._enter(who, *self._codes[number % len(self._codes)])
+            await self._command(who, "link", self._codes[number % len(self._codes)])
         elif what == "agree":
             await self._agree(who, PEOPLE[number % len(PEOPLE)])
         elif what == "link":
-            told = await self._command(who, "link", "")
-            if "code is " in told:
-                self._codes.append((who, told.partition("code is ")[2].partition(".")[0]))
+            if code := await self._code(who):
+                self._codes.append(code)
         elif what == "confirm":
             await self._confirm(who)
         elif what in ("unlink", "new", "whoami"):
@@ -95,20 +100,23 @@ class Village:
 
     async def _agree(self, who: Who, other: Who) -> None:
         """The whole ceremony, between two who both want it."""
-        told = await self._command(who, "link", "")
-        if "code is " in told:
-            await self._enter(other, who, told.partition("code is ")[2].partition(".")[0])
+        if code := await self._code(who):
+            await self._command(other, "link", code)
+            await self._confirm(other)
             await self._confirm(who)
             await self._confirm(who)
 
-    async def _enter(self, who: Who, issuer: Who, code: str) -> None:
-        if "This code is from" in await self._command(who, "link", code):
-            self._entered[issuer] = who
+    async def _code(self, who: Who) -> str:
+        found = CODE.search(await self._command(who, "link", ""))
+        return found[1] if found else ""
 
     async def _confirm(self, who: Who) -> None:
         told = await self._command(who, "link", "confirm")
-        if "one conversation" in told:
-            other = self._entered[who]
+        if found := RETURN.search(told):
+            self._agreed.add((who, (found[2], found[1])))
+        elif "one conversation" in told:
+            other = self._shown[who]
+            assert (other, who) in self._agreed
             both = self._linked[who] | self._linked[other]
             for one in both:
                 self._linked[one] = both
@@ -118,7 +126,10 @@ class Village:
         call = Call(_caller(who), text)
         assert await self._chats[who[0]].context.run_command(name, call)
         assert not [one for one in call.said if "key_" in one]
-        return "\n".join(call.said)
+        told = "\n".join(call.said)
+        if found := ENTERED.search(told):
+            self._shown[who] = (found[2], found[1])
+        return told
 
     async def _say(self, who: Who) -> None:
         self._said += 1

@@ -8,7 +8,8 @@ import pytest
 from frontdesk.data.session import Lease
 from frontdesk.errors import SessionBusyError, StaleTurnError
 from frontdesk.stores.sql.postgres import PostgresStateStore
-from frontdesk.testing.store_samples import OWNER, identity, keep_session, said, seen, session, texts
+from frontdesk.testing import FakeClock
+from frontdesk.testing.store_samples import NOW, OWNER, identity, keep_session, said, seen, session, texts
 from tests.scenarios.desk import until
 
 Two = tuple[PostgresStateStore, PostgresStateStore]
@@ -16,7 +17,7 @@ Two = tuple[PostgresStateStore, PostgresStateStore]
 
 @pytest.fixture
 async def two(postgres: str) -> AsyncIterator[Two]:
-    one, other = PostgresStateStore(postgres), PostgresStateStore(postgres)
+    one, other = PostgresStateStore(postgres, clock=FakeClock(NOW)), PostgresStateStore(postgres, clock=FakeClock(NOW))
     await one.open()
     await other.open()
     yield one, other
