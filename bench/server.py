@@ -15,14 +15,16 @@ from bench.setting import Setting
 from bench.subjects import find_subject
 
 
-class Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_started = on_started
+def telling(server: uvicorn.Server, on_started: Callable[[], None]) -> uvicorn.Server:
+    """The same server, which calls back when it has started."""
+    start = server.startup
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self._on_started()
+    async def startup(sockets: list[socket.socket] | None = None) -> None:
+        await start(sockets=sockets)
+        on_started()
+
+    server.startup = startup
+    return server
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     config = uvicorn.Config(
         subject.build_app(Setting(args.sample, args.state, args.target, args.door)),
         loop=args.loop,
-        http=subject.http(),
+        http="httptools",
         ws="none",
         lifespan="on",
         log_level="warning",
@@ -52,7 +54,8 @@ def main() -> None:
     print(listener.getsockname()[1], flush=True)
     # Nobody reads the pipe any more; whatever the subject prints must not fill it.
     os.dup2(2, 1)
-    Server(config, (lambda: None) if args.plain else subject.started).run(sockets=[listener])
+    server = uvicorn.Server(config) if args.plain else telling(subject.server(config), subject.started)
+    server.run(sockets=[listener])
 
 
 if __name__ == "__main__":

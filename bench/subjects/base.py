@@ -53,9 +53,11 @@ class Subject(ABC):
     def build_app(self, setting: Setting) -> Any:
         """The ASGI app."""
 
-    def http(self) -> Any:
-        """uvicorn's HTTP protocol."""
-        return "httptools"
+    def server(self, config: Any) -> Any:
+        """What serves the app."""
+        from uvicorn import Server
+
+        return Server(config)
 
     def started(self) -> None:
         """What the subject's own command does when the server has started."""

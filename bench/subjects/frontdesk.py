@@ -18,12 +18,10 @@ class Served(Subject):
     store: Store | None = "memory"
     served = "as `frontdesk serve` does: the collector skips what is loaded and comes less often; heads have limits"
 
-    def http(self) -> Any:
-        from frontdesk import ServerLimits
-        from frontdesk.host.http_protocol import ConnectionGate
+    def server(self, config: Any) -> Any:
+        from frontdesk.host.server import Server
 
-        limits = ServerLimits()
-        return ConnectionGate(limits, limits.max_connections).protocol
+        return Server(config)
 
     def started(self) -> None:
         from frontdesk.cli.serve import spare_the_collector

@@ -241,6 +241,33 @@ async def test_a_connection_that_waits_for_its_answer_is_not_late() -> None:
         assert (await wire.answer())[0] == 200
 
 
+async def test_a_connection_that_asks_for_nothing_more_is_closed() -> None:
+    async with served(timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as wire:
+        assert (await wire.answer())[0] == 200
+        assert found.open == 1
+        assert await wire.rest() == b""
+        await until(lambda: not found.open)
+
+
+async def test_an_answer_that_takes_longer_than_a_connection_may_be_idle_arrives() -> None:
+    gone = asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/slow":
+            await gone.wait()
+        await report(scope, receive, send)
+
+    async with served(app=slow, timeout_keep_alive=1) as found, found.wire(GET + b"\r\n") as idle, found.wire() as busy:
+        assert (await idle.answer())[0] == 200
+        await busy.send(POST + b"content-length: 0\r\n\r\n")
+        assert (await busy.answer())[0] == 200
+        await busy.send(b"GET /slow HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        # By the time that the other one was closed, this one would have been too.
+        assert await idle.rest() == b""
+        gone.set()
+        assert (await busy.answer())[0] == 200
+
+
 @pytest.mark.parametrize("end", [b"x-forwarded-for: 127.0.0.1\r\nauthorization: a\r\n\r\n", b"\r\n"])
 async def test_trailers_were_taken_for_headers(end: bytes) -> None:
     request = POST + b"transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n" + end

@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP protocol, with limits on request heads.
+"""Uvicorn's HTTP protocol, with limits on request heads and one timer for all idle connections.
 
 Uvicorn's own reads a head of any length, for any time. Here bytes and time are counted while a head is incomplete, and
 a request whose head arrives in one piece pays for a few comparisons.
@@ -17,15 +17,23 @@ from frontdesk.loggers import http as log
 _data_received = HttpToolsProtocol.data_received
 _on_headers_complete = HttpToolsProtocol.on_headers_complete
 _on_body = HttpToolsProtocol.on_body
+_on_response_complete = HttpToolsProtocol.on_response_complete
+
+_KEEP_ALIVE = 5.0
+"""For how long a connection may be idle between two requests, as uvicorn has it."""
+_LEAST_KEEP_ALIVE = 1.0
+"""Who wants less would have the timer run all the time."""
 
 
 class ConnectionGate:
     """What the connections of one server share: their limits, their number, and the time of their heads."""
 
-    def __init__(self, limits: ServerLimits, max_connections: int) -> None:
+    def __init__(self, limits: ServerLimits, max_connections: int, keep_alive: float = _KEEP_ALIVE) -> None:
         self.limits = limits
         self.max_connections = max_connections
         self.heads: Patience[BoundedHttpProtocol] = Patience(limits.head_seconds, BoundedHttpProtocol.run_late)
+        idle = BoundedHttpProtocol.timeout_keep_alive_handler
+        self.idle: Patience[BoundedHttpProtocol] = Patience(max(keep_alive, _LEAST_KEEP_ALIVE), idle)
         self._full = False
 
     def admits(self, count: int) -> bool:
@@ -91,25 +99,27 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if len(data) > self._harmless:
+        size = len(data)
+        if size > self._harmless:
             self._parse_in_pieces(memoryview(data))
-        else:
-            self._parse(data)
+            return
+        self._size = size
+        self._moved = False
+        _data_received(self, data)
+        if not self._moved:
+            self._stall()
 
     def _parse_in_pieces(self, data: memoryview) -> None:
         """Parse what one read has brought so that only a little of a head can come after the limit is reached."""
         start = 0
         while start < len(data) and not self._upgraded and not self.transport.is_closing():
-            end = start + (self._max_piece if self._is_answering() else self._harmless)
-            self._parse(data[start:end])
-            start = end
-
-    def _parse(self, data: bytes | memoryview) -> None:
-        self._size = len(data)
-        self._moved = False
-        _data_received(self, data)  # pyright: ignore[reportArgumentType]
-        if not self._moved:
-            self._stall()
+            piece = data[start : start + (self._max_piece if self._is_answering() else self._harmless)]
+            self._size = len(piece)
+            self._moved = False
+            _data_received(self, piece)  # pyright: ignore[reportArgumentType]
+            if not self._moved:
+                self._stall()
+            start += len(piece)
 
     def _stall(self) -> None:
         """Count what came without completing a head or being read as a body: half a head, trailers, line ends."""
@@ -151,6 +161,18 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
             or whole > limits.max_head_bytes
         ):
             self._stop(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def on_response_complete(self) -> None:
+        if self.pipeline or self.transport.is_closing():
+            _on_response_complete(self)
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        # Uvicorn would set a timer after each request, and cancel it before the next.
+        self._gate.idle.watch(self, self.loop)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._gate.idle.drop(self)
 
     def _note_pipelined(self, before: RequestResponseCycle) -> None:
         if len(self.pipeline) > self._limits.max_pipelined:

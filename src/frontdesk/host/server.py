@@ -60,7 +60,7 @@ def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
             most,
             limits.max_connections,
         )
-    return ConnectionGate(limits, most).protocol
+    return ConnectionGate(limits, most, config.timeout_keep_alive).protocol
 
 
 def _max_open_files() -> int | None:

@@ -110,6 +110,8 @@ class HttpCall(Waiting):
     def end(self) -> None:
         """It is over."""
         self._clients.drop(self)
+        if self.release is not None:
+            self.release()
         if self._watcher is not None and not self._gone:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector comes.
@@ -186,10 +188,12 @@ class HttpEndpoint:
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
             call.caller = await self._verifier.verify(scope, call.headers)
-            if self._limiter is None:
-                await handler(call)
-            else:
-                await self._limited(self._limiter, handler, call)
+            if (limiter := self._limiter) is not None:
+                if limiter.counts:
+                    limiter.take(call.caller)
+                if scope["method"] in self._runs:
+                    call.release = limiter.begin(call.caller)
+            await handler(call)
         except ClientGoneError:
             return
         except RequestError as error:
@@ -205,18 +209,6 @@ class HttpEndpoint:
             await self._failed(call, InternalError())
         finally:
             call.end()
-
-    async def _limited(self, limiter: Limiter, handler: Handler, call: HttpCall) -> None:
-        if limiter.counts:
-            limiter.take(call.caller)
-        if call.scope["method"] not in self._runs:
-            return await handler(call)
-        call.release = limiter.begin(call.caller)
-        try:
-            await handler(call)
-        finally:
-            if call.release is not None:
-                call.release()
 
     async def _failed(self, call: HttpCall, error: RequestError) -> None:
         if call.begun:

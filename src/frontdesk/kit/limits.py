@@ -1,10 +1,11 @@
 """How much callers may ask of a channel: so many requests in a time, and so many at once."""
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 from frontdesk.data.identity import Caller
 from frontdesk.errors import TooManyRequestsError
@@ -105,7 +106,9 @@ class Limiter:
         self._all: Bucket | None = None
         self._rest: Bucket | None = None
         self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
-        self._running: Counter[Who] = Counter()
+        self._most = inf if limits.max_running is None else limits.max_running
+        self._most_of_one = inf if limits.max_running_per_caller is None else limits.max_running_per_caller
+        self._running: dict[Who, int] = {}
         self._total = 0
 
     def take(self, caller: Caller) -> None:
@@ -141,19 +144,22 @@ class Limiter:
 
     def begin(self, caller: Caller) -> Callable[[], None]:
         """Counts an answer that is being made, until what is returned is called; or refuses to make it."""
-        limits, who = self._limits, caller.identity.key
-        if limits.max_running is not None and self._total >= limits.max_running:
+        who = caller.identity.key
+        if self._total >= self._most:
             raise TooManyRequestsError("Too many answers are being made here.", retry_after=_BUSY_RETRY)
-        if limits.max_running_per_caller is not None and self._running[who] >= limits.max_running_per_caller:
+        running = self._running.get(who, 0)
+        if running >= self._most_of_one:
             raise TooManyRequestsError("Too many answers are being made for you.", retry_after=_BUSY_RETRY)
-        self._running[who] += 1
+        self._running[who] = running + 1
         self._total += 1
         return partial(self._end, who)
 
     def _end(self, who: Who) -> None:
         self._total -= 1
-        self._running[who] -= 1
-        if not self._running[who]:
+        left = self._running[who] - 1
+        if left:
+            self._running[who] = left
+        else:
             del self._running[who]
 
 

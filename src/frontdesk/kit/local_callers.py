@@ -80,18 +80,21 @@ FORWARDED_PREFIXES = (
 def is_local(scope: Scope, headers: Headers) -> bool:
     """Whether a request comes from this machine, and shows no sign of having been passed on."""
     client: Any = scope.get("client")
-    if not client or not is_loopback(client[0]) or not _names_loopback(headers.get(b"host", b"")):
+    if not client or not is_loopback(client[0]) or scope.get("http_version") == "1.0":
         return False
-    return scope.get("http_version") != "1.0" and not _was_forwarded(tuple(headers))
+    return _is_direct(headers.get(b"host", b""), tuple(headers))
 
 
 # A client sends the same headers every time, so that the families are looked through once.
 @lru_cache(maxsize=64)
+def _is_direct(host: bytes, names: tuple[bytes, ...]) -> bool:
+    return _names_loopback(host) and not _was_forwarded(names)
+
+
 def _was_forwarded(names: tuple[bytes, ...]) -> bool:
     return not FORWARDED.isdisjoint(names) or any(name.startswith(FORWARDED_PREFIXES) for name in names)
 
 
-@lru_cache(maxsize=64)
 def _names_loopback(host: bytes) -> bool:
     # Checked too, because a name that an attacker controls can point to the loopback address.
     name = _HOST.fullmatch(host.decode("latin-1"))

@@ -26,7 +26,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.salvage import salvaged, salvaged_messages
-from frontdesk.sessions.snapshot import Snapshots, release
+from frontdesk.sessions.snapshot import NOTHING, Snapshots, is_blank, release
 from frontdesk.sessions.turns import Turn
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
@@ -174,8 +174,9 @@ class Recorder:
         if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
             items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
         if turn.record is not None and turn.lease is not None:
-            completed = changes["status"] == "completed"
-            changes["state"] = await self._snapshots.after(turn.session, turn.record, completed=completed)
+            completed, live = changes["status"] == "completed", turn.session
+            blank = live is None or is_blank(live)
+            changes["state"] = NOTHING if blank else await self._snapshots.after(live, turn.record, completed=completed)
         try:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)

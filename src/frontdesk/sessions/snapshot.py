@@ -19,7 +19,8 @@ from frontdesk.loggers import runs as log
 MAX_BYTES = 4 * 1024 * 1024
 """How large a state may be if the operator says nothing else."""
 
-_NOTHING: Mapping[str, Any] = {}
+NOTHING: Mapping[str, Any] = {}
+"""The state of a session that remembers nothing beside its messages."""
 
 
 class Snapshots:
@@ -30,8 +31,8 @@ class Snapshots:
 
     async def take(self, live: AgentSession | None) -> Mapping[str, Any]:
         """Write down the state of a session; one that is too large is a `SessionTooLargeError`."""
-        if live is None or (not live.state and live.service_session_id is None):
-            return _NOTHING
+        if live is None or is_blank(live):
+            return NOTHING
         if not is_heavy(live.state, inside=True):
             return self._taken(live)
         return await off_loop(self._taken, live)
@@ -62,6 +63,11 @@ async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
     if not is_heavy(state):
         return state
     return await off_loop(prepare, lambda: state)
+
+
+def is_blank(live: AgentSession) -> bool:
+    """Whether a session remembers nothing beside its messages."""
+    return not live.state and live.service_session_id is None
 
 
 def is_large(record: SessionRecord) -> bool:

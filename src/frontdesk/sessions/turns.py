@@ -44,6 +44,8 @@ class Turn:
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     closed = False
+    unrestored = False
+    """Whether the session is to be restored yet, in a thread."""
     recorded = False
     """Whether its run is in the store, so that a later end of it takes the place of the first."""
     new = False
@@ -65,9 +67,10 @@ class Turn:
         self.admitted = admitted
         self.record = record
         self.lease = lease
-        self.unrestored = record is not None and is_large(record)
-        """Whether the session is to be restored yet, in a thread."""
-        self.session: AgentSession | None = None if record is None or self.unrestored else restore(record)
+        self.session: AgentSession | None = None
+        if record is not None:
+            self.unrestored = bool(record.state) and is_large(record)
+            self.session = None if self.unrestored else restore(record)
         self.messages = []
 
     @property
@@ -159,7 +162,17 @@ class Turns:
         `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
         if it has to be a certain one.
         """
-        turn = await self._open(admitted, tracked, patient, new_id)
+        request = admitted.request
+        if request.session_mode == "disabled":
+            return Turn(self._store, admitted, None, None)
+        self.check(admitted, tracked)
+        is_named = request.previous_run_id is not None or _names_its_own(request)
+        name = None if is_named else _name(admitted, tracked)
+        if name is None and new_id is None and request.store and not is_named:
+            turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
+            turn.new = True
+            return turn
+        turn = await self._find(admitted, name, None if patient else self._session_wait, new_id)
         if turn.unrestored and turn.record is not None:
             try:
                 turn.session = await off_loop(restore, turn.record)
@@ -168,34 +181,26 @@ class Turns:
                 raise
         return turn
 
-    async def _open(
-        self, admitted: AdmittedRequest, tracked: ConversationScope | None, patient: bool, new_id: str | None
+    async def _find(
+        self, admitted: AdmittedRequest, name: SessionName | None, wait: float | None, new_id: str | None
     ) -> Turn:
+        """A turn in a session that there is, or that has a name."""
         request = admitted.request
-        if request.session_mode == "disabled":
-            return Turn(self._store, admitted, None, None)
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
-        self.check(admitted, tracked)
-        wait = None if patient else self._session_wait
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, wait)
         if request.session is not None and request.session.conversation_id is not None:
             return await self._converse(admitted, request.session.conversation_id, wait)
-        name = _name(admitted, tracked)
         if not request.store:
             known = None if name is None else await self._store.sessions.find(name)
             # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
             # would put off calls of the host's own tools to a turn that never comes.
             return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
-        if name is None and new_id is not None:
-            # Its caller was told of it when the run was put off, and may have used it since.
-            return await self._enter(admitted, fresh_session(admitted, new_id), wait)
-        if name is None:
-            turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
-            turn.new = True
-            return turn
-        return await self._resume(admitted, name, wait)
+        if name is not None:
+            return await self._resume(admitted, name, wait)
+        # Its caller was told of it when the run was put off, and may have used it since.
+        return await self._enter(admitted, fresh_session(admitted, new_id or self._ids.new("ses")), wait)
 
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
         """An id for the session of a request that makes a new one."""

@@ -155,7 +155,7 @@ class AgentTarget:
     def _tell_of_leftovers(self, dropped: AgentSession | None) -> None:
         if dropped is None or self._told_of_leftovers:
             return
-        if dropped.service_session_id is not None or dropped.state.keys() - {_APPROVALS}:
+        if dropped.service_session_id is not None or (dropped.state and dropped.state.keys() - {_APPROVALS}):
             self._told_of_leftovers = True
             log.warning(
                 "agent %s keeps something in its session, which is dropped after each turn because the host keeps the "

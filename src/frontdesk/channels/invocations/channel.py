@@ -22,7 +22,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.any_auth import as_auth, schemes_of
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
-from frontdesk.kit.large import run_sized
+from frontdesk.kit.large import LARGE, off_loop
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 
@@ -102,7 +102,8 @@ class _Room:
     async def create(self, call: HttpCall) -> None:
         config = self._config
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
-        body = await run_sized(len(raw), decode, raw, config.max_body_values)
+        most = config.max_body_values
+        body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         approval = approval_of(body)
         request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)
         answer = Answer(call, self._renderer)

@@ -36,7 +36,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
-from frontdesk.kit.large import run_sized
+from frontdesk.kit.large import LARGE, off_loop, run_sized
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
@@ -160,7 +160,8 @@ class _Room:
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
-        body = await run_sized(len(raw), decode, raw, self._config.bodies.max_values)
+        most = self._config.bodies.max_values
+        body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         request = await self._intake.request(call.caller, body, raw)
         answer = Answer(call, self._renderer)
         protocol_request = self._protocol_request(call)

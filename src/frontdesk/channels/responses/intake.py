@@ -15,7 +15,7 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.contents import asked_for
-from frontdesk.kit.large import LARGE, run_sized
+from frontdesk.kit.large import LARGE, off_loop, run_sized
 from frontdesk.kit.media import MediaFetcher
 from frontdesk.kit.messages import as_messages
 from frontdesk.kit.openai_items import Items, reference
@@ -39,7 +39,10 @@ class Intake:
         if not isinstance(body.input, str):
             body, size = await self._resolved(caller, body, size)
             items = await self._items(caller, body, size)
-        request = await run_sized(size, self._parsed, body, items, caller, size)
+        if size <= LARGE:
+            request = self._parser.request(body, items, caller.identity)
+        else:
+            request = await off_loop(self._parsed, body, items, caller)
         if request.session is not None and request.session.conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
             await self._context.get_conversation(caller, request.session.conversation_id)
@@ -49,10 +52,10 @@ class Intake:
             request = request.replace(attributes=await run_sized(len(raw), unknown_keys, raw))
         return request
 
-    def _parsed(self, body: CreateBody, items: Items | None, caller: Caller, size: int) -> ChannelRequest:
+    def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
         request = self._parser.request(body, items, caller.identity)
-        # What is large is written here, where nobody waits for it.
-        return request if size <= LARGE else request.replace(details=prepare(lambda: request.details))
+        # Written here, where nobody waits for it.
+        return request.replace(details=prepare(lambda: request.details))
 
     async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
         """What a body says, for one that asks for nothing; and the body with what it refers to in its places."""
