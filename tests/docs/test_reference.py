@@ -15,6 +15,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
 from frontdesk.data.run import RunStatus
+from frontdesk.host.design_names import DesignNames
 from tests.docs.pages import ROOT, prose_of, request_errors, tables
 
 HOST = ROOT / "docs/reference/host.md"
@@ -42,11 +43,17 @@ def parameters(page: Path, documented: type) -> dict[str, str]:
 
 
 def signature(documented: type) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(documented).parameters
+    found = inspect.signature(documented).parameters
+    return {name: one for name, one in found.items() if one.kind is not one.VAR_KEYWORD}
 
 
 def shown(one: inspect.Parameter) -> str:
     return "required" if one.default is one.empty else repr(one.default)
+
+
+def test_the_names_of_the_design_are_documented() -> None:
+    page = HOST.read_text("utf-8")
+    assert [name for name in DesignNames.__annotations__ if f"`{name}=" not in page] == []
 
 
 def test_everything_that_a_host_offers_is_documented() -> None:

@@ -42,7 +42,7 @@ class ChannelCommandContext(Protocol):
         ...
 
 
-class ChannelCommand(Value, frozen=True, kw_only=True):
+class ChannelCommand(Value, frozen=True):
     """A word that the host understands itself, such as `/new`."""
 
     name: str

@@ -9,7 +9,7 @@ from frontdesk.data.noun import Noun
 ANONYMOUS = "anonymous"
 
 
-class ChannelIdentity(Noun, frozen=True, kw_only=True):
+class ChannelIdentity(Noun, frozen=True):
     """A user as one channel knows them; never a chat or a group."""
 
     channel: str

@@ -1,6 +1,7 @@
 """Where an answer goes."""
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
 
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Noun
@@ -21,7 +22,16 @@ class Address(Noun, frozen=True, kw_only=True):
 
 
 class ResponseTarget(Noun, frozen=True, kw_only=True):
-    """Where an answer goes. Hashable; made with the functions below."""
+    """Where an answer goes. Hashable; one of the values below, or made with the functions."""
+
+    originating: ClassVar["ResponseTarget"]
+    """Back to where the request came from."""
+    active: ClassVar["ResponseTarget"]
+    """To the channel where the person was last seen."""
+    all_linked: ClassVar["ResponseTarget"]
+    """To every channel that the person has linked."""
+    none: ClassVar["ResponseTarget"]
+    """To nobody: the run goes to the background, and its result is fetched with the continuation."""
 
     kind: TargetKind = "originating"
     names: tuple[str, ...] = ()
@@ -29,15 +39,11 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
     echo_input: bool = False
     """Also sends the user's words to the other places first."""
 
-    @classmethod
-    def originating(cls) -> Self:
-        """Back to where the request came from."""
-        return cls()
-
-    @classmethod
-    def active(cls, *, echo_input: bool = False) -> Self:
-        """To the channel where the person was last seen."""
-        return cls(kind="active", echo_input=echo_input)
+    def __call__(self, *, echo_input: bool = False) -> Self:
+        """The same, with the user's words sent ahead: `ResponseTarget.active(echo_input=True)`."""
+        if echo_input and self.kind in ("originating", "none"):
+            raise TypeError(f"echo_input has no effect on ResponseTarget.{self.kind}")
+        return self.replace(echo_input=echo_input) if echo_input else self
 
     @classmethod
     def channel(cls, name: str, *, echo_input: bool = False) -> Self:
@@ -45,7 +51,7 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
         return cls.channels([name], echo_input=echo_input)
 
     @classmethod
-    def channels(cls, names: list[str], *, echo_input: bool = False) -> Self:
+    def channels(cls, names: Sequence[str], *, echo_input: bool = False) -> Self:
         """To the person on several channels."""
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 
@@ -55,16 +61,12 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
         return cls.identities([identity], echo_input=echo_input)
 
     @classmethod
-    def identities(cls, identities: list[ChannelIdentity], *, echo_input: bool = False) -> Self:
+    def identities(cls, identities: Sequence[ChannelIdentity], *, echo_input: bool = False) -> Self:
         """To several identities."""
         return cls(kind="identities", addresses=tuple(Address.of(one) for one in identities), echo_input=echo_input)
 
-    @classmethod
-    def all_linked(cls, *, echo_input: bool = False) -> Self:
-        """To every channel that the person has linked."""
-        return cls(kind="all_linked", echo_input=echo_input)
 
-    @classmethod
-    def none(cls) -> Self:
-        """To nobody: the run goes to the background, and its result is fetched with the continuation."""
-        return cls(kind="none")
+ResponseTarget.originating = ResponseTarget()
+ResponseTarget.active = ResponseTarget(kind="active")
+ResponseTarget.all_linked = ResponseTarget(kind="all_linked")
+ResponseTarget.none = ResponseTarget(kind="none")

@@ -77,7 +77,7 @@ class Background:
             # Nobody listens.
             admitted = admitted.replace(request=admitted.request.replace(stream=False))
         key = session_id or await self._key(admitted)
-        room = not self._stopping and len(self.workers) + self._coming < self._config.max_background_runs
+        room = not self._stopping and len(self.workers) + self._coming < self._config.runs.max_background_runs
         job = BackgroundRun(
             admitted=admitted,
             on_interrupt=admitted.request.on_interrupt or self._config.on_interrupt,
@@ -115,8 +115,8 @@ class Background:
                 transaction.queue_run(
                     record,
                     job,
-                    most_waiting=config.max_waiting_background_runs,
-                    most_of_owner=config.max_background_runs_per_caller,
+                    most_waiting=config.runs.max_waiting_background_runs,
+                    most_of_owner=config.runs.max_background_runs_per_caller,
                 )
                 if event is not None:
                     transaction.finish(event)
@@ -136,7 +136,7 @@ class Background:
         """Takes up what waits, whenever there is room."""
         while True:
             self._wake.clear()
-            room = self._config.max_background_runs - len(self.workers) - self._coming
+            room = self._config.runs.max_background_runs - len(self.workers) - self._coming
             if room > 0 and (self._may_wait or self._shared):
                 self._may_wait, skip = False, self._work.paused.names()
                 try:

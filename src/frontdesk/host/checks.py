@@ -1,6 +1,5 @@
 """What can be known to be wrong before anything runs: all of it, in one error."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,44 +11,6 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.json_tree import refusal
 from frontdesk.host.config import HostConfig, RuntimeMode, is_public
 from frontdesk.runners.base import TaskRunner
-
-HOST_PATHS = ("/healthz", "/readyz")
-
-
-def channel_findings(channels: Sequence[Any]) -> list[str]:
-    """What is wrong with the channels, each by itself and all together."""
-    wrong = [f"channels: {one!r} is not a Channel" for one in channels if not isinstance(one, Channel)]
-    found = [one for one in channels if isinstance(one, Channel)]
-    if not channels:
-        wrong.append("channels: a host needs at least one channel")
-    for name, count in Counter(one.name for one in found).items():
-        if count > 1:
-            wrong.append(f"channels: {count} channels are called {name!r}; give each its own name=")
-    # Of those that share their path, each kind counts by itself.
-    places = Counter((one.path, type(one) if one.shares_path else Channel) for one in found)
-    for (path, _), count in places.items():
-        if count > 1:
-            wrong.append(f"channels: {count} channels have the path {path!r}")
-    for one in found:
-        own = [*_path_findings(one), *one.push_terms.findings(), *one.findings()]
-        wrong.extend(f"channel {one.name!r}: {finding}" for finding in own)
-    return wrong
-
-
-def _path_findings(channel: Channel) -> list[str]:
-    wrong: list[str] = []
-    if not channel.name:
-        wrong.append("name must not be empty")
-    if channel.path and (not channel.path.startswith("/") or channel.path.endswith("/")):
-        wrong.append(f"path {channel.path!r} must begin with a slash and not end with one, or be empty")
-    if channel.path in HOST_PATHS:
-        wrong.append(f"path {channel.path!r} is the host's own")
-    if channel.session_mode not in ("auto", "required", "disabled"):
-        wrong.append(f"session_mode {channel.session_mode!r} is not 'auto', 'required' or 'disabled'")
-    for hook in ("run_hook", "response_hook", "stream_transform_hook"):
-        if getattr(channel, hook) is not None and not callable(getattr(channel, hook)):
-            wrong.append(f"{hook} is not a function")
-    return wrong
 
 
 def push_findings(channels: Sequence[Any], target: TargetInfo) -> list[str]:

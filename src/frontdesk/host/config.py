@@ -3,7 +3,7 @@
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
@@ -12,13 +12,16 @@ from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
 
-_COUNTS = (
-    "max_background_runs",
-    "max_background_runs_per_caller",
-    "max_waiting_background_runs",
-    "max_session_bytes",
-)
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """How many background runs there may be: at work, of one caller's, and waiting."""
+
+    max_background_runs: int = 100
+    max_background_runs_per_caller: int = 20
+    max_waiting_background_runs: int = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +34,7 @@ class HostConfig:
     session_wait_seconds: float = 30.0
     cancel_grace_seconds: float = 5.0
     shutdown_grace_seconds: float = 10.0
-    max_background_runs: int = 100
-    max_background_runs_per_caller: int = 20
-    max_waiting_background_runs: int = 1_000
+    runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
 
@@ -47,10 +48,8 @@ class HostConfig:
                 wrong.append(f"{name} must not be negative")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                wrong.append(f"{name} must be at least 1")
-        return wrong
+        counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}
+        return wrong + [f"{name} must be at least 1" for name, count in counts.items() if count < 1]
 
 
 def detect_runtime_mode(

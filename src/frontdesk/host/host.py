@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from agent_framework import CheckpointStorage, Message
 from starlette.applications import Starlette
@@ -28,9 +28,9 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.access_checks import Access
 from frontdesk.host.app import build_app
+from frontdesk.host.channel_checks import channel_findings, usable_channels
 from frontdesk.host.checks import (
     bind_findings,
-    channel_findings,
     history_findings,
     interrupt_findings,
     push_findings,
@@ -39,9 +39,10 @@ from frontdesk.host.checks import (
     runtime_warnings,
     worker_findings,
 )
-from frontdesk.host.config import HostConfig, RuntimeMode, detect_runtime_mode, show_environment
+from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
 from frontdesk.host.deliveries import Deliveries
+from frontdesk.host.design_names import DesignNames, Spelling
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.link_commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
@@ -89,13 +90,14 @@ class AgentFrameworkHost:
         session_wait_seconds: float = HostConfig.session_wait_seconds,
         cancel_grace_seconds: float = HostConfig.cancel_grace_seconds,
         shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
-        max_background_runs: int = HostConfig.max_background_runs,
-        max_background_runs_per_caller: int = HostConfig.max_background_runs_per_caller,
-        max_waiting_background_runs: int = HostConfig.max_waiting_background_runs,
+        max_background_runs: int = RunLimits.max_background_runs,
+        max_background_runs_per_caller: int = RunLimits.max_background_runs_per_caller,
+        max_waiting_background_runs: int = RunLimits.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        **names: Unpack[DesignNames],
     ) -> None:
         self._config = HostConfig(
             runtime_mode=runtime_mode,
@@ -104,13 +106,12 @@ class AgentFrameworkHost:
             session_wait_seconds=session_wait_seconds,
             cancel_grace_seconds=cancel_grace_seconds,
             shutdown_grace_seconds=shutdown_grace_seconds,
-            max_background_runs=max_background_runs,
-            max_background_runs_per_caller=max_background_runs_per_caller,
-            max_waiting_background_runs=max_waiting_background_runs,
+            runs=RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs),
             on_interrupt=on_interrupt,
             max_session_bytes=max_session_bytes,
         )
-        self._runner, self._callbacks = runner, (tuple(on_startup), tuple(on_shutdown))
+        self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
+        self._runner, linker = self._spelling.runner, self._spelling.linker
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -139,15 +140,16 @@ class AgentFrameworkHost:
         store: HostStateStore | None,
         access: Access,
     ) -> Target:
-        findings = self._config.findings() + channel_findings(channels) + access.findings(channels)
+        usable = usable_channels(channels)
+        findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
-        findings += runner_findings(self._runner, store) + self._state.findings
+        findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
             findings += adapted.findings + interrupt_findings(self._config, adapted.info)
             findings += history_findings(history, adapted.info)
-            findings += push_findings(channels, adapted.info)
+            findings += push_findings(usable, adapted.info)
         except ChannelConfigurationError as error:
             findings += error.findings
         if findings or adapted is None:

@@ -1,12 +1,15 @@
 """Calls the operator's hooks, and turns their failures into errors that a channel can show."""
 
 import copy
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
-from frontdesk.data.request import ChannelRequest
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
+from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import FrontdeskError, HookError, RequestError, UnavailableError
 from frontdesk.kit.calls import settle
@@ -14,6 +17,16 @@ from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
 
 T = TypeVar("T")
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "response_target": (ResponseTarget,),
+    "identity": (ChannelIdentity, NoneType),
+    "session": (ChannelSession, NoneType),
+    "options": (Mapping,),
+    "metadata": (Mapping,),
+    "attributes": (Mapping,),
+}
+"""What a hook may set and others look into."""
 
 
 async def call_run_hook(
@@ -28,7 +41,20 @@ async def call_run_hook(
         raise _failed("run_hook", request.channel, error) from error
     if not isinstance(changed, ChannelRequest):
         raise _failed("run_hook", request.channel, TypeError(f"it returned {type(changed).__name__}"))
+    _need_types(changed)
     return changed
+
+
+def _need_types(request: ChannelRequest) -> None:
+    """Refuse what a hook has set in a form that nothing behind it understands; nobody checks that on `replace`."""
+    for name, kind in _TYPES.items():
+        value: Any = getattr(request, name)
+        if not isinstance(value, kind):
+            expected = " or ".join(one.__name__ for one in kind if one is not NoneType)
+            wrong = TypeError(f"it set {name} to {value!r}, which is no {expected}")
+            raise _failed("run_hook", request.channel, wrong)
+    if request.session_mode not in get_args(SessionMode):
+        raise _failed("run_hook", request.channel, ValueError(f"it set session_mode to {request.session_mode!r}"))
 
 
 async def call_response_hook(

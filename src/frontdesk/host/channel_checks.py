@@ -1,0 +1,102 @@
+"""What can be known to be wrong with the channels before anything runs."""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from frontdesk.abc.channel import Channel
+
+HOST_PATHS = ("/healthz", "/readyz")
+_CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
+    "run_hook": (1, ("target", "protocol_request"), "(request, *, target, protocol_request)"),
+    "response_hook": (1, ("context",), "(result, *, context)"),
+    "stream_transform_hook": (1, (), "(update)"),
+}
+"""How each hook is called: with how many arguments by place, with which by name, and how that is written."""
+
+
+def usable_channels(channels: Sequence[Any]) -> list[Channel]:
+    """Those of which enough is there to look at the rest."""
+    return [one for one in channels if isinstance(one, Channel) and not _lacks(one)]
+
+
+def channel_findings(channels: Sequence[Any]) -> list[str]:
+    """What is wrong with the channels, each by itself and all together."""
+    wrong = [finding for one in channels for finding in _shape_findings(one)]
+    found = usable_channels(channels)
+    if not channels:
+        wrong.append("channels: a host needs at least one channel")
+    for name, count in Counter(one.name for one in found).items():
+        if count > 1:
+            wrong.append(f"channels: {count} channels are called {name!r}; give each its own name=")
+    # Of those that share their path, each kind counts by itself.
+    places = Counter((one.path, type(one) if one.shares_path else Channel) for one in found)
+    for (path, _), count in places.items():
+        if count > 1:
+            wrong.append(f"channels: {count} channels have the path {path!r}")
+    for one in found:
+        own = [*_path_findings(one), *_hook_findings(one), *one.push_terms.findings(), *one.findings()]
+        wrong.extend(f"channel {one.name!r}: {finding}" for finding in own)
+    return wrong
+
+
+def _shape_findings(channel: Any) -> list[str]:
+    """What an object lacks to be a channel, a line each."""
+    kind = type(channel).__name__
+    if not isinstance(channel, Channel) and not callable(getattr(channel, "contribute", None)):
+        return [f"channels: {channel!r} is not a Channel"]
+    wrong: list[str] = []
+    if not isinstance(channel, Channel):
+        wrong.append(f"channels: {kind} is not a Channel: make it one with `class {kind}(frontdesk.Channel)`")
+    wrong += [f"channels: {kind} has no {name}; {how}" for name, how in _lacks(channel).items()]
+    if not _takes(channel.contribute, 1):
+        wrong.append(f"channels: {kind}.contribute must take the context: `def contribute(self, context)`")
+    return wrong
+
+
+def _lacks(channel: Any) -> dict[str, str]:
+    needed = {
+        "name": 'add one such as `name = "mine"`',
+        "path": 'add one such as `path = "/mine"`, or `path = ""` for the root',
+    }
+    return {name: how for name, how in needed.items() if not isinstance(getattr(channel, name, None), str)}
+
+
+def _path_findings(channel: Channel) -> list[str]:
+    wrong: list[str] = []
+    if not channel.name:
+        wrong.append("name must not be empty")
+    if channel.path and (not channel.path.startswith("/") or channel.path.endswith("/")):
+        wrong.append(f"path {channel.path!r} must begin with a slash and not end with one, or be empty")
+    if channel.path in HOST_PATHS:
+        wrong.append(f"path {channel.path!r} is the host's own")
+    if channel.session_mode not in ("auto", "required", "disabled"):
+        wrong.append(f"session_mode {channel.session_mode!r} is not 'auto', 'required' or 'disabled'")
+    return wrong
+
+
+def _hook_findings(channel: Channel) -> list[str]:
+    wrong: list[str] = []
+    for name, (places, names, written) in _CALLS.items():
+        hook: Any = getattr(channel, name)
+        if hook is None:
+            continue
+        if not callable(hook):
+            wrong.append(f"{name} is not a function")
+        elif not _takes(hook, places, *names):
+            wrong.append(f"{name} {inspect.signature(hook)} can't be called: it must take {written}")
+    return wrong
+
+
+def _takes(function: Callable[..., Any], places: int, *names: str) -> bool:
+    """Whether a function can be called like that; one that does not tell is believed."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * places, **dict.fromkeys(names))
+    except TypeError:
+        return False
+    return True
