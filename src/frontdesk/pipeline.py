@@ -204,10 +204,10 @@ class Pipeline:
     async def admit(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> AdmittedRequest:
         """From the door through the gate."""
         wire = as_claimed(request, caller)
-        allowed = await self._gate.let_in(caller, wire.channel)
         hook = self._channels[wire.channel].run_hook
         if hook is None:
-            return await self._gate.admit(wire, caller, wire, allowed)
+            return await self._gate.admit(wire, caller, wire, await self._gate.let_in(caller, wire.channel))
+        allowed = await self._gate.let_in(caller, wire.channel, hooked=True)
         hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
         return await self._gate.admit(hooked, caller, wire, allowed)
 

@@ -116,7 +116,7 @@ class Door:
         self, request: ChannelRequest | None = None, caller: Caller = CALLER, hook: Any = None
     ) -> AdmittedRequest:
         wire = as_claimed(request or ChannelRequest(channel="web"), caller)
-        allowed = await self.gate.let_in(caller, wire.channel)
+        allowed = await self.gate.let_in(caller, wire.channel, hooked=hook is not None)
         return await self.gate.admit(hook(wire) if hook else wire, caller, wire, allowed)
 
     async def is_empty(self) -> bool:

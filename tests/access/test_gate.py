@@ -111,10 +111,15 @@ class TestAllowlist:
         assert (await door.enter(hook=lambda wire: wire.replace(identity=BOB))).owner == theirs.owner
         assert await door.store.identities.find(ALICE) is None
 
-    async def test_a_hook_that_only_adds_attributes_changes_no_identity(self) -> None:
+    async def test_what_a_hook_adds_to_an_identity_is_decided_about_again(self) -> None:
         allowlist = OnlyThese("alice")
         named = ALICE.replace(attributes={"name": "Alice"})
         await Door(allowlist).enter(hook=lambda wire: wire.replace(identity=named))
+        assert [dict(one.identity.attributes) for one in allowlist.asked] == [{}, {"name": "Alice"}]
+
+    async def test_a_hook_that_changes_nothing_about_an_identity_asks_nobody_again(self) -> None:
+        allowlist = OnlyThese("alice")
+        await Door(allowlist).enter(hook=lambda wire: wire.replace(identity=ALICE.replace()))
         assert len(allowlist.asked) == 1
 
     async def test_whoever_a_hook_speaks_for_needs_a_link_too(self) -> None:

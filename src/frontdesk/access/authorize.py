@@ -60,17 +60,18 @@ class Authorizer:
         channel: str | None = None,
         identity: ChannelIdentity | None = None,
         rule: AccessRule | None = None,
+        hooked: bool = False,
     ) -> Coroutine[Any, Any, Decision]:
         """Decides about a caller at a door, or about another identity for which the operator lets the caller speak.
 
         A decision only: it changes nothing. Without `channel` the door is that of the identity; `rule` is asked instead
-        of the door's own.
+        of the door's own. `hooked` says that a hook comes next and may tell the operator's resolver more.
         """
         if channel in self._open and identity is None and rule is None:
-            return self._known(caller.identity, caller.claims, "channel" if caller.claims else "none")
+            return self._known(caller.identity, caller.claims, "channel" if caller.claims else "none", hooked)
         who = identity or caller.identity
         door = channel or who.channel
-        return self._decide(who, caller if identity is None else None, rule or self.rule(door))
+        return self._decide(who, caller if identity is None else None, rule or self.rule(door), hooked)
 
     def rule(self, channel: str) -> AccessRule:
         """The rule of a door."""
@@ -94,20 +95,24 @@ class Authorizer:
             rule = rule.replace(require_link=require_link)
         return await self.authorize(who, who.identity.channel, rule=rule)
 
-    async def _known(self, who: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource) -> Decision:
-        key = await self._keys.look_up(who)
-        if key is None and not self._keys.issues:
+    async def _known(
+        self, who: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
+    ) -> Decision:
+        key, waits = await self._keys.ask_before_hook(who) if hooked else (await self._keys.look_up(who), False)
+        if key is None and not self._keys.issues and not waits:
             # Decided here and not at `admit`, because a stranger reaches no hook.
             return REFUSED
         return Allowed(isolation_key=key, verified_claims=claims, claim_source=source)
 
-    async def _decide(self, who: ChannelIdentity, caller: Caller | None, rule: AccessRule) -> Decision:
+    async def _decide(
+        self, who: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool = False
+    ) -> Decision:
         """`caller` is there if the decision is about the caller's own identity, with what was proved of it."""
         # All who are anonymous have one identity, which must not become somebody's.
         linker = None if caller is not None and caller.anonymous else self._linker
         link = None if linker is None else await _link(linker, who)
         claims: Mapping[str, Any] = {} if caller is None else caller.claims
-        known = await self._known(who, claims, "channel" if claims else "none")
+        known = await self._known(who, claims, "channel" if claims else "none", hooked)
         if not isinstance(known, Allowed):
             return known
         if link is not None:

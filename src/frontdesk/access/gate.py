@@ -43,18 +43,23 @@ class Gate(Authorizer):
         self._clock = clock
         self._ties = ties
 
-    async def let_in(self, caller: Caller, channel: str) -> Allowed:
-        """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else."""
-        decision = await self.authorize(caller, channel)
+    async def let_in(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
+        """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else.
+
+        Before a hook, one whom the operator's resolver does not know has no key yet: `admit` asks it again.
+        """
+        decision = await self.authorize(caller, channel, hooked=hooked)
         if caller.claims:
-            decision = await self.joined(caller, channel, decision)
+            decision = await self.joined(caller, channel, decision, hooked=hooked)
         return self.passed(decision, caller.identity)
 
-    async def joined(self, caller: Caller, channel: str, decision: Decision) -> Decision:
+    async def joined(self, caller: Caller, channel: str, decision: Decision, *, hooked: bool = False) -> Decision:
         """The decision, once a verified claim has linked the caller; whoever is denied is not linked."""
         if self.joins is None or isinstance(decision, Denied):
             return decision
-        return await self.authorize(caller, channel) if await call_access("linker", self.joins, caller) else decision
+        if not await call_access("linker", self.joins, caller):
+            return decision
+        return await self.authorize(caller, channel, hooked=hooked)
 
     async def admit(
         self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
@@ -68,14 +73,14 @@ class Gate(Authorizer):
         if request.response_target.addresses and request.response_target == wire.response_target:
             await self._own_destinations(wire, caller, allowed.isolation_key)
         spoken_for = request.identity
-        if spoken_for is not None and spoken_for is not identity and spoken_for.key != identity.key:
-            allowed = await self._another(spoken_for, caller, wire.channel)
+        if spoken_for is not None and spoken_for is not identity and spoken_for != identity:
+            allowed = await self._changed(spoken_for, caller, wire.channel, allowed)
             identity = spoken_for
         if allowed.isolation_key is None and request.previous_run_id is not None:
             # Who was never here has nothing to continue, and a refused request leaves nothing behind.
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
         owner = allowed.isolation_key or await self._keys.issue(identity)
-        if request.session is not None and request.session.isolation_key is not None:
+        if owner and request.session is not None and request.session.isolation_key is not None:
             owner = request.session.isolation_key
         if not owner:
             # The empty key is that of groups: it would open everybody's.
@@ -104,10 +109,20 @@ class Gate(Authorizer):
             return record
         if not self._keys.issues or record is None or record.version == 0:
             spoken_for = None if identity.key == caller.identity.key else identity
-            decision = await self.authorize(caller, admitted.request.channel, spoken_for)
+            asking = caller if spoken_for is not None else caller.replace(identity=identity)
+            decision = await self.authorize(asking, admitted.request.channel, spoken_for)
             if isinstance(decision, Allowed) and decision.isolation_key == admitted.owner:
                 return None
         raise UnlinkedError
+
+    async def _changed(self, identity: ChannelIdentity, caller: Caller, door: str, allowed: Allowed) -> Allowed:
+        """Decides anew about an identity that a hook has set: the caller with other attributes, or somebody else."""
+        if identity.key == caller.identity.key:
+            return self.passed(await self.authorize(caller.replace(identity=identity), door), identity)
+        if allowed.isolation_key is None and not self._keys.issues:
+            # The resolver has not let the caller in, and a hook can't let them speak for another then.
+            raise self.refusal(REFUSED, caller.identity)
+        return await self._another(identity, caller, door)
 
     async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
         """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""

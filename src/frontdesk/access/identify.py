@@ -1,14 +1,34 @@
 """Looks up whose request it is. Looking leaves nothing behind; a key is issued only to those who are let in."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from frontdesk.abc.allowlist import IdentityResolver
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.ids import Ids
+from frontdesk.kit.calls import settle
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
+
+
+class _Watched(dict[str, Any]):
+    """Attributes that take note when one is looked for that is not there."""
+
+    missed = False
+
+    def __missing__(self, name: str) -> Any:
+        self.missed = True
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        self.missed = self.missed or not found
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
 
 
 class IdentityKeys:
@@ -31,6 +51,14 @@ class IdentityKeys:
             return await _resolved(self._resolver, identity)
         record = await self._store.identities.find(identity)
         return None if record is None else record.isolation_key
+
+    async def ask_before_hook(self, identity: ChannelIdentity) -> tuple[str | None, bool]:
+        """The key of an identity, and whether the operator's resolver missed an attribute that a hook may add."""
+        if self._resolver is None:
+            return await self.look_up(identity), False
+        watched = _Watched(identity.attributes)
+        key = await _resolved(self._resolver, identity.replace(attributes=watched))
+        return key, key is None and watched.missed
 
     async def identities_of(self, isolation_key: str) -> Sequence[ChannelIdentity]:
         """The identities that share a key, as far as they were seen; of those not linked the resolver decides."""
@@ -56,9 +84,17 @@ class IdentityKeys:
 
 
 async def _resolved(resolver: IdentityResolver, identity: ChannelIdentity) -> str | None:
-    key = await call_access("identity_resolver", resolver, identity)
+    key = await call_access("identity_resolver", _asked, resolver, identity)
     if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         # Every answer that is no text, such as True, would be one person.
         log.error("the identity resolver has answered with %s, which is no key: refused", type(key).__name__)
         return None
     return key or None
+
+
+async def _asked(resolver: IdentityResolver, identity: ChannelIdentity) -> str | None:
+    try:
+        return await settle(resolver(identity))
+    except KeyError:
+        # What it goes by is not there: it does not know them.
+        return None
