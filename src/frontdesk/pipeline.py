@@ -104,7 +104,7 @@ class Pipeline:
 
     async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
         """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
-        admitted = (await self.admit(request, event.caller)).replace(pushes=True)
+        admitted = (await self.admit(request, event.caller, event.payload)).replace(pushes=True)
         if admitted.request.background:
             return await self._put_off(admitted, event)
         return await self.run_admitted(admitted, patient=True, event=event)

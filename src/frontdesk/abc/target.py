@@ -33,6 +33,8 @@ class TargetInfo(Value, frozen=True, kw_only=True):
     """Whether it keeps checkpoints, as a workflow does and a workflow that is run as an agent."""
     history: HistoryKeeper | None = None
     """Who keeps what it is told of the conversation; `None` where nothing is."""
+    reads_attributes: bool = False
+    """Whether a context provider in it asks for the attributes of a request."""
     outputs: tuple[Any, ...] = ()
     """The types of what it puts out, as far as they are known before it runs; none for an agent."""
 

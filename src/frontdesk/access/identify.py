@@ -28,7 +28,8 @@ class _Watched(dict[str, Any]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        self.missed = self.missed or not super().__contains__(name)
+        return super().get(name, default)
 
 
 class IdentityKeys:

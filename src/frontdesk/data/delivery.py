@@ -25,6 +25,8 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """How often it was taken up; whoever took it up last has the say."""
     attempts: int = 0
     """How often it was tried, the present time included; a process that died while it answered it counts."""
+    payload: Any = None
+    """What the platform sent, as JSON, for the channel's `run_hook`; kept where there is one."""
 
 
 class WaitingEvent(NamedTuple):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from starlette.requests import Request
 from starlette.routing import Route
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
@@ -29,6 +28,7 @@ from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.large import run_sized
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.payload import HttpPayload, read_payload
 
 T = TypeVar("T")
 
@@ -109,10 +109,10 @@ class _Room:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
     async def create(self, call: HttpCall) -> None:
-        body, size = await self._body(call, decode_create)
-        items = await self._items(size, body.items or ())
+        body, raw = await self._body(call, decode_create)
+        items = await self._items(len(raw), body.items or ())
         made = await self._context.save_conversation(
-            call.caller, None, body.metadata or {}, items, protocol_request=self._protocol_request(call)
+            call.caller, None, body.metadata or {}, items, protocol_request=await self._protocol_request(call, raw)
         )
         await Answer(call).json(conversation_out(made))
 
@@ -143,10 +143,10 @@ class _Room:
 
     async def add_items(self, call: HttpCall) -> None:
         include = include_of(call.scope["query_string"])
-        body, size = await self._body(call, decode_items)
-        items = await self._items(size, body.items)
+        body, raw = await self._body(call, decode_items)
+        items = await self._items(len(raw), body.items)
         added = await self._context.add_conversation_items(
-            call.caller, _conversation_id(call), items, protocol_request=self._protocol_request(call)
+            call.caller, _conversation_id(call), items, protocol_request=await self._protocol_request(call, raw)
         )
         await Answer(call).json(page_out(added, include, has_more=False))
 
@@ -159,13 +159,13 @@ class _Room:
         left = await self._context.delete_conversation_item(call.caller, _conversation_id(call), _item_id(call))
         await Answer(call).json(conversation_out(left))
 
-    def _protocol_request(self, call: HttpCall) -> Request | None:
-        return None if self._channel.run_hook is None else Request(call.scope)
+    async def _protocol_request(self, call: HttpCall, raw: bytes) -> HttpPayload | None:
+        return None if self._channel.run_hook is None else await read_payload(raw, call.scope)
 
-    async def _body(self, call: HttpCall, decode: Callable[[bytes, int], T]) -> tuple[T, int]:
-        """Read a body; returns also how large it was."""
+    async def _body(self, call: HttpCall, decode: Callable[[bytes, int], T]) -> tuple[T, bytes]:
+        """Read a body; returns also its bytes."""
         raw = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
-        return await run_sized(len(raw), decode, raw, self._config.max_body_values), len(raw)
+        return await run_sized(len(raw), decode, raw, self._config.max_body_values), raw
 
     async def _items(self, size: int, given: Sequence[Item]) -> list[Item]:
         return await run_sized(size, to_items, given, self._context.target.tool_names, self._context.new_id)

@@ -1,8 +1,8 @@
 """The channel itself: routes, and the way of a request through this room."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from starlette.requests import Request
 from starlette.routing import Route
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
@@ -10,9 +10,17 @@ from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.invocations.client import Answer
-from frontdesk.channels.invocations.config import InvocationsConfig, ToolCalls
+from frontdesk.channels.invocations.config import ExtraFields, InvocationsConfig, ToolCalls
 from frontdesk.channels.invocations.openapi import document
-from frontdesk.channels.invocations.parse import approval_of, decode, run_id_of, target_of, to_request
+from frontdesk.channels.invocations.parse import (
+    approval_of,
+    decode,
+    decode_open,
+    extra_fields,
+    run_id_of,
+    target_of,
+    to_request,
+)
 from frontdesk.channels.invocations.render import Renderer, encode
 from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
@@ -25,6 +33,7 @@ from frontdesk.kit.http import resumed_after, send_json
 from frontdesk.kit.large import LARGE, off_loop
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.payload import read_payload
 
 
 class InvocationsChannel(Channel):
@@ -50,6 +59,7 @@ class InvocationsChannel(Channel):
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
+        extra_fields: ExtraFields = "refuse",
     ) -> None:
         self.name = name
         self.path = path
@@ -68,6 +78,7 @@ class InvocationsChannel(Channel):
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             tool_calls=tool_calls,
+            extra_fields=extra_fields,
         )
 
     def findings(self) -> list[str]:
@@ -86,7 +97,11 @@ class _Room:
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
-        self._document = encode(document(channel.path, context.target, schemes_of(channel.auth)))
+        self._open = config.extra_fields == "attributes"
+        self._decode = decode_open if self._open else decode
+        self._document = encode(
+            document(channel.path, context.target, schemes_of(channel.auth), extra_fields=self._open)
+        )
 
     def routes(self) -> list[Route]:
         return [
@@ -103,11 +118,16 @@ class _Room:
         config = self._config
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
         most = config.max_body_values
-        body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
+        body = self._decode(raw, most) if len(raw) <= LARGE else await off_loop(self._decode, raw, most)
+        shown = self._open or self._channel.run_hook is not None
+        protocol_request = await read_payload(raw, call.scope) if shown else None
+        extra = extra_fields(protocol_request) if self._open and protocol_request is not None else {}
         approval = approval_of(body)
-        request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)
+        if approval is None:
+            request = self._asked(call, body, extra)
+        else:
+            request = await self._answered(call, body, approval, extra)
         answer = Answer(call, self._renderer)
-        protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
         if not request.stream:
             hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
             return await answer.run(hosted.run, hosted.result)
@@ -116,16 +136,19 @@ class _Room:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.keep_alive)
 
-    async def _answered(self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer) -> ChannelRequest:
+    async def _answered(
+        self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer, extra: Mapping[str, Any]
+    ) -> ChannelRequest:
         request = await self._context.approval_request(call.caller, [approval])
         return request.replace(
             run_id=run_id_of(call.headers),
             stream=body.stream,
             background=body.background,
             response_target=target_of(body.response_target),
+            attributes=extra,
         )
 
-    def _asked(self, call: HttpCall, body: InvocationBody) -> ChannelRequest:
+    def _asked(self, call: HttpCall, body: InvocationBody, extra: Mapping[str, Any]) -> ChannelRequest:
         return to_request(
             body,
             channel=self._channel.name,
@@ -133,6 +156,7 @@ class _Room:
             headers=call.headers,
             query=call.scope["query_string"],
             identity=call.caller.identity,
+            attributes=extra,
         )
 
     async def get(self, call: HttpCall) -> None:

@@ -8,6 +8,7 @@ from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.verifier import origin_findings
 
 ToolCalls = Literal["hide", "show"]
+ExtraFields = Literal["refuse", "attributes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,7 @@ class InvocationsConfig:
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     tool_calls: ToolCalls = "hide"
+    extra_fields: ExtraFields = "refuse"
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
@@ -35,4 +37,6 @@ class InvocationsConfig:
             wrong.append("keep_alive must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
+        if self.extra_fields not in ("refuse", "attributes"):
+            wrong.append(f"extra_fields must be 'refuse' or 'attributes', not {self.extra_fields!r}")
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)

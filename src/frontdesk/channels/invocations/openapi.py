@@ -20,12 +20,14 @@ _OF_WORKFLOWS = {"responses": (_SAID - {"responses"}) | {"options"}, "checkpoint
 _ANSWERS = _OF_WORKFLOWS["responses"] | {"checkpoint_id"}
 
 
-def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[str, Any]:
+def document(
+    path: str, target: TargetInfo, schemes: Mapping[str, Any], *, extra_fields: bool = False
+) -> dict[str, Any]:
     """What `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
-    components["InvocationBody"] = _one_of(components["InvocationBody"], target)
+    components["InvocationBody"] = _one_of(components["InvocationBody"], target, extra_fields)
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
@@ -42,7 +44,7 @@ def document(path: str, target: TargetInfo, schemes: Mapping[str, Any]) -> dict[
     return found
 
 
-def _one_of(whole: dict[str, Any], target: TargetInfo) -> dict[str, Any]:
+def _one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
     """The kinds of body, each with the fields that go with it."""
     # A workflow that is run as an agent can be answered, but not sent back.
     taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}
@@ -52,12 +54,22 @@ def _one_of(whole: dict[str, Any], target: TargetInfo) -> dict[str, Any]:
         kind = _kind(whole, name, without)
         kind["properties"].update({"session_id": _ID, **({name: _ID} if name == "checkpoint_id" else {})})
         kinds.append({**kind, "required": [name, "session_id"]})
+    if extra_fields:
+        # A hook makes the input of what is there.
+        kinds = [*map(_opened, kinds), _opened(_kind(whole, None, _SAID | {"checkpoint_id"}))]
     return {"title": whole["title"], "description": whole["description"], "oneOf": kinds}
 
 
-def _kind(whole: dict[str, Any], name: str, without: set[str]) -> dict[str, Any]:
+def _kind(whole: dict[str, Any], name: str | None, without: set[str]) -> dict[str, Any]:
     fields = {field: schema for field, schema in whole["properties"].items() if field not in without}
-    return {"type": "object", "properties": fields, "required": [name], "additionalProperties": False}
+    required = [] if name is None else [name]
+    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+
+
+def _opened(kind: dict[str, Any]) -> dict[str, Any]:
+    """A kind of body with fields beside those of the protocol; of those, it has none but its own."""
+    others = [name for name in InvocationBody.__struct_fields__ if name not in kind["properties"]]
+    return {**kind, "additionalProperties": True, "not": {"anyOf": [{"required": [name]} for name in others]}}
 
 
 def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ from frontdesk.channels.invocations.wire import (
     Identities,
     InvocationBody,
     Nowhere,
+    OpenInvocationBody,
     Target,
     TextPart,
     UriPart,
@@ -36,12 +38,24 @@ SESSION_ID = b"x-agent-session-id"
 
 _HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
+_open_decoder = msgspec.json.Decoder(OpenInvocationBody)
+_KNOWN = frozenset(InvocationBody.__struct_fields__)
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
     """The body, or an error that names the field which is wrong."""
     return decode_as(_decoder, body, max_values)
+
+
+def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
+    """The same for a channel that takes other fields too."""
+    return decode_as(_open_decoder, body, max_values)
+
+
+def extra_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What a body says beyond the protocol."""
+    return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
 def to_request(
@@ -52,8 +66,9 @@ def to_request(
     headers: Headers,
     query: bytes,
     identity: ChannelIdentity | None = None,
+    attributes: Mapping[str, Any] | None = None,
 ) -> ChannelRequest:
-    """The request that a body, its headers and its query string describe."""
+    """The request that a body, its headers and its query string describe; `attributes` are its extra fields."""
     session_id = _session_id(body, query)
     outputs = _responses(body)
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
@@ -62,7 +77,7 @@ def to_request(
         raise InvalidRequestError(f"`{name}` needs the `session_id` that it belongs to.", param="session_id")
     return ChannelRequest(
         channel=channel,
-        input=None if outputs or _only_resumes(body) else _input(body),
+        input=None if outputs or _only_resumes(body) or (attributes and _says_nothing(body)) else _input(body),
         session=None if session_id is None else ChannelSession(key=session_id),
         options=_options(body),
         session_mode=session_mode,
@@ -71,6 +86,7 @@ def to_request(
         background=body.background,
         response_target=target_of(body.response_target),
         metadata=body.metadata or {},
+        attributes=attributes or {},
         client_outputs=outputs,
         checkpoint_id=checkpoint_id,
         run_id=run_id_of(headers),
@@ -100,7 +116,11 @@ def _responses(body: InvocationBody) -> tuple[ClientOutput, ...]:
 
 
 def _only_resumes(body: InvocationBody) -> bool:
-    return body.checkpoint_id is not None and body.message is UNSET and body.input is UNSET
+    return body.checkpoint_id is not None and _says_nothing(body)
+
+
+def _says_nothing(body: InvocationBody) -> bool:
+    return body.message is UNSET and body.input is UNSET
 
 
 def approval_of(body: InvocationBody) -> ApprovalAnswer | None:

@@ -127,6 +127,10 @@ class InvocationBody(Body, frozen=True, kw_only=True):
     metadata: Annotated[dict[str, str], Meta(max_length=16)] | None = None
 
 
+class OpenInvocationBody(InvocationBody, forbid_unknown_fields=False, frozen=True, kw_only=True):
+    """The same, with fields beside those of the protocol, which are for the operator's hook."""
+
+
 class Text(msgspec.Struct, tag="text", tag_field="type"):
     """Plain text that goes out, by far the most frequent content."""
 

@@ -1,5 +1,8 @@
 """From a body to the request that is run: what it refers to is looked up as the caller's own."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 from agent_framework import Message
 
@@ -32,9 +35,13 @@ class Intake:
         self._renderer = renderer
         self._fetcher = _fetcher(config)
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
+        self.shows_payload = channel.run_hook is not None or context.target.reads_attributes
+        """Whether anybody looks at what a body says beyond the API."""
 
-    async def request(self, caller: Caller, body: CreateBody, raw: bytes) -> ChannelRequest:
-        """The request that a body asks for."""
+    async def request(
+        self, caller: Caller, body: CreateBody, raw: bytes, payload: Mapping[str, Any] | None = None
+    ) -> ChannelRequest:
+        """The request that a body asks for; what `payload` says beyond the API becomes its attributes."""
         items, size = None, len(raw)
         if not isinstance(body.input, str):
             body, size = await self._resolved(caller, body, size)
@@ -48,8 +55,8 @@ class Intake:
             await self._context.get_conversation(caller, request.session.conversation_id)
         if items is not None:
             request = await self._looked_up(caller, request, items)
-        if self._channel.run_hook is not None:
-            request = request.replace(attributes=await run_sized(len(raw), unknown_keys, raw))
+        if payload is not None and (unknown := unknown_keys(payload)):
+            request = request.replace(attributes=unknown)
         return request
 
     def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:

@@ -55,10 +55,9 @@ def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
     return decode_as(_decoder, raw, max_values)
 
 
-def unknown_keys(raw: bytes) -> dict[str, Any]:
+def unknown_keys(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What the body says beyond the API, for the operator's hook."""
-    body: dict[str, Any] = msgspec.json.decode(raw)
-    return {name: value for name, value in body.items() if name not in _KNOWN}
+    return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
 class Parser:

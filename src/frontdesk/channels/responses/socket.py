@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from starlette.requests import HTTPConnection
 
 from frontdesk.abc.channel import Channel, ChannelContext
 from frontdesk.channels.responses.client import Script
@@ -34,6 +33,7 @@ from frontdesk.kit.large import run_sized
 from frontdesk.kit.lasting import Ended, LastingRuns
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.payload import HttpPayload, read_payload
 from frontdesk.kit.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
 from frontdesk.kit.sse import data_of
 from frontdesk.kit.tasks import present_task
@@ -176,9 +176,9 @@ class _Connection:
         """`ended` is called when the response is no longer being made."""
         lasting = False
         try:
-            request = await self._request(body, raw)
-            hooked = self._shared.channel.run_hook is not None
-            protocol_request = HTTPConnection(self._socket.scope) if hooked else None
+            shown = self._shared.intake.shows_payload
+            protocol_request = await read_payload(raw, self._socket.scope) if shown else None
+            request = await self._request(body, raw, protocol_request)
             opened = self._context.stream(request, self._socket.caller, protocol_request=protocol_request)
             lasting = self._shared.config.finish_abandoned and request.store
             played = self._shared.lasting.stream(opened, ended) if lasting else opened
@@ -209,10 +209,10 @@ class _Connection:
         """Whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
         return self._shared.channel.session_mode != "disabled" and request.session is None and not request.approvals
 
-    async def _request(self, body: CreateBody, raw: bytes) -> ChannelRequest:
+    async def _request(self, body: CreateBody, raw: bytes, payload: HttpPayload | None) -> ChannelRequest:
         kept = self._memory.get(body.previous_response_id)
         body = msgspec.structs.replace(body, stream=True)
-        request = await self._shared.intake.request(self._socket.caller, body, raw)
+        request = await self._shared.intake.request(self._socket.caller, body, raw, payload)
         attributes = {name: value for name, value in request.attributes.items() if name not in _ENVELOPE}
         request = request.replace(attributes=attributes)
         return request if kept is None else kept.continued(request, hears=self._context.target.messages)

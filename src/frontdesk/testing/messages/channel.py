@@ -196,6 +196,7 @@ class _Room:
             accept_in_group=self._channel.accept_in_group,
             on_edit=self._config.on_edit,
             now=self._context.now(),
+            hooked=self._channel.run_hook is not None,
         )
         if item is not None:
             await self._context.accept(item)

@@ -38,9 +38,16 @@ def decode(body: bytes) -> Event:
 
 
 def to_item(
-    event: Event, *, channel: str, me: Me, accept_in_group: AcceptInGroup, on_edit: OnEdit, now: float
+    event: Event,
+    *,
+    channel: str,
+    me: Me,
+    accept_in_group: AcceptInGroup,
+    on_edit: OnEdit,
+    now: float,
+    hooked: bool = False,
 ) -> InboxItem | None:
-    """The event as the inbox keeps it; `None` if it is none of ours."""
+    """The event as the inbox keeps it, with what was sent if a hook looks at that; `None` if it is none of ours."""
     request = _request(event, channel, me, accept_in_group, on_edit)
     if request is None or event.sender.bot:
         return None
@@ -52,6 +59,7 @@ def to_item(
         caller=Caller(identity=identity),
         request=request.replace(identity=identity),
         received_at=now,
+        payload=_kept(event) if hooked else None,
     )
 
 
@@ -111,6 +119,6 @@ def _said(message: MessageIn, text: str, author: str | None) -> str | Message:
 
 
 def _kept(event: Event) -> Any:
-    """The event as a command may look at it, without what is large."""
+    """The event as a command or a hook may look at it, without what is large."""
     slim = None if event.message is None else msgspec.structs.replace(event.message, media=())
     return msgspec.to_builtins(msgspec.structs.replace(event, message=slim))
