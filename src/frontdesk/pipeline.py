@@ -9,6 +9,7 @@ leaves behind is written in one transaction, before anybody gets the answer.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agent_framework import AgentResponse, Message, WorkflowRunResult
@@ -52,7 +53,7 @@ from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.record import CANCELLED, Recorder
+from frontdesk.sessions.record import CANCELLED, Recorder, answer_hosting
 from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
@@ -90,6 +91,7 @@ class Pipeline:
         self._planner = planner
         self._outbox = outbox
         self._defer = defer
+        self._tells_own_history = target.info.history == "own"
         self._scopes: dict[str, ConversationScope | None] = {
             name: one.conversation_scope if one.session_family == "host_tracked" else None
             for name, one in channels.items()
@@ -248,6 +250,8 @@ class Pipeline:
         new_id = None if job is None else job.run.session_id
         turn = await self._turns.open(admitted, tracked=self._scopes[request.channel], patient=patient, new_id=new_id)
         turn.job, turn.event = job, event
+        if self._tells_own_history:
+            turn.answer_hosting = partial(self._answer_hosting, turn)
         try:
             if request.run_id is not None and job is None:
                 # Asked only now: until the session was free, another request may have used the id.
@@ -340,10 +344,17 @@ class Pipeline:
     async def _planned(self, run: ActiveRun, result: Any) -> Route:
         """The way of an answer that goes elsewhere, with what is sent there."""
         turn, admitted = run.turn, run.turn.admitted
-        way = await self._planner.route(admitted)
+        way = turn.way or await self._planner.route(admitted)
         ended = run.record.replace(status="completed")
         turn.deliveries = await self._planner.rows(admitted, result, ended, way, turn.messages)
         return way
+
+    async def _answer_hosting(self, turn: Turn) -> Mapping[str, Any]:
+        """What an answer says of its way, for those who keep it before it is recorded; all then say the same."""
+        if turn.way is None:
+            elsewhere = turn.admitted.pushes or _leaves(turn.admitted)
+            turn.way = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
+        return answer_hosting(turn.admitted.request.channel, turn.way)
 
     async def _broken(self, run: ActiveRun, error: BaseException) -> Result:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""

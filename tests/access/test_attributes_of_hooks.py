@@ -20,7 +20,7 @@ async def _later(identity: ChannelIdentity) -> str:
 RESOLVERS: dict[str, Resolver] = {
     "by key": lambda one: one.attributes["app_user_id"],
     "by get": lambda one: one.attributes.get("app_user_id"),
-    "by in": lambda one: one.attributes["app_user_id"] if "app_user_id" in one.attributes else None,
+    "by in": lambda one: "app_user_id" in one.attributes and one.attributes["app_user_id"],
     "async": _later,
 }
 

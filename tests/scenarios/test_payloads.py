@@ -50,11 +50,13 @@ async def test_the_body_of_a_request_could_not_be_read_by_a_hook(path: str) -> N
 
 async def test_a_message_on_a_socket_could_not_be_read_by_a_hook() -> None:
     notes, sent = Notes(), {"type": "response.create", "input": "hello", "shop": "7"}
-    async with open_desk(echo, channels=[ResponsesChannel(run_hook=notes)]) as desk:
-        async with connect(f"ws://127.0.0.1:{desk.port}/responses", additional_headers={"x-shop": "7"}) as socket:
-            await socket.send(json.dumps(sent))
-            while json.loads(await socket.recv())["type"] != "response.completed":
-                pass
+    async with (
+        open_desk(echo, channels=[ResponsesChannel(run_hook=notes)]) as desk,
+        connect(f"ws://127.0.0.1:{desk.port}/responses", additional_headers={"x-shop": "7"}) as socket,
+    ):
+        await socket.send(json.dumps(sent))
+        while json.loads(await socket.recv())["type"] != "response.completed":
+            pass
     (seen,) = notes.seen
     assert (seen, seen.headers["x-shop"]) == (sent, "7")
 

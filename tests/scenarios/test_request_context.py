@@ -7,8 +7,20 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from agent_framework import Agent, Content, ContextProvider, tool
+from agent_framework import (
+    Agent,
+    AgentExecutor,
+    Content,
+    ContextProvider,
+    Message,
+    WorkflowBuilder,
+    WorkflowExecutor,
+    tool,
+)
 
+from frontdesk import AgentFrameworkHost, ChannelConfigurationError
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import ScriptedClient, call
 from tests.scenarios.desk import open_desk, until
 from tests.scenarios.test_cancel import MINE
@@ -135,3 +147,68 @@ async def test_two_at_once_are_told_their_own(provider: Recording) -> None:
         assert sorted(told["response_id"] for told in provider.told) == sorted(names)
         assert sorted(str(name) for name in provider.known_in_run) == sorted(names)
         assert provider.present == []
+
+
+def _workflow(provider: Recording, *, as_agent: bool, nested: bool) -> Any:
+    def build() -> Any:
+        agent = _agent(provider, lambda _: ["a"])
+        workflow = WorkflowBuilder(name="outer", start_executor=AgentExecutor(agent, id="inner")).build()
+        if nested:
+            inside = WorkflowExecutor(workflow, id="within")
+            workflow = WorkflowBuilder(name="around", start_executor=inside).build()
+        return workflow.as_agent() if as_agent else workflow
+
+    return build
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("as_agent", "nested"), [(False, False), (False, True), (True, False)])
+async def test_an_agent_inside_a_workflow_was_never_told(
+    provider: Recording, stream: bool, as_agent: bool, nested: bool
+) -> None:
+    said: Any = "hello" if as_agent else None
+    fits = InvocationsChannel(run_hook=lambda request, **_: request.replace(input=said or [Message("user", ["hello"])]))
+    async with open_desk(_workflow(provider, as_agent=as_agent, nested=nested), fits) as desk:
+        answer = await desk.ask(stream=stream, session_id="s", headers=MINE)
+        assert answer.status_code == 200, answer.text
+        assert [told["response_id"] for told in provider.told] == ["mine"]
+        assert provider.known_in_run == ["mine"]
+        assert provider.present == []
+
+
+class Named(Recording):
+    """Takes the attributes, and nothing of what it has no use for."""
+
+    @contextmanager
+    def bind_request_context(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, response_id: str, attributes: Any
+    ) -> Iterator[None]:
+        self.told.append({"response_id": response_id, "attributes": dict(attributes)})
+        yield
+
+
+async def test_a_provider_was_not_told_the_attributes_of_a_request() -> None:
+    provider = Named()
+    channels = [ResponsesChannel(), InvocationsChannel(extra_fields="attributes")]
+    async with open_desk(_agent(provider, lambda _: ["a"]), channels=channels) as desk:
+        answer = await desk.client.post("/responses", json={"input": "hello", "shop": "7"})
+        assert answer.status_code == 200, answer.text
+        await desk.ask(shop="8")
+    assert [told["attributes"] for told in provider.told] == [{"shop": "7"}, {"shop": "8"}]
+
+
+class Wants(Recording):
+    """Asks for something that nobody tells."""
+
+    @contextmanager
+    def bind_request_context(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *, response_id: str, tenant: str
+    ) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_provider_that_can_not_be_told_was_an_error_of_each_request(inside: bool) -> None:
+    target = _workflow(Wants(), as_agent=False, nested=False) if inside else _agent(Wants(), lambda _: ["a"])
+    with pytest.raises(ChannelConfigurationError, match=r"bind_request_context.*of Wants can't be called.*tenant"):
+        AgentFrameworkHost(target, channels=[InvocationsChannel()])

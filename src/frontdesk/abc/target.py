@@ -1,6 +1,6 @@
 """What the host runs."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -57,6 +57,10 @@ class TargetTurn(Protocol):
     """What the target has prepared for the run; nobody else looks at it."""
     checkpoint: CheckpointRef | None
     """The last checkpoint that the run has saved."""
+    fork: Any
+    """What the agent's own history providers take over from the session that this one branches off."""
+    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None
+    """Tells, at the end of a run, where its answer is meant to go; for an agent whose own providers keep that."""
 
     @property
     def earlier(self) -> Sequence[Any]:
@@ -140,7 +144,11 @@ class TargetStream(Protocol):
 
 @runtime_checkable
 class BindsRequestContext(Protocol):
-    """A context provider that wants to know the request it works for, for the time of the run."""
+    """A context provider that wants to know the request it works for, for the time of the run.
+
+    It may leave out any of the arguments, and may take `attributes` too: those of the request, as its channel or a hook
+    has set them.
+    """
 
     def bind_request_context(
         self, *, response_id: str, previous_response_id: str | None, isolation: IsolationKeys

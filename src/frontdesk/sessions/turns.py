@@ -1,7 +1,7 @@
 """Opens the session of a request for one turn, and closes it again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -9,7 +9,7 @@ from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
@@ -43,6 +43,10 @@ class Turn:
     """Why its history can't be read, if it can't: then the turn has not begun."""
     plan: Any = None
     checkpoint: CheckpointRef | None = None
+    fork: Any = None
+    way: Route | None = None
+    """Where the answer goes, once it had to be known."""
+    answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     closed = False
     unrestored = False
     """Whether the session is to be restored yet, in a thread."""

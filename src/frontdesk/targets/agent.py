@@ -21,8 +21,9 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.messages import need_messages
 from frontdesk.kit.names import is_named
 from frontdesk.loggers import runs as log
-from frontdesk.targets.binding import bind, binding
+from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
 from frontdesk.targets.extras import OWN_HISTORY, function_results
+from frontdesk.targets.own_history import find_fork, of_turn
 from frontdesk.targets.streams import as_stream
 
 _APPROVALS = "tool_approval"
@@ -38,7 +39,8 @@ class AgentTarget:
 
     def __init__(self, agent: Any, history: HistoryKeeper = "host") -> None:
         self.native = agent
-        self.findings: list[str] = []
+        self._binding = binding(agent)
+        self.findings = list(binding_findings(self._binding))
         self.warnings = [OWN_HISTORY] if history == "own" else []
         self._history = history
         if not register_answer(_defaults(agent).get("response_format")):
@@ -48,7 +50,6 @@ class AgentTarget:
         self._takes_middleware = "middleware" in parameters
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
-        self._binding = binding(agent)
         self.info = TargetInfo(
             name=agent.name or agent.id,
             kind="agent",
@@ -57,6 +58,7 @@ class AgentTarget:
             tools="tools" in parameters,
             tool_names=_tool_names(agent),
             history=history,
+            reads_attributes=asks_for_attributes(self._binding),
         )
         self._told_of_leftovers = False
 
@@ -75,23 +77,27 @@ class AgentTarget:
             question = await turn.question(one.approval_id)
             if question is not None and turn.session is not None:
                 _ask_again(self._session_of(turn), question.request)
+        if self._history == "own":
+            await find_fork(self.native.context_providers, turn)
         return function_results(turn)
 
     async def run(self, turn: TargetTurn) -> Any:
         arguments = await self._arguments(turn)
+        agent = await of_turn(self.native, turn) if self._history == "own" else self.native
         if not self._binding:
-            return self._done(turn, await self.native.run(**arguments))
+            return self._done(turn, await agent.run(**arguments))
         async with AsyncExitStack() as scope:
             await bind(self._binding, turn, scope)
-            return self._done(turn, await self.native.run(**arguments))
+            return self._done(turn, await agent.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         arguments = await self._arguments(turn)
+        agent = await of_turn(self.native, turn) if self._history == "own" else self.native
         scope = AsyncExitStack() if self._binding else None
         try:
             if scope is not None:
                 await bind(self._binding, turn, scope)
-            stream: Any = self.native.run(stream=True, **arguments)
+            stream: Any = agent.run(stream=True, **arguments)
             if not hasattr(stream, "__aiter__"):
                 # The framework's own documented custom agent returns a coroutine here.
                 stream = await stream

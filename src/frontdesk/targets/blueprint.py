@@ -61,6 +61,11 @@ class Blueprint:
         return Resumption(kept, lambda: known, replays=False, anew=anew)
 
 
+def agents_in(workflow: Any) -> list[Any]:
+    """The agents that a workflow runs, those of the workflows inside it included."""
+    return [agent for _, part in _parts(workflow) if (agent := getattr(part, "agent", None)) is not None]
+
+
 def _signature(workflow: Any) -> str | None:
     return getattr(workflow, "graph_signature_hash", None)
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, cast
 
 from agent_framework import (
@@ -19,6 +20,7 @@ from frontdesk.kit.framework import whole_outputs
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import asked, requests_of
 from frontdesk.loggers import runs as log
+from frontdesk.targets.binding import asks_for_attributes, bind, binding_findings, binding_in
 from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, own_storage
 from frontdesk.targets.extras import function_results, refuse_extras
@@ -38,12 +40,16 @@ class WorkflowTarget:
         self.findings, self.warnings = blueprint.findings, blueprint.warnings
         self._resumption = blueprint.resumption
         self._input_types: list[Any] = list(getattr(sample, "input_types", ()))
+        bindings = binding_in(sample)
+        self.findings += binding_findings(bindings)
+        self._binds = bool(bindings)
         self.info = TargetInfo(
             name=sample.name or "workflow",
             kind="workflow",
             description=getattr(sample, "description", None) or "",
             messages=False,
             checkpoints=True,
+            reads_attributes=asks_for_attributes(bindings),
             outputs=tuple(getattr(sample, "output_types", ())),
         )
 
@@ -58,11 +64,19 @@ class WorkflowTarget:
 
     async def run(self, turn: TargetTurn) -> Any:
         workflow, arguments = await self._begin(turn)
-        return self._done(turn, await workflow.run(**arguments))
+        if not self._binds:
+            return self._done(turn, await workflow.run(**arguments))
+        async with AsyncExitStack() as scope:
+            await bind(binding_in(workflow), turn, scope)
+            return self._done(turn, await workflow.run(**arguments))
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         workflow, arguments = await self._begin(turn)
-        return FrameworkStream(workflow.run(stream=True, **arguments), lambda result: self._done(turn, result))
+        async with AsyncExitStack() as scope:
+            if self._binds:
+                await bind(binding_in(workflow), turn, scope)
+            stream = workflow.run(stream=True, **arguments)
+            return FrameworkStream(stream, lambda result: self._done(turn, result), scope.pop_all())
 
     async def _begin(self, turn: TargetTurn) -> tuple[Any, dict[str, Any]]:
         """A workflow as the session left it, and what it is run with."""

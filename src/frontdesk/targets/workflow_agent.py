@@ -29,10 +29,11 @@ from frontdesk.kit.messages import need_messages
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import Request, is_approval, request_content
 from frontdesk.loggers import runs as log
-from frontdesk.targets.binding import bind, binding
-from frontdesk.targets.blueprint import Blueprint
+from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
+from frontdesk.targets.blueprint import Blueprint, agents_in
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage
 from frontdesk.targets.extras import OWN_HISTORY, function_results, refuse_extras
+from frontdesk.targets.own_history import find_fork, wrapped
 from frontdesk.targets.resume import Plan, need_pause
 from frontdesk.targets.streams import PlainStream
 
@@ -50,10 +51,12 @@ class WorkflowAgentTarget:
     ) -> None:
         self.native = factory
         self._install_history = install_history
-        sample = factory()
+        self._sample = sample = factory()
         self._history = install_history(sample)
         blueprint = Blueprint(lambda: factory().workflow, checkpoints, anew=True)
-        self.findings = blueprint.findings
+        bindings = binding(sample, *agents_in(sample.workflow))
+        self.findings = [*blueprint.findings, *binding_findings(bindings)]
+        self._binds = bool(bindings)
         self.warnings = [*blueprint.warnings, *([OWN_HISTORY] if self._history == "own" else [])]
         self._resumption = blueprint.resumption
         self.info = TargetInfo(
@@ -61,6 +64,7 @@ class WorkflowAgentTarget:
             kind="agent",
             description=sample.description or "",
             checkpoints=True,
+            reads_attributes=asks_for_attributes(bindings),
             history=self._history,
         )
 
@@ -68,6 +72,8 @@ class WorkflowAgentTarget:
         refuse_extras(request, "agent")
 
     async def prepare(self, turn: TargetTurn) -> list[Message]:
+        if self._history == "own":
+            await find_fork(self._sample.context_providers, turn)
         if self._resumption is None:
             return function_results(turn)
         turn.plan = await self._resumption.plan(turn)
@@ -110,7 +116,10 @@ class WorkflowAgentTarget:
         plan: Plan = turn.plan or Plan()
         agent: WorkflowAgent = self.native()
         self._install_history(agent)
-        await bind(binding(agent), turn, scope)
+        if self._binds:
+            await bind(binding(agent, *agents_in(agent.workflow)), turn, scope)
+        if self._history == "own":
+            agent.context_providers[:] = await wrapped(agent.context_providers, turn)
         arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
         if turn.session is not None:
             arguments["session"] = turn.session
