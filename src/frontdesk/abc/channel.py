@@ -23,6 +23,8 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
 
 LifespanCallback = Callable[[], Awaitable[None]]
+AllowsOrigin = Callable[[str], bool]
+"""Says whether pages of an origin may call."""
 
 
 class ChannelCommandContext(Protocol):
@@ -77,6 +79,8 @@ class ChannelContext(Protocol):
     target: TargetInfo
     anonymous_allowed: bool
     """Whether callers without credentials are let in from other machines too."""
+    allows_origin: AllowsOrigin | None
+    """What CORS middleware of the host's says of pages; a channel may let in others besides."""
 
     def new_id(self, prefix: str) -> str:
         """An unguessable id, such as `msg_0192f0c1a2b3...`."""

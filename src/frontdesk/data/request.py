@@ -12,7 +12,7 @@ from frontdesk.data.response_target import ResponseTarget
 SessionMode = Literal["auto", "required", "disabled"]
 ConversationScope = Literal["per_user", "per_user_per_conversation", "per_conversation"]
 AcceptInGroup = Literal["mention_only", "command_only", "mention_or_command", "all"]
-Operation = Literal["message", "command", "approval"]
+Operation = Literal["message", "message.create", "command", "approval"]
 OnInterrupt = Literal["fail", "restart", "resume"]
 
 
@@ -49,6 +49,7 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
 
     channel: str
     operation: Operation = "message"
+    """`message.create` is the design's word for `message`."""
     input: Any = None
     """A text, a framework `Message`, a list of them, or (for a workflow) whatever its start executor takes."""
     session: ChannelSession | None = None

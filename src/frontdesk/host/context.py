@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from types import CoroutineType
 from typing import Any
 
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
+from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
@@ -26,10 +26,19 @@ _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its 
 class HostContext(LinkCalls):
     """The `ChannelContext` of one channel."""
 
-    def __init__(self, channel: str, target: TargetInfo, parts: Parts, *, anonymous_allowed: bool) -> None:
+    def __init__(
+        self,
+        channel: str,
+        target: TargetInfo,
+        parts: Parts,
+        *,
+        anonymous_allowed: bool,
+        allows_origin: AllowsOrigin | None = None,
+    ) -> None:
         super().__init__(channel, parts)
         self.target = target
         self.anonymous_allowed = anonymous_allowed
+        self.allows_origin = allows_origin
         self._commands: dict[str, ChannelCommand] = {}
         self._before_link: set[str] = set()
 

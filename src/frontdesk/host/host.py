@@ -41,6 +41,7 @@ from frontdesk.host.checks import (
 )
 from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
+from frontdesk.host.cors import origin_warnings, origins_of
 from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.design_names import DesignNames, Spelling
 from frontdesk.host.lifespan import Step, run_all
@@ -130,7 +131,8 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
-        self.app = self._built(channels, middleware)
+        self._middleware = tuple(middleware)
+        self.app = self._built(channels)
 
     def _checked(
         self,
@@ -188,18 +190,24 @@ class AgentFrameworkHost:
             context.add_commands(added, before_link=True)
         return contribution
 
-    def _built(self, channels: Sequence[Channel], middleware: Sequence[Middleware]) -> Starlette:
+    def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = [(channel, self._contribution(channel)) for channel in channels]
         return build_app(
             self._contributions,
             linker=self._parts.linker,
-            middleware=middleware,
+            middleware=self._middleware,
             lifespan=self._lifespan,
             is_ready=lambda: self._ready,
         )
 
     def _context_of(self, channel: str) -> HostContext:
-        return HostContext(channel, self._target.info, self._parts, anonymous_allowed=self._config.allow_anonymous)
+        return HostContext(
+            channel,
+            self._target.info,
+            self._parts,
+            anonymous_allowed=self._config.allow_anonymous,
+            allows_origin=origins_of(self._middleware),
+        )
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -215,6 +223,7 @@ class AgentFrameworkHost:
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
         found = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
+        found += origin_warnings(self._middleware, self.channels)
         return found + runtime_warnings(self.runtime_mode, self._parts.runner)
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from starlette.types import Scope
 
 from frontdesk.abc.auth import HttpAuth, OneAuth, Principal, RequestAuth, SignsBodies
+from frontdesk.abc.channel import AllowsOrigin
 from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.any_auth import not_an_auth
@@ -25,7 +26,9 @@ class HttpVerifier:
         *,
         allow_anonymous: bool = False,
         allowed_origins: Collection[str] = (),
+        allows_origin: AllowsOrigin | None = None,
     ) -> None:
+        """`allows_origin` says of other pages than those of the `allowed_origins` whether they may call."""
         self._channel = channel
         self._name = "" if auth is None else auth.name
         # Looked at once: to ask what an object can do takes longer than to check a key.
@@ -36,6 +39,7 @@ class HttpVerifier:
             raise not_an_auth(auth)
         self._allow_anonymous = allow_anonymous
         self._origins = frozenset(origin.encode() for origin in allowed_origins)
+        self._allows_origin = allows_origin
         self._callers: dict[str, Caller] = {}
         self.body_header = auth.body_header if isinstance(auth, SignsBodies) else None
         """The header whose hash the body must have, where one is sent."""
@@ -47,7 +51,7 @@ class HttpVerifier:
         """The caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
         origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins:
-            _same_origin(origin, headers)
+            self._check_origin(origin, headers)
         if self._request is not None:
             return self._caller(await self._request.authenticate_request(scope, headers))
         if self._plain is not None:
@@ -59,6 +63,10 @@ class HttpVerifier:
         raise UnauthenticatedError(
             "Callers from other machines, or behind a proxy, need credentials, and this channel has none to check."
         )
+
+    def _check_origin(self, origin: bytes, headers: Headers) -> None:
+        if self._allows_origin is None or not self._allows_origin(origin.decode("latin-1")):
+            _same_origin(origin, headers)
 
     async def recheck(self, scope: Scope, headers: Headers) -> Caller:
         """The same for a connection that was let in before: what counts once, such as a signature, has counted."""

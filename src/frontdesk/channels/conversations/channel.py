@@ -85,7 +85,7 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._verifier = verifier(channel.auth, config, allow_anonymous=context.anonymous_allowed)
+        self._verifier = verifier(channel.auth, config, context)
 
     def routes(self) -> list[Route]:
         found: list[Route] = []

@@ -96,7 +96,7 @@ class _Room:
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._renderer = Renderer(config.tool_calls)
-        self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
+        self._verifier = verifier(channel.name, channel.auth, config, context)
         self._open = config.extra_fields == "attributes"
         self._decode = decode_open if self._open else decode
         self._document = encode(

@@ -131,7 +131,7 @@ class _Room:
         self._lasting = LastingRuns()
         self._renderer = renderer
         self._intake = Intake(channel, config, context, self._renderer)
-        self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
+        self._verifier = verifier(channel.name, channel.auth, config, context)
         self._sockets = Sockets(
             channel, config, context, self._intake, self._renderer, self._lasting, self._verifier, self._limiter
         )

@@ -71,7 +71,7 @@ class Replies:
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """What an event asks of the target."""
         request = item.request
-        if request.operation == "message":
+        if request.operation in ("message", "message.create"):
             return request
         if request.operation == "approval":
             return await self._pressed(item)
