@@ -1,0 +1,180 @@
+"""Scenario 6 of the design: link once, be known everywhere."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from agent_framework import Agent, Message
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from frontdesk import (
+    AgentFrameworkHost,
+    Caller,
+    Channel,
+    ChannelContext,
+    ChannelContribution,
+    ChannelIdentity,
+    ChannelRequest,
+    Entra,
+    OAuthIdentityLinker,
+    OneTimeCodeIdentityLinker,
+)
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ScriptedChatClient
+from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
+from tests.linkers.oauth.house import Browser
+from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
+from tests.scenarios.desk import open_desk
+from tests.scenarios.linking.pair import open_pair
+from tests.scenarios.stores import new_store
+from tests.testing.messages.starting import new_platform
+
+
+class Teams(Channel):
+    """Stands in for Teams: a chat whose token proves the account of whoever writes."""
+
+    name = "teams"
+    path = "/teams"
+    takes_http = False
+    emits_verified_claims = True
+    session_family = "host_tracked"
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        async def endpoint(request: Request) -> Response:
+            body = await request.json()
+            claims = {"tid": TENANT, "oid": body["oid"]}
+            identity = ChannelIdentity(self.name, body["user"])
+            caller = Caller(identity=identity, claims=claims, claim_source="teams")
+            hosted = await context.run(ChannelRequest(channel=self.name, input=body["text"]), caller)
+            return JSONResponse({"text": hosted.result.text})
+
+        return ChannelContribution(routes=[Route("/messages", endpoint, methods=["POST"])])
+
+
+def recite(messages: list[Message]) -> str:
+    return " / ".join(one.text for one in messages if one.role == "user")
+
+
+@dataclass
+class Town:
+    """A host, its chat, an identity provider, and Ada."""
+
+    host: AgentFrameworkHost
+    url: str
+    platform: MessagePlatform
+    ada: Person
+
+    async def says(self, text: str, count: int) -> str:
+        await self.platform.say(self.ada, text)
+        return (await self.platform.wait_for_answers(self.ada.chat_id, count))[-1].text
+
+    async def sign_in(self, said: str) -> None:
+        """Goes through the ceremony behind the link in a message."""
+        found = re.search(r"https?://\S+", said)
+        assert found is not None, said
+        house: Any = None
+        browser = Browser(house)
+        async with browser.http:
+            back = await browser.sign_in(await browser.start(found.group()))
+            asked = await browser.http.get(back)
+            assert (await browser.http.post(asked.headers["location"])).status_code == 200
+
+
+def _signed_in(provider: OidcProvider) -> None:
+    """Ada's account in the directory."""
+    provider.issuer_name = f"{provider.url}/{TENANT}/v2.0"
+    claims = {"iss": provider.issuer_name, "tid": TENANT, "oid": "o-ada"}
+    provider.twist = lambda header, given: given.update(claims)
+
+
+@asynccontextmanager
+async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
+    async with AsyncExitStack() as stack:
+        provider = await stack.enter_async_context(oidc_provider())
+        _signed_in(provider)
+        platform = await stack.enter_async_context(new_platform())
+        listener = free_port()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        linker = OAuthIdentityLinker(
+            Entra(tenants=[TENANT], authority=provider.url),
+            client_id=CLIENT_ID,
+            client_secret=CLIENT_SECRET,
+            public_url=url,
+        )
+        provider.client.redirect_uris = {f"{linker._base}/callback"}
+        chat = MessageChannel(
+            name="telegram",
+            path="/telegram",
+            platform_url=platform.url,
+            token=platform.token,
+            intake="polling",
+            poll_seconds=1.0,
+            require_link=require_link,
+        )
+        host = AgentFrameworkHost(
+            target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
+            channels=[chat, Teams()],
+            identity_linker=linker,
+            store=new_store(),
+        )
+        await stack.enter_async_context(running(host.app, listener, lifespan="on"))
+        yield Town(host, url, platform, await platform.user("Ada", user_id="42"))
+
+
+async def test_the_first_message_is_answered_with_a_link_and_the_next_one_runs() -> None:
+    async with open_town(require_link=True) as town:
+        shown = await town.says("one", 1)
+        assert town.url in shown
+        await town.sign_in(shown)
+        count = len(await town.platform.answers(town.ada.chat_id))
+        # What was refused was never said.
+        assert await town.says("two", count + 1) == "two"
+        await _is_known_on_teams(town, "two / three")
+
+
+async def test_one_who_links_by_command_is_known_too() -> None:
+    async with open_town(require_link=False) as town:
+        assert await town.says("one", 1) == "one"
+        await town.sign_in(await town.says("/link", 2))
+        count = len(await town.platform.answers(town.ada.chat_id))
+        assert await town.says("two", count + 1) == "one / two"
+        await _is_known_on_teams(town, "one / two / three")
+
+
+async def _is_known_on_teams(town: Town, expected: str) -> None:
+    """The link holds the identity and the claim, and Teams proves the same claim: silently one conversation."""
+    links = town.host._parts.store.identities
+    link = await links.link(ChannelIdentity("telegram", "42"))
+    assert link is not None
+    assert link.claims["oid"] == "o-ada"
+    async with httpx.AsyncClient(base_url=town.url, trust_env=False) as client:
+        body = {"user": "ada@corp", "oid": "o-ada", "text": "three"}
+        assert (await client.post("/teams/messages", json=body)).json() == {"text": expected}
+        other = {"user": "bob@corp", "oid": "o-bob", "text": "who am I?"}
+        assert (await client.post("/teams/messages", json=other)).json() == {"text": "who am I?"}
+
+
+async def test_a_one_time_code_links_two_chats() -> None:
+    agent = Agent(client=ScriptedChatClient(recite), name="Concierge")
+    async with open_pair(agent, linker=None, identity_linker=OneTimeCodeIdentityLinker()) as pair:
+        assert await pair.red.says("one") == "one"
+        await pair.link()
+        assert await pair.blue.says("two") == "one / two"
+
+
+async def test_a_resolver_makes_a_corporate_id_the_key() -> None:
+    def corporate(identity: ChannelIdentity) -> str:
+        return f"corp:{identity.native_id}"
+
+    async with open_desk(
+        Agent(client=ScriptedChatClient(recite), name="Concierge"),
+        InvocationsChannel(),
+        identity_resolver=corporate,
+    ) as desk:
+        await desk.ask("one", session_id="s")
+        assert {one.owner for one in desk.sessions()} == {"corp:anonymous"}
