@@ -1,5 +1,6 @@
 """Scenario 9 of the design: a workflow with typed input, behind Invocations and behind a chat."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ async def test_a_hook_makes_the_input_of_the_payload_and_goes_on_from_a_checkpoi
         # From the first checkpoint the cake was never ordered.
         again = await order("jam", resume_from_checkpoint=first["checkpoint_id"])
         assert again["text"] == "c-1: tea, jam"
-    assert list(tmp_path.glob("**/*.json"))
+    assert any(name.endswith(".json") for _, _, names in os.walk(tmp_path) for name in names)
 
 
 def spoken(request: ChannelRequest, *, protocol_request: Any, **_: Any) -> ChannelRequest:
