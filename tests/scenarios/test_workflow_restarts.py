@@ -20,7 +20,8 @@ YES = {"accepted": True, "nights": 2}
 
 @asynccontextmanager
 async def _house(target: Any, root: Path, **options: Any) -> AsyncIterator[Any]:
-    host = AgentFrameworkHost(target, channels=[InvocationsChannel()], **{"state_dir": root, **options})
+    settings: dict[str, Any] = {"state_dir": root, **options}
+    host = AgentFrameworkHost(target, channels=[InvocationsChannel()], **settings)
     async with serving(host) as client:
         yield client
 

@@ -1,7 +1,7 @@
 """Scenario 6 of the design: link once, be known everywhere."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,7 @@ class Teams(Channel):
         return ChannelContribution(routes=[Route("/messages", endpoint, methods=["POST"])])
 
 
-def recite(messages: list[Message]) -> str:
+def recite(messages: Sequence[Message]) -> str:
     return " / ".join(one.text for one in messages if one.role == "user")
 
 

@@ -75,10 +75,11 @@ class Booking(EchoAgent):
     """Answers with all that an answer can have."""
 
     async def run(self, messages: Any = None, **_: Any) -> AgentResponse[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        value: Any = {"nights": 2}
         return AgentResponse(
             messages=[Message("assistant", ["Booked."])],
             usage_details=UsageDetails(input_token_count=3, output_token_count=2),
-            value={"nights": 2},
+            value=value,
         )
 
 

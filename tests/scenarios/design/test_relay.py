@@ -1,6 +1,6 @@
 """Scenario 7 of the design: a trusted backend relays for its users, and no linker is there."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,7 +53,7 @@ def look_up(request: ChannelRequest, **_: Any) -> ChannelRequest:
     return replace(request, identity=replace(identity, attributes=attributes))
 
 
-def recite(messages: list[Message]) -> str:
+def recite(messages: Sequence[Message]) -> str:
     return " / ".join(one.text for one in messages if one.role == "user")
 
 

@@ -87,7 +87,8 @@ async def open_desk(
     """A started host with one Responses channel; at the end everything that it said is looked at."""
     ledger: Any = Ledger(store or new_store())
     channels = [ResponsesChannel(**settings), *beside]
-    host = AgentFrameworkHost(target, channels=channels, store=ledger, **(host_settings or {}))
+    of_host: dict[str, Any] = dict(host_settings or {})
+    host = AgentFrameworkHost(target, channels=channels, store=ledger, **of_host)
     tap = Tap(host.app)
     app: Any = SimpleNamespace(app=tap)
     async with serving(app) as server:
