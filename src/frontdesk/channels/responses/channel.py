@@ -39,7 +39,7 @@ from frontdesk.kit.large import LARGE, off_loop, run_sized
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.payload import HttpPayload, read_payload
+from frontdesk.kit.payload import read_payload
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
@@ -86,9 +86,7 @@ class ResponsesChannel(Channel):
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        # The API's own name may be part of the path or not: what is served there is the same.
-        self.name, self.path, self.auth = name, path.removesuffix("/responses"), as_auth(auth)
-        self.session_mode: SessionMode = session_mode
+        self.name, self.path, self.auth, self.session_mode = name, _before_api(path), as_auth(auth), session_mode
         self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.compactor = compactor
@@ -164,7 +162,7 @@ class _Room:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
         most = self._config.bodies.max_values
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
-        protocol_request = await self._protocol_request(call, raw)
+        protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request = await self._intake.request(call.caller, body, raw, protocol_request)
         answer = Answer(call, self._renderer)
         # A run in the background does not end with its readers anyway.
@@ -195,12 +193,12 @@ class _Room:
             details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.compact(
-            request, call.caller, by=self._channel.compactor, protocol_request=await self._protocol_request(call, raw)
+            request,
+            call.caller,
+            by=self._channel.compactor,
+            protocol_request=await read_payload(raw, call.scope) if self._intake.shows_payload else None,
         )
         await self._show(call, run)
-
-    async def _protocol_request(self, call: HttpCall, raw: bytes) -> HttpPayload | None:
-        return await read_payload(raw, call.scope) if self._intake.shows_payload else None
 
     async def _show(self, call: HttpCall, run: RunRecord) -> None:
         answer = Answer(call, self._renderer)
@@ -258,6 +256,11 @@ class _Room:
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
         await Answer(call, self._renderer).error(error)
+
+
+def _before_api(path: str) -> str:
+    """The API's own name may be part of a path or not: what is served there is the same."""
+    return path.removesuffix("/responses")
 
 
 def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
