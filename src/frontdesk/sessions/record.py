@@ -23,6 +23,7 @@ from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
 from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.salvage import salvaged, salvaged_messages
@@ -135,7 +136,7 @@ class Recorder:
         """Write a run that failed or was cancelled: the question stays, and says how it ended."""
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
-        asked = [stamped(message, hosting) for message in turn.messages]
+        asked = [stamped(message, hosting) for message in _asked_for_good(turn)]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
             return await self._write_end(turn, run, asked, changes)
@@ -190,9 +191,12 @@ class Recorder:
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Of a turn that is not kept, only what has to be sent is written."""
-        if turn.deliveries or turn.event is not None:
+        uses_up = _uses_up(turn, changes)
+        if turn.deliveries or turn.event is not None or uses_up:
             async with self._store.transaction() as transaction:
                 self._note_boxes(transaction, turn, changes)
+                if uses_up is not None:
+                    uses_up.use_up(transaction)
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
         """The same for a background run, with what it has said and not written yet."""
@@ -237,6 +241,9 @@ class Recorder:
             transaction.remember_identity(turn.requester, instead_of=turn.requester)
         for question in questions:
             transaction.add_approval(question)
+        uses_up = _uses_up(turn, changes)
+        if uses_up is not None:
+            uses_up.use_up(transaction)
         if turn.deliveries or turn.event is not None:
             self._note_boxes(transaction, turn, changes)
         if turn.admitted.request.channel in self._pushing:
@@ -260,6 +267,20 @@ class Recorder:
         transaction.see(
             LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
         )
+
+
+def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:
+    """Return the answers that a result uses up, if no tool has: a rejection, for example, runs none."""
+    if turn.answering is None or turn.answering.begun or changes["status"] != "completed":
+        return None
+    return turn.answering
+
+
+def _asked_for_good(turn: Turn) -> Sequence[Message]:
+    """Leave out answers that were not acted on: they count still, and the history must not tell of them twice."""
+    if turn.answering is None or turn.answering.begun:
+        return turn.messages
+    return [one for one in turn.messages if all(part.type != "function_approval_response" for part in one.contents)]
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
@@ -20,6 +20,7 @@ from frontdesk.kit.large import off_loop
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import find_conversation, retell
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.locks import SessionLocks
@@ -50,6 +51,8 @@ class Turn:
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
     """The background run that the turn is, if it is one."""
+    answering: Answering | None = None
+    """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
@@ -78,12 +81,20 @@ class Turn:
     @property
     def guarded(self) -> bool:
         """Whether `begin` has to be called before something is done that can't be done twice."""
+        if self.answering is not None and not self.answering.begun:
+            return True
         return self.job is not None and self.job.guarded
 
     async def begin(self) -> None:
         """Something is done that can't be done twice."""
-        if self.job is not None:
+        if self.answering is not None:
+            await self.answering.begin(self.job)
+        elif self.job is not None:
             await self.job.begin()
+
+    def answer(self, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
+        """Let the turn act on answers, as the attempt that has them."""
+        self.answering = Answering(self._store, self.admitted.owner, answers, attempt)
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
         """The run has saved a checkpoint."""
