@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_framework import tool
+from agent_framework import Content, tool
 
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import ConflictError, RequestError
@@ -88,6 +88,24 @@ async def test_a_tool_that_had_begun_was_not_begun_again(stream: bool) -> None:
         assert code(await desk.post(yes(run))) == (409, "approval_answered")
         assert (await desk.ask("hello", session_id="s")).json()["text"] == "done"
         assert began == [5]
+
+
+async def test_a_yes_to_a_tool_of_the_model_s_service_was_sent_there_twice() -> None:
+    hosted = Content.from_function_call("c", "pay", arguments="{}", hosted=True)
+    sent: list[Any] = []
+
+    def script(messages: list[Any]) -> list[Any]:
+        given = [one for message in messages for one in message.contents if one.type == "function_approval_response"]
+        sent.extend(given)
+        if given:
+            raise RuntimeError("no answer came")
+        return [Content.from_function_approval_request("q", hosted)]
+
+    async with open_desk(scripted(script)) as desk:
+        run = (await desk.ask("pay", session_id="s")).json()
+        assert (await desk.post(yes(run))).status_code == 500
+        assert code(await desk.post(yes(run))) == (409, "approval_answered")
+        assert [one.approved for one in sent] == [True]
 
 
 @pytest.mark.parametrize("stream", [False, True])
