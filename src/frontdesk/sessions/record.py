@@ -106,7 +106,9 @@ class Recorder:
     async def completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
-        """Writes a run that came to its end."""
+        """Writes a run that came to its end; returns its end as it is, if it has one."""
+        if (known := await turn.end()) is not None:
+            return known
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
@@ -133,7 +135,12 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Write a run that failed or was cancelled: the question stays, and says how it ended."""
+        """Write a run that failed or was cancelled: the question stays, and says how it ended.
+
+        One whose end is written, or about to be, has it already.
+        """
+        if (known := await turn.end()) is not None:
+            return known
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
         asked = [stamped(message, hosting) for message in _asked_for_good(turn)]
@@ -164,6 +171,21 @@ class Recorder:
         questions: Sequence[PendingApproval],
         changes: dict[str, Any],
     ) -> RunRecord:
+        turn.writing = True
+        try:
+            turn.recorded = await self._commit(turn, run, messages, questions, changes)
+            return turn.recorded
+        finally:
+            turn.wrote()
+
+    async def _commit(
+        self,
+        turn: Turn,
+        run: RunRecord,
+        messages: Sequence[Message],
+        questions: Sequence[PendingApproval],
+        changes: dict[str, Any],
+    ) -> RunRecord:
         changes["finished_at"] = self._clock.now()
         if not turn.admitted.request.store:
             try:
@@ -181,9 +203,7 @@ class Recorder:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             async with self._store.transaction() as transaction:
-                written = self._note(transaction, turn, run, messages, items, questions, changes)
-            turn.recorded = True
-            return written
+                return self._note(transaction, turn, run, messages, items, questions, changes)
         except LostEventError:
             return self._taken(turn, run)
         finally:
@@ -235,7 +255,7 @@ class Recorder:
             changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
         chosen = turn.job is None and turn.admitted.request.run_id is not None
-        transaction.save_run(run, new=chosen and not turn.recorded)
+        transaction.save_run(run, new=chosen)
         if questions and turn.requester is not None:
             # An unlink cancels the questions of a family: it comes before or after this one, and never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)

@@ -45,8 +45,10 @@ class Turn:
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     closed = False
-    recorded = False
-    """Whether its run is in the store, so that a later end of it takes the place of the first."""
+    writing = False
+    """Whether the end of its run is being written."""
+    recorded: RunRecord | None = None
+    """The end of its run, once it is written: there is one, and no later one takes its place."""
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
@@ -60,6 +62,7 @@ class Turn:
     requester: IdentityRecord | None = None
     """The record of whoever asks, which must be unchanged when the questions of the turn are written."""
     _work: ThreadWork | None = None
+    _written: asyncio.Event | None = None
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -112,6 +115,20 @@ class Turn:
     def busy(self) -> bool:
         """Whether a thread is still at work."""
         return self._work is not None and self._work.busy
+
+    async def end(self) -> RunRecord | None:
+        """Return the end of the run, once it is written; nothing if nobody writes one."""
+        while self.writing:
+            self._written = self._written or asyncio.Event()
+            await self._written.wait()
+        return self.recorded
+
+    def wrote(self) -> None:
+        """Nobody writes the end of the run any more."""
+        self.writing = False
+        if self._written is not None:
+            self._written.set()
+            self._written = None
 
     @property
     def has_history(self) -> bool:
