@@ -1,7 +1,6 @@
 """Postgres had committed what was done with an answer, and the host never heard of it; or two hosts had one answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -17,11 +16,11 @@ from tests.testing.messages.starting import new_platform
 
 
 @pytest.fixture
-async def store(postgres: str) -> AsyncIterator[PostgresStateStore]:
+def store(postgres: str) -> PostgresStateStore:
     store = PostgresStateStore(postgres)
     # It would commit too.
     store._sweep.start = lambda: None  # type: ignore[method-assign]
-    yield store
+    return store
 
 
 def _lose_reply(store: PostgresStateStore) -> None:

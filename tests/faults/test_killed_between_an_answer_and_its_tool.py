@@ -36,10 +36,12 @@ async def _process(**given: Any) -> AsyncIterator[asyncio.subprocess.Process]:
 @asynccontextmanager
 async def _served(root: Path, moment: str, **given: Any) -> AsyncIterator[tuple[Any, httpx.AsyncClient]]:
     port = free_port()
-    async with _process(root=str(root), moment=moment, port=port, **given) as process:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
-            await until(lambda: is_ready(client))
-            yield process, client
+    async with (
+        _process(root=str(root), moment=moment, port=port, **given) as process,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,
+    ):
+        await until(lambda: is_ready(client))
+        yield process, client
 
 
 def _paid(root: Path) -> list[str]:

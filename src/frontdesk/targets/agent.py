@@ -21,7 +21,7 @@ from agent_framework import (
 from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.codec import register_answer
 from frontdesk.data.request import ChannelRequest, ClientTool
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import FrontdeskError, InvalidRequestError
 from frontdesk.kit.messages import need_messages
 from frontdesk.kit.names import is_named
 from frontdesk.loggers import runs as log
@@ -178,7 +178,7 @@ class _Watch(FunctionMiddleware):
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         try:
             await self._turn.begin()
-        except Exception as error:
+        except FrontdeskError as error:
             # Any other error would be told to the model as the tool's.
             raise MiddlewareFailure("The tool may not begin.") from error
         await call_next()

@@ -48,9 +48,7 @@ class Answers:
         await _ask(store)
         await _decide(store, "approved", "att_1")
         with pytest.raises(LostAnswerError):
-            async with store.transaction() as transaction:
-                transaction.add_approval(question("apr_2"))
-                transaction.begin_approval(OWNER, "apr_1", "att_0")
+            await _begin(store, "att_0", question("apr_2"))
         assert await store.approvals.get(OWNER, "apr_2") is None
 
     async def test_an_answer_that_is_given_back_counts_again(self, store: HostStateStore) -> None:
@@ -140,8 +138,10 @@ async def _decided(store: HostStateStore, status: ApprovalStatus, attempt: str) 
     return True
 
 
-async def _begin(store: HostStateStore, attempt: str) -> None:
+async def _begin(store: HostStateStore, attempt: str, *asked: PendingApproval) -> None:
     async with store.transaction() as transaction:
+        for one in asked:
+            transaction.add_approval(one)
         transaction.begin_approval(OWNER, "apr_1", attempt)
 
 
