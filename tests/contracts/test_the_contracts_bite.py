@@ -83,7 +83,15 @@ def open_to_all(store: InMemoryStateStore) -> None:
 
 
 def answers_again(store: InMemoryStateStore) -> None:
-    store.approvals.check = lambda owner, approval_id: None  # type: ignore[method-assign]
+    store.approvals.check = lambda owner, approval_id, status: None  # type: ignore[method-assign]
+
+
+def begins_for_all(store: InMemoryStateStore) -> None:
+    store.approvals.check_attempt = lambda owner, approval_id, attempt: None  # type: ignore[method-assign]
+
+
+def releases_nothing(store: InMemoryStateStore) -> None:
+    store.approvals.release = lambda owner, approval_id, attempt: None  # type: ignore[method-assign]
 
 
 def forgets_events(store: InMemoryStateStore) -> None:
@@ -280,6 +288,10 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (last_key_wins, "test_of_twenty_keys_at_once_one_stays"),
     (open_to_all, "test_one_id_of_two_owners_is_two_runs"),
     (answers_again, "test_of_twenty_answers_at_once_one_counts"),
+    (answers_again, "test_the_same_answer_counts_again_until_it_is_acted_on"),
+    (begins_for_all, "test_only_the_attempt_that_has_the_answer_begins"),
+    (begins_for_all, "test_an_answer_that_was_not_acted_on_is_cancelled_too"),
+    (releases_nothing, "test_an_answer_that_is_given_back_counts_again"),
     (forgets_events, "test_a_finished_event_stays_known"),
     (released_leases_live, "test_a_lease_that_is_released_after_it_was_used_has_ended_too"),
     (releases_whatever_is_held, "test_releasing_again_or_an_older_lease_changes_nothing"),

@@ -349,13 +349,32 @@ class StateTransaction(Protocol):
         ...
 
     def decide_approval(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
     ) -> None:
-        """Consumes a pending question; a decided or foreign one fails the transaction with `StoreError`."""
+        """Decide a pending question; a decided or foreign one fails the transaction with `StoreError`.
+
+        With an `attempt`, the same decision may be made again until `begin_approval`: the last attempt has the answer.
+        Without one, the decision is final at once.
+        """
+        ...
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Make the decision of an attempt final, once or again; `LostAnswerError` if the attempt has it no more."""
+        ...
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Let the same decision be made again, as if the attempt had not begun; nothing if it has it no more."""
         ...
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        """Decides every question that waits for an owner as cancelled."""
+        """Decides every question that waits for an owner as cancelled, and takes its answer from whoever has it."""
         ...
 
     def accept(self, item: InboxItem) -> None:

@@ -112,7 +112,7 @@ class Conversations:
         """Refuses while the target waits for an answer: what it asked about must not change before it comes."""
         asked = any(one.name == REQUEST_INFO for one in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
-        if asked or any(one.status == "pending" for one in questions):
+        if asked or any(one.waits for one in questions):
             raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
 
 

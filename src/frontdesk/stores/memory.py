@@ -178,10 +178,24 @@ class MemoryTransaction:
         self._writes.append((self._store.approvals.add, (approval,)))
 
     def decide_approval(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
     ) -> None:
-        self._checks.append((self._store.approvals.check, (owner, approval_id)))
-        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason)))
+        self._checks.append((self._store.approvals.check, (owner, approval_id, status)))
+        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason, attempt)))
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        self._checks.append((self._store.approvals.check_attempt, (owner, approval_id, attempt)))
+        self._writes.append((self._store.approvals.begin, (owner, approval_id)))
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        self._writes.append((self._store.approvals.release, (owner, approval_id, attempt)))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
         self._writes.append((self._store.approvals.cancel_all, (owner, at, reason)))

@@ -92,6 +92,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert list(await store.runs.events(OWNER, "run_1")) == [event(1), event(2)]
     decided = question("apr_2", status="rejected", decided_at=NOW, reason="no")
     assert encode(list(await store.approvals.of_session(OWNER, "ses_1"))) == encode([question(), decided])
+    taken = question("apr_3", session_id="ses_2", status="approved", decided_at=NOW, attempt="att_1", begun=False)
+    assert encode(list(await store.approvals.of_session(OWNER, "ses_2"))) == encode([taken] if version >= 11 else [])
     assert await store.inbox.next("telegram", "chat") == inbox_item().replace(number=1)
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)

@@ -243,6 +243,16 @@ _NONCES_AND_IDLE_CONVERSATIONS = (
     "CREATE INDEX set_aside_by_time ON set_aside (at)",
 )
 
+# An answer counts as used up, unless whoever gave it says that nothing was begun with it: earlier versions don't.
+_ANSWERS_THAT_WAIT = Step(
+    (
+        "ALTER TABLE approvals ADD COLUMN attempt TEXT",
+        "ALTER TABLE approvals ADD COLUMN begun SMALLINT NOT NULL DEFAULT 1",
+        "CREATE INDEX approvals_not_begun ON approvals (owner, number) WHERE begun = 0",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -254,6 +264,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_AND_CLAIMS,
     _COMPATIBILITY,
     _NONCES_AND_IDLE_CONVERSATIONS,
+    _ANSWERS_THAT_WAIT,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
