@@ -208,10 +208,13 @@ class Outbox(Protocol):
         """The deliveries to a destination that have not ended, in their order."""
         ...
 
-    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+    async def waiting(
+        self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
+    ) -> Sequence[str]:
         """The places of a channel whose first open delivery is due and nobody's, in an order that stays.
 
-        `after` is the last one seen.
+        One that is due more than `longest` seconds from now is among them: its time may come from a clock that was set
+        back. `after` is the last place seen.
         """
         ...
 
