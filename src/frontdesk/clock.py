@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def steady(self) -> float:
-        """Seconds since some moment of this process's, whatever the time of day is set to; they mean nothing elsewhere."""
+        """Seconds since some moment, whatever the time of day is set to; they mean nothing in another process."""
         ...
 
 

@@ -208,20 +208,32 @@ async def test_a_part_that_somebody_wants_tried_again_has_its_whole_age_before_i
 
 
 def test_what_has_passed_is_never_more_than_either_clock_says() -> None:
-    clock = FakeClock(1000.0)
-    ages = Ages(clock)
-    assert ages.since(0.0) == 0.0
+    clock, row = FakeClock(1000.0), _row()
+    ages = Ages(clock, shared=False)
+
+    def since(at: float) -> float:
+        return ages.of(row.replace(created_at=at), None)
+
+    assert since(0.0) == 0.0
     clock.advance(10)
-    assert (ages.since(0.0), ages.since(1004.0), ages.since(2000.0)) == (10.0, 6.0, 0.0)
+    assert (since(0.0), since(1004.0), since(2000.0)) == (10.0, 6.0, 0.0)
     clock.jump(0.5)
-    assert ages.since(0.0) == 10.0
+    assert since(0.0) == 10.0
     clock.jump(500)
-    assert ages.since(1000.0) == 0.0
+    assert since(1000.0) == 0.0
     clock.advance(3)
     clock.jump(-500)
-    assert ages.since(1000.0) == 0.0
+    assert since(1000.0) == 0.0
     clock.advance(4)
-    assert ages.since(1000.0) == 4.0
+    assert since(1000.0) == 4.0
+
+
+@pytest.mark.parametrize(("known_since", "waited"), [(None, 0.0), (-5.0, 10.0), (4.0, 6.0)])
+def test_what_others_write_counts_from_when_it_is_known(known_since: float | None, waited: float) -> None:
+    clock = FakeClock(1000.0)
+    ages = Ages(clock, shared=True)
+    clock.advance(10)
+    assert ages.of(_row().replace(created_at=0.0), known_since) == waited
 
 
 @pytest.mark.parametrize(
@@ -236,9 +248,9 @@ def test_what_has_passed_is_never_more_than_either_clock_says() -> None:
 )
 def test_how_long_a_part_has_waited(history: tuple[Attempt, ...], waited: float) -> None:
     clock = FakeClock(1000.0)
-    ages = Ages(clock)
+    ages = Ages(clock, shared=False)
     clock.advance(5.0)
-    assert ages.of(_row().replace(history=history, queued_at=1000.0)) == waited
+    assert ages.of(_row().replace(history=history, queued_at=1000.0), None) == waited
 
 
 @pytest.mark.parametrize(
@@ -252,11 +264,13 @@ def test_a_pause_is_never_longer_than_it_was_when_it_began(due_at: float, tried_
 
 
 def test_what_is_noted_counts_for_a_part_as_it_was() -> None:
-    waits, row = Waits(most=2), _row()
+    clock, row = FakeClock(), _row()
+    waits = Waits(clock, most=2)
+    clock.advance(3.0)
     waits.begin(row, 7.0)
-    assert waits.until(row) == 7.0
-    assert waits.until(row.replace(fence=1)) is None
-    assert waits.until(row.replace(delivery_id="other")) is None
+    assert (waits.until(row), waits.since(row)) == (7.0, 3.0)
+    for other in (row.replace(fence=1), row.replace(delivery_id="other"), row.replace(queue="elsewhere")):
+        assert (waits.until(other), waits.since(other)) == (None, None)
     for place in ("one", "two"):
         waits.begin(row.replace(queue=place), 8.0)
     assert waits.until(row) is None

@@ -33,8 +33,8 @@ class Outbox:
     def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._ages = Ages(clock)
-        self._lanes = {name: _lane(channel) for name, channel in channels.items() if can_push(channel)}
+        self._ages = Ages(clock, shared=store.lease_seconds is not None)
+        self._lanes = {name: _lane(channel, clock) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
         self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
@@ -138,11 +138,11 @@ def _payload(destination: Destination) -> Mapping[str, Any]:
     return {"channel": destination[0], "native_id": destination[1]}
 
 
-def _lane(channel: Channel) -> Lane:
+def _lane(channel: Channel, clock: Clock) -> Lane:
     terms = channel.push_terms
     return Lane(
         channel=channel,
         limits=Limits(terms.per_second, terms.per_destination),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
-        waits=Waits(),
+        waits=Waits(clock),
     )

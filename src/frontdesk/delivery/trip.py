@@ -88,10 +88,12 @@ class Trip:
         steady = self._clock.steady()
         if row.held_for > 0:
             return steady + row.held_for
+        # What the steady clock would have read when it was queued: its age is the difference, then and later.
+        queued = steady - self._ages.of(row, self._lane.waits.since(row))
         if row.status == "sending":
             # Whoever sent it is gone.
-            return await self._doubt(row, INTERRUPTED)
-        if self._ages.of(row) > self._terms.longest_age:
+            return await self._doubt(row, INTERRUPTED, queued)
+        if steady - queued > self._terms.longest_age:
             return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
         if (until := self._waits_until(row, steady)) > steady:
             return until
@@ -99,8 +101,10 @@ class Trip:
         if free_at <= steady:
             free_at = self._lane.limits.enter(self._destination[1], steady)
         if free_at > steady:
+            if self._lane.waits.until(row) is None:
+                self._lane.waits.begin(row, steady)
             return free_at
-        return await (self._ask(row) if row.status == "unknown" else self._send(row))
+        return await (self._ask(row, queued) if row.status == "unknown" else self._send(row, queued))
 
     def _waits_until(self, row: Delivery, steady: float) -> float:
         """Until when a part waits: what this process has noted counts, and only then what is written down."""
@@ -110,7 +114,7 @@ class Trip:
             self._lane.waits.begin(row, until)
         return steady if until is None else until
 
-    async def _send(self, row: Delivery) -> float | None:
+    async def _send(self, row: Delivery, queued: float) -> float | None:
         # Before it is taken: one that only a newer version can read is left to it as it is.
         payload = read_payload(row)
         circuit = self._lane.circuit
@@ -121,7 +125,7 @@ class Trip:
             try:
                 receipt = await send(self._lane.channel, taken, payload)
             except PushError as error:
-                return await self._failed(taken, error, first)
+                return await self._failed(taken, error, first, queued)
         except BaseException:
             circuit.leave()
             raise
@@ -139,13 +143,13 @@ class Trip:
         self._sent += 1
         return taken.replace(fence=row.fence + 1)
 
-    async def _failed(self, row: Delivery, error: PushError, first: bool) -> float:
+    async def _failed(self, row: Delivery, error: PushError, first: bool, queued: float) -> float:
         """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
         steady = self._clock.steady()
         self._tell_lane(error, steady)
         if first and self._lane.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
-        now, age = self._clock.now(), self._ages.of(row)
+        now, age = self._clock.now(), steady - queued
         found = decide(
             error,
             attempts=row.attempts,
@@ -161,7 +165,7 @@ class Trip:
             after = max(found.after, 2 * (self._lane.circuit.free_at(steady) - steady))
             again = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
             return await self._wait(again.replace(due_at=now + after), steady + after)
-        return await self._doubt(row, error.code)
+        return await self._doubt(row, error.code, queued)
 
     async def _wait(self, row: Delivery, until: float) -> float:
         """Writes a part that is to wait, and notes by the steady clock until when."""
@@ -186,7 +190,7 @@ class Trip:
         await self._write(row.replace(status=status, error=reason, ended_at=self._clock.now()))
         return _AT_ONCE
 
-    async def _doubt(self, row: Delivery, code: str) -> float:
+    async def _doubt(self, row: Delivery, code: str, queued: float) -> float:
         """Notes that a part may have arrived: it is asked about, sent again, or left as it is."""
         channel, policy = self._lane.channel, self._terms.retry
         how = after_unknown(
@@ -196,7 +200,7 @@ class Trip:
             policy=policy,
         )
         now, steady = self._clock.now(), self._clock.steady()
-        noted = _noted(row, now, code, self._ages.of(row)).replace(error=code)
+        noted = _noted(row, now, code, steady - queued).replace(error=code)
         if how == "leave":
             log.warning("delivery %s on %s may have arrived, or not: %s", row.delivery_id, row.channel, code)
             await self._write(noted.replace(status="unknown", ended_at=now))
@@ -206,7 +210,7 @@ class Trip:
         await self._wait(waiting, steady + after)
         return _AT_ONCE
 
-    async def _ask(self, row: Delivery) -> float:
+    async def _ask(self, row: Delivery, queued: float) -> float:
         """Asks the platform what became of a part."""
         channel = self._lane.channel
         await self._flush()
@@ -216,10 +220,10 @@ class Trip:
         try:
             receipt = await look_up(self._lane.channel, channel, row, payload)
         except PushError as error:
-            return await self._doubt(row.replace(attempts=row.attempts + 1), error.code)
+            return await self._doubt(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
         if receipt is None:
-            noted = _noted(row, now, "not found", self._ages.of(row))
+            noted = _noted(row, now, "not found", self._clock.steady() - queued)
             await self._write(noted.replace(status="pending", due_at=now))
         else:
             found = _noted(row, now, "found")
