@@ -177,6 +177,10 @@ class Tasks(Protocol):
         """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
         ...
 
+    async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        """Those that were tried, wait to be tried again, and are due only after a time; the first due first."""
+        ...
+
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
         ...

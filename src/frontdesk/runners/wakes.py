@@ -15,6 +15,7 @@ _PATIENCE = 5.0
 _LONGEST = 600.0
 """After how many seconds one that waits longer is called all the same: whoever was woken too early says so, and a time
 that a clock was set back from is not waited for."""
+_CLOSER = 1.0
 
 
 class Wake(NamedTuple):
@@ -102,6 +103,15 @@ class Wakes:
         elif not entry.ready:
             self._plan(entry, due)
         return True
+
+    def move(self, task_id: str, at: float) -> None:
+        """Calls one that waits for a time of day earlier, if that has come closer; not one whose call has failed."""
+        entry = self._entries.get(task_id)
+        if entry is None or entry.at is None or entry.failures:
+            return
+        due = self._steady(at)
+        if due < entry.at - _CLOSER:
+            self._plan(entry, due)
 
     def _steady(self, at: float | None) -> float:
         """Return what the steady clock will read at a time of day, as far as anybody can tell now."""
