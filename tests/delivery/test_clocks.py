@@ -14,6 +14,8 @@ from tests.delivery.conftest import MakeDesk
 from tests.delivery.scripted import TERMS, Desk, ScriptedChannel
 
 DAY = 86_400.0
+AHEAD = 21 * 3600.0
+"""Not long enough to be too old."""
 LONGEST = TERMS.retry.longest_delay
 DOWN = PushError(code="down")
 
@@ -31,25 +33,25 @@ async def failed(desk: Desk, place: str = "ann") -> float:
     return wait
 
 
-async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_waited_a_day(make_desk: MakeDesk) -> None:
+async def test_a_retry_that_was_scheduled_while_the_clock_was_ahead_waited_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     wait = await failed(desk)
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     assert await desk.drain() == pytest.approx(wait, abs=0.001)
     desk.clock.advance(wait)
     assert await desk.drain() is None
     assert await desk.status("a0") == ("accepted", None)
 
 
-async def test_a_retry_that_was_scheduled_ahead_waited_a_day_over_a_restart(make_desk: MakeDesk) -> None:
+async def test_a_retry_that_was_scheduled_ahead_waited_for_hours_over_a_restart(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     wait = await failed(desk)
     desk.restart()
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     assert await waiting(desk) == ["ann"]
     # The whole pause once more: how much of it is over, nobody knows.
     assert await desk.drain() == pytest.approx(wait, abs=0.001)
@@ -61,34 +63,34 @@ async def test_a_retry_that_was_scheduled_ahead_waited_a_day_over_a_restart(make
 async def test_later_answers_waited_behind_one_that_was_scheduled_ahead(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     await failed(desk)
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     await desk.add(*desk.answer("b", 2))
     desk.clock.advance(LONGEST)
     assert await desk.drain() is None
     assert desk.channel.texts() == ["text a0", "text a0", "text b0", "text b1"]
 
 
-async def test_an_answer_that_was_made_while_the_clock_was_ahead_waited_a_day(make_desk: MakeDesk) -> None:
+async def test_an_answer_that_was_made_while_the_clock_was_ahead_waited_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel())
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     desk.restart()
     assert await waiting(desk) == ["ann"]
     assert await desk.drain() is None
     assert await desk.status("a0") == ("accepted", None)
 
 
-async def test_a_part_in_doubt_waited_a_day(make_desk: MakeDesk) -> None:
+async def test_a_part_in_doubt_waited_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel(idempotent=True))
     desk.channel.answer("ann", PushUnknownError(code="silence"))
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     wait = await desk.drain()
     assert wait is not None
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     desk.clock.advance(wait)
     assert await desk.drain() is None
     assert await desk.status("a0") == ("accepted", None)
@@ -99,7 +101,7 @@ async def test_a_clock_that_jumped_ahead_used_up_the_attempts(make_desk: MakeDes
     await desk.add(*desk.answer("a", 1))
     wait = await failed(desk)
     for _ in range(3):
-        desk.clock.jump(DAY)
+        desk.clock.jump(AHEAD)
         assert await desk.drain() == pytest.approx(wait, abs=0.001)
     assert len(desk.channel.sent) == 1
 
@@ -135,9 +137,9 @@ async def test_a_wait_that_the_platform_asked_for_is_obeyed_when_the_clock_is_se
     desk = make_desk(ScriptedChannel())
     desk.channel.answer("ann", PushLimitedError(retry_after=60))
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     wait = await desk.drain()
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     desk.restart()
     assert wait is not None
     assert wait >= 60
@@ -147,12 +149,12 @@ async def test_a_wait_that_the_platform_asked_for_is_obeyed_when_the_clock_is_se
     assert await desk.drain() == pytest.approx(wait / 2, abs=0.002)
 
 
-async def test_a_platform_was_left_alone_for_a_day(make_desk: MakeDesk) -> None:
+async def test_a_platform_was_left_alone_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel(terms=TERMS.replace(failures=1, pause=2.0)))
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     await failed(desk)
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     assert await desk.drain("ben") == 2.0
     desk.clock.advance(2.0)
     assert "ben" in await waiting(desk)
@@ -163,16 +165,16 @@ async def test_a_jump_ahead_ended_the_pause_of_a_platform_that_was_down(make_des
     desk = make_desk(ScriptedChannel(terms=TERMS.replace(failures=1, pause=2.0)))
     await desk.add(*desk.answer("a", 1), *desk.answer("b", 1, place="ben"))
     await failed(desk)
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     assert await desk.drain("ben") == 2.0
 
 
-async def test_the_limits_of_a_channel_held_it_for_a_day(make_desk: MakeDesk) -> None:
+async def test_the_limits_of_a_channel_held_it_for_hours(make_desk: MakeDesk) -> None:
     desk = make_desk(ScriptedChannel(terms=TERMS.replace(per_second=1.0, per_destination=1.0)))
     await desk.add(*desk.answer("a", 1))
-    desk.clock.jump(DAY)
+    desk.clock.jump(AHEAD)
     assert await desk.drain() is None
-    desk.clock.jump(-DAY)
+    desk.clock.jump(-AHEAD)
     await desk.add(*desk.answer("b", 1))
     assert await desk.drain() == 1.0
     desk.clock.advance(1.0)
