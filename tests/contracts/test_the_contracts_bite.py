@@ -280,6 +280,22 @@ def everything_is_due(store: InMemoryStateStore) -> None:
     store.outbox.waiting = waiting  # type: ignore[method-assign]
 
 
+def every_time_is_waited_for(store: InMemoryStateStore) -> None:
+    plain = store.outbox.waiting
+
+    async def waiting(channel: str, *, now: float, longest: float | None = None, **more: Any) -> Any:
+        return await plain(channel, now=now, **more)
+
+    store.outbox.waiting = waiting  # type: ignore[method-assign]
+
+
+def nothing_is_stranded(store: InMemoryStateStore) -> None:
+    async def stranded(*given: Any, **more: Any) -> Any:
+        return ()
+
+    store.tasks.stranded = stranded  # type: ignore[method-assign]
+
+
 STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (half_written, "test_a_lease_that_has_ended_writes_nothing"),
     (half_written, "test_an_approval_that_does_not_wait_writes_nothing"),
@@ -322,6 +338,8 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (last_in_first_out, "test_what_goes_to_one_destination_keeps_its_order"),
     (the_rest_lives, "test_a_dead_part_ends_what_follows_in_its_answer"),
     (everything_is_due, "test_only_the_first_says_whether_a_destination_is_due"),
+    (nothing_is_stranded, "test_what_was_tried_and_is_due_too_far_ahead_is_found"),
+    (every_time_is_waited_for, "test_a_time_that_is_too_far_ahead_is_not_waited_for"),
     (everybody_asks, "test_an_owner_sees_all_of_it_and_nobody_else_any"),
 ]
 

@@ -16,6 +16,7 @@ from frontdesk.testing.store_samples import (
     conversation_item,
     delivery,
     event,
+    grant,
     identity,
     inbox_item,
     issued,
@@ -246,6 +247,17 @@ async def test_without_a_time_nothing_is_dropped_for_being_idle() -> None:
     clock.advance(100 * YEAR)
     assert store._sweep.once() == 0
     assert await store.sessions.get(OWNER, "ses_1") is not None
+
+
+async def test_a_grant_of_a_clock_that_was_set_back_came_to_life_again() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock, idle_seconds=None)
+    async with store.transaction() as transaction:
+        transaction.add_grant(grant("good", expires_at=NOW + 60).replace(begun_at=NOW))
+        transaction.add_grant(grant("ahead", expires_at=NOW + 86_460).replace(begun_at=NOW + 86_400))
+        transaction.add_grant(grant("ended", expires_at=NOW))
+    store._sweep.once()
+    assert [await store.identities.grant(one) is not None for one in ("good", "ahead", "ended")] == [True, False, False]
 
 
 async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

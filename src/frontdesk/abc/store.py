@@ -177,6 +177,10 @@ class Tasks(Protocol):
         """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
         ...
 
+    async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        """Those that were tried, wait to be tried again, and are due only after a time; the first due first."""
+        ...
+
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
         ...
@@ -208,10 +212,13 @@ class Outbox(Protocol):
         """The deliveries to a destination that have not ended, in their order."""
         ...
 
-    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+    async def waiting(
+        self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
+    ) -> Sequence[str]:
         """The places of a channel whose first open delivery is due and nobody's, in an order that stays.
 
-        `after` is the last one seen.
+        One that is due more than `longest` seconds from now is among them: its time may come from a clock that was set
+        back. `after` is the last place seen.
         """
         ...
 

@@ -85,6 +85,12 @@ class MemoryIdentities:
         if known is not None and known.expires_at > at:
             raise StoreError("there is such a grant already")
 
+    def drop_ended(self, now: float) -> None:
+        """Drop grants that can't be used any more, before their time comes again on a clock that was set back."""
+        for grant_id, grant in list(self.grants.items()):
+            if not grant.lasts(now):
+                self.grants.pop(grant_id)
+
     def drop_grant(self, grant_id: str) -> None:
         self.grants.pop(grant_id)
 

@@ -14,7 +14,10 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Looks again and again for sessions and conversations that are idle; all other drawers make room by themselves."""
+    """Looks again and again for sessions and conversations that are idle, and for grants that have ended.
+
+    All other drawers make room by themselves.
+    """
 
     def __init__(self, store: "InMemoryStateStore", idle_seconds: float | None, clock: Clock) -> None:
         self._store = store
@@ -24,8 +27,7 @@ class MemorySweep:
 
     def start(self) -> None:
         """Begin to look."""
-        if self._idle is not None:
-            self._task = spawn_clean(self._go_on())
+        self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """End."""
@@ -38,8 +40,9 @@ class MemorySweep:
             self.once()
 
     def once(self) -> int:
-        """Drop everything that is idle by now; returns how many sessions and conversations."""
+        """Drop everything that is idle or has ended by now; returns how many sessions and conversations."""
         now = self._clock.now()
+        self._store.identities.drop_ended(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)

@@ -253,6 +253,11 @@ _ANSWERS_THAT_WAIT = Step(
     min_reader=10,
 )
 
+# Those that wait to be tried again, among any number that are scheduled for later.
+_TASKS_THAT_FAILED = Step(
+    ["CREATE INDEX tasks_that_failed ON tasks (due_at) WHERE status = 'pending' AND attempts > 0"], min_reader=10
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -265,6 +270,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _COMPATIBILITY,
     _NONCES_AND_IDLE_CONVERSATIONS,
     _ANSWERS_THAT_WAIT,
+    _TASKS_THAT_FAILED,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -28,9 +28,9 @@ class Known(Generic[T]):
         self.changes = 0
 
     def get(self, identity: ChannelIdentity) -> tuple[float, T] | None:
-        """When it was looked up, and what was found; `None` if it has to be looked up again."""
+        """When it was looked up, by the steady clock, and what was found; `None` if it has to be looked up again."""
         known = self.kept.get(identity.key)
-        if known is not None and (self._fresh_for is None or self._clock.now() - known[0] < self._fresh_for):
+        if known is not None and (self._fresh_for is None or self._clock.steady() - known[0] < self._fresh_for):
             return known
         return None
 
@@ -62,7 +62,7 @@ class SqlIdentities:
         known = None if fresh else self._known.get(identity)
         if known is not None:
             return known[1]
-        changes, now = self._known.changes, self._clock.now()
+        changes, asked_at = self._known.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         rows = await self._engine.read("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place)
         if not rows:
@@ -70,7 +70,7 @@ class SqlIdentities:
         where: Place = ("identities", ("channel", "native_id"), place)
         record: IdentityRecord | None = await self._records.read("identities", where, rows[0][0])
         if record is not None:
-            self._known.put(identity, now, changes, record)
+            self._known.put(identity, asked_at, changes, record)
         return record
 
     def forget(self, identity: ChannelIdentity) -> None:
@@ -118,12 +118,12 @@ class SqlIdentities:
         known = self._links.get(identity)
         if known is not None:
             return known[1]
-        changes, now = self._links.changes, self._clock.now()
+        changes, asked_at = self._links.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         found = await self._read(f"{_LINK} WHERE channel = ? AND native_id = ?", place)
         link = found[0] if found else None
         # That there is none is kept too: it is asked for at every request of those who are not linked.
-        self._links.put(identity, now, changes, link)
+        self._links.put(identity, asked_at, changes, link)
         return link
 
     async def linked_as(self, subject: str) -> LinkRecord | None:
