@@ -243,6 +243,16 @@ _NONCES_AND_IDLE_CONVERSATIONS = (
     "CREATE INDEX set_aside_by_time ON set_aside (at)",
 )
 
+_IDLE_IDENTITIES = Step(
+    (
+        # NULL until the sweep or a request has seen the row: an earlier version does not write it.
+        "ALTER TABLE identities ADD COLUMN seen_at DOUBLE PRECISION",
+        "CREATE INDEX sessions_of_owner ON sessions (owner)",
+        "CREATE INDEX conversations_of_owner ON conversations (owner)",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -254,6 +264,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_AND_CLAIMS,
     _COMPATIBILITY,
     _NONCES_AND_IDLE_CONVERSATIONS,
+    _IDLE_IDENTITIES,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
