@@ -112,7 +112,9 @@ async def test_somebody_who_comes_now_and_then_is_not_forgotten(base: Base) -> N
             assert await store.identities.find(identity()) == issued(identity())
 
 
-async def test_that_somebody_was_seen_is_written_once_a_day_at_most(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_that_somebody_was_seen_is_written_once_a_day_at_most(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:
         await store.identities.remember(issued(identity()))

@@ -275,6 +275,7 @@ SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT
 FOUND = "SELECT MAX(version) FROM frontdesk_schema"
 FLOOR = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
 """The lowest schema that a host has to know to work with a store; a store without the column has no answer."""
+FLOOR_AND_FOUND = "SELECT MAX(COALESCE(min_reader, version)), MAX(version) FROM frontdesk_schema"
 
 
 class NewerStoreError(StoreError):
@@ -315,6 +316,15 @@ def notes_of(number: int) -> list[str]:
         first = f"'{step.backfill.name}', '{step.backfill.start}', 0"
         noted.append(f"INSERT INTO backfills (name, position, done) VALUES ({first})")
     return noted
+
+
+def floor_after(version: int) -> int:
+    """Return the lowest schema that a host has to know after the steps that follow a version."""
+    return max(
+        (step.min_reader or number) if isinstance(step, Step) else number
+        for number, step in enumerate(STEPS, start=1)
+        if number > version
+    )
 
 
 def backfills() -> dict[str, Backfill]:
