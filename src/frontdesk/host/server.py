@@ -9,6 +9,7 @@ import uvicorn
 
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host.http_protocol import ConnectionGate
+from frontdesk.host.unread import UnreadWatch, bound_unsent
 from frontdesk.kit.redaction import install
 from frontdesk.kit.server_limits import ServerLimits, allowed_connections
 from frontdesk.loggers import host as log
@@ -28,8 +29,18 @@ class Server(uvicorn.Server):
         # proxy is somebody else's.
         config.reset_contextvars = True
         super().__init__(config)
+        self._unread: UnreadWatch | None = None
         if limits is not None:
             config.http = _bounded(config, limits)
+            self._unread = UnreadWatch(self.server_state.connections, limits.send_seconds)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._unread is not None:
+            for server in self.servers:
+                for listener in server.sockets:
+                    bound_unsent(listener)
+            self._unread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
@@ -40,7 +51,11 @@ class Server(uvicorn.Server):
                 connection.transport.abort()
         # They are gone in the loop's next turn.
         await asyncio.sleep(0)
-        await super().shutdown(sockets)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            if self._unread is not None:
+                self._unread.stop()
 
 
 def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:

@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 
@@ -29,9 +29,28 @@ from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
 """How long a request may take before somebody looks whether its client is still there."""
-
+CONNECTION = "frontdesk.connection"
+"""The extension of ASGI by which a server offers the connection of a request."""
 
 Release = Callable[[], None]
+
+
+class Connection(Protocol):
+    """What a server can tell of a connection and do to it, where it offers the extension `frontdesk.connection`."""
+
+    def taken(self) -> int:
+        """Return a number that changes whenever the client has taken something."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for what is still to be sent."""
+        ...
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """Return the connection of a request, if its server offers it."""
+    extensions: Mapping[str, Any] = scope.get("extensions") or {}
+    return extensions.get(CONNECTION)
 
 
 class HttpCall(Waiting):
@@ -98,8 +117,27 @@ class HttpCall(Waiting):
     async def _watch(self, task: "asyncio.Task[Any]") -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
-        task.cancel()
+        self._go(task)
+
+    def _go(self, task: "asyncio.Task[Any]") -> None:
+        # Once: each cancellation has to be taken back.
+        if not self._gone:
+            self._gone = True
+            task.cancel()
+
+    def taken(self) -> int:
+        """Return a number that changes when the client has taken something; always the same if the server is silent."""
+        connection = connection_of(self.scope)
+        return 0 if connection is None else connection.taken()
+
+    def leave(self) -> None:
+        """Count the client as gone, because it does not read: nothing that is left for it could ever be sent."""
+        log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
+        connection = connection_of(self.scope)
+        if connection is not None:
+            connection.abort()
+        if self.task is not None:
+            self._go(self.task)
 
     def forgive(self) -> bool:
         """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
@@ -112,7 +150,7 @@ class HttpCall(Waiting):
         self._clients.drop(self)
         if self.release is not None:
             self.release()
-        if self._watcher is not None and not self._gone:
+        if self._watcher is not None:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector comes.
         self.task = None

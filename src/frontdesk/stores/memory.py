@@ -48,7 +48,8 @@ class InMemoryStateStore:
     def __init__(self, *, limit: int = 4_000, idle_seconds: float | None = YEAR, clock: Clock | None = None) -> None:
         """Keep at most `limit` sessions, runs, approvals and conversations; the longest untouched go first.
 
-        Sessions and conversations that are not used for `idle_seconds` are dropped too; `None` drops none for that.
+        Sessions, conversations and identities that are not used for `idle_seconds` are dropped too; `None` drops none
+        for that.
         """
         clock = clock or SystemClock()
         self.sessions = MemorySessions(limit)

@@ -107,6 +107,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     linked = link(identity("2"), key="bob").replace(subject="s", claims={"a": [1]}, previous_key="b", via="lnk_3")
     assert await store.identities.linked_as("s") == (linked if version >= 6 else None)
     assert await store.identities.secret("linker", b"new") == (b"old" if version >= 6 else b"new")
+    third = issued(identity("3"), "carol")
+    assert await store.identities.find(identity("3")) == (third if version >= 13 else None)
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
     assert store.set_aside == 0

@@ -49,6 +49,7 @@ NEVER = Expiry(
     tasks=None,
     sessions=None,
     conversations=None,
+    identities=None,
     set_aside=None,
 )
 KINDS = {

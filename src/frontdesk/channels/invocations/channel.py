@@ -47,6 +47,7 @@ class InvocationsChannel(Channel):
         max_body_values: int = InvocationsConfig.max_body_values,
         body_timeout: float = InvocationsConfig.body_timeout,
         keep_alive: float = InvocationsConfig.keep_alive,
+        send_seconds: float = InvocationsConfig.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
@@ -65,6 +66,7 @@ class InvocationsChannel(Channel):
             max_body_values=max_body_values,
             body_timeout=body_timeout,
             keep_alive=keep_alive,
+            send_seconds=send_seconds,
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             tool_calls=tool_calls,
@@ -114,7 +116,7 @@ class _Room:
         async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, config.keep_alive)
+            await answer.stream(stream, config)
 
     async def _answered(self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer) -> ChannelRequest:
         request = await self._context.approval_request(call.caller, [approval])
@@ -140,7 +142,7 @@ class _Room:
         if after is not None:
             async with await self._context.follow(call.caller, _run_id(call)) as stream:
                 call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
+                return await Answer(call, self._renderer).stream(stream, self._config, after)
         run = await self._context.get_run(call.caller, _run_id(call))
         await Answer(call, self._renderer).run(run, run.result)
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
+from frontdesk.channels.invocations.config import InvocationsConfig
 from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
 from frontdesk.channels.invocations.wire import InvocationOut
@@ -51,9 +52,10 @@ class Answer:
             headers.append((INVOCATION_ID, error.run_id.encode()))
         await send_json(self._call.send, error.status, error_body(error), headers)
 
-    async def stream(self, stream: HostedStreamResult[object], keep_alive: float, after: int = -1) -> None:
+    async def stream(self, stream: HostedStreamResult[object], config: InvocationsConfig, after: int = -1) -> None:
         """Every update above a number as it comes, and at the end what it all came to."""
-        events = EventStream(self._call.send, keep_alive=keep_alive)
+        call = self._call
+        events = EventStream(call.send, keep_alive=config.keep_alive, send_seconds=config.send_seconds, reader=call)
         try:
             self._call.begun = True
             await events.start(run_headers(stream.run, self._call.request_id))

@@ -5,6 +5,7 @@ from typing import Literal
 
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.sse import SEND_SECONDS
 from frontdesk.kit.verifier import origin_findings
 
 ToolCalls = Literal["hide", "show"]
@@ -18,6 +19,7 @@ class InvocationsConfig:
     max_body_values: int = MAX_VALUES
     body_timeout: float = 30.0
     keep_alive: float = 15.0
+    send_seconds: float = SEND_SECONDS
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     tool_calls: ToolCalls = "hide"
@@ -33,6 +35,8 @@ class InvocationsConfig:
             wrong.append("body_timeout must be positive")
         if self.keep_alive <= 0:
             wrong.append("keep_alive must be positive")
+        if self.send_seconds <= 0:
+            wrong.append("send_seconds must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)

@@ -81,6 +81,7 @@ class ResponsesChannel(Channel):
         max_items: int = ResponsesConfig.max_items,
         body_timeout: float = Bodies.timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
+        send_seconds: float = ResponsesConfig.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = ResponsesConfig.limits,
         compactor: Any = None,
@@ -94,6 +95,7 @@ class ResponsesChannel(Channel):
             bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
             max_items=max_items,
             keep_alive=keep_alive,
+            send_seconds=send_seconds,
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             host_tools=host_tools,
@@ -175,7 +177,7 @@ class _Room:
         async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, self._config.keep_alive)
+            await answer.stream(stream, self._config)
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -211,7 +213,7 @@ class _Room:
         if after is not None:
             async with await self._followed(call) as stream:
                 call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
+                return await Answer(call, self._renderer).stream(stream, self._config, after)
         await self._show(call, await self._about(call, self._context.get_run))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:

@@ -7,6 +7,7 @@ from typing import Literal
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
+from frontdesk.kit.sse import SEND_SECONDS
 from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
@@ -50,7 +51,7 @@ class SocketLimits:
     """How many messages one connection may send."""
     idle_seconds: float = 3_600.0
     """How long a connection on which nothing runs and nothing comes stays open."""
-    send_seconds: float = 60.0
+    send_seconds: float = SEND_SECONDS
     """How long a client may take to make room for the next event before it counts as gone."""
     max_kept_bytes: int = 256 * 1024 * 1024
     """How much all connections may remember together of responses that are not stored."""
@@ -112,6 +113,7 @@ class ResponsesConfig:
     bodies: Bodies = Bodies()
     max_items: int = 2_000
     keep_alive: float = 15.0
+    send_seconds: float = SEND_SECONDS
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
@@ -137,6 +139,7 @@ class ResponsesConfig:
 _POSITIVE = (
     "max_items",
     "keep_alive",
+    "send_seconds",
 )
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),

@@ -21,6 +21,17 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_
 """
 """Those on which nothing builds, for which nobody waits, and in which nobody is at work."""
 
+_OWNED = (
+    ("sessions", "owner"),
+    ("conversations", "owner"),
+    ("approvals", "owner"),
+    ("background", "owner"),
+    ("deliveries", "owner"),
+    ("links", "isolation_key"),
+    ("last_seen", "isolation_key"),
+)
+"""Where an index knows what belongs to a person."""
+
 
 class Batch(NamedTuple):
     """Some records to be dropped."""
@@ -92,6 +103,22 @@ def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
             ),
         ],
     )
+
+
+def identities(keys: Sequence[tuple[str, str]], expiry: Expiry, now: float) -> Batch:
+    """Those of some identities that have expired; looked at by the statement, because somebody may have come back."""
+    kept = expiry.identities_kept
+    if kept is None or not keys:
+        return Batch((), [Do("SELECT 1 FROM identities WHERE 1 = 0", answers=True)])
+    rows = ", ".join("(?, ?)" for _ in keys)
+    values = (*(value for one in keys for value in one), now - kept)
+    old = f"DELETE FROM identities WHERE (channel, native_id) IN (VALUES {rows}) AND seen_at < ? AND version = 0"
+    unused = " ".join(
+        f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = identities.isolation_key)"
+        for table, column in _OWNED
+    )
+    linked = "SELECT 1 FROM links WHERE links.channel = identities.channel AND links.native_id = identities.native_id"
+    return Batch((), [Do(f"{old} {unused} AND NOT EXISTS ({linked}) RETURNING 1", values, answers=True)])
 
 
 def _runs(kind: str, limit: float) -> Batch:

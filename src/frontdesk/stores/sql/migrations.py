@@ -258,6 +258,16 @@ _TASKS_THAT_FAILED = Step(
     ["CREATE INDEX tasks_that_failed ON tasks (due_at) WHERE status = 'pending' AND attempts > 0"], min_reader=10
 )
 
+_IDLE_IDENTITIES = Step(
+    (
+        # NULL until the sweep or a request has seen the row: an earlier version does not write it.
+        "ALTER TABLE identities ADD COLUMN seen_at DOUBLE PRECISION",
+        "CREATE INDEX sessions_of_owner ON sessions (owner)",
+        "CREATE INDEX conversations_of_owner ON conversations (owner)",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -271,6 +281,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _NONCES_AND_IDLE_CONVERSATIONS,
     _ANSWERS_THAT_WAIT,
     _TASKS_THAT_FAILED,
+    _IDLE_IDENTITIES,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -281,6 +292,7 @@ SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT
 FOUND = "SELECT MAX(version) FROM frontdesk_schema"
 FLOOR = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
 """The lowest schema that a host has to know to work with a store; a store without the column has no answer."""
+FLOOR_AND_FOUND = "SELECT MAX(COALESCE(min_reader, version)), MAX(version) FROM frontdesk_schema"
 
 
 class NewerStoreError(StoreError):
@@ -321,6 +333,15 @@ def notes_of(number: int) -> list[str]:
         first = f"'{step.backfill.name}', '{step.backfill.start}', 0"
         noted.append(f"INSERT INTO backfills (name, position, done) VALUES ({first})")
     return noted
+
+
+def floor_after(version: int) -> int:
+    """Return the lowest schema that a host has to know after the steps that follow a version."""
+    return max(
+        (step.min_reader or number) if isinstance(step, Step) else number
+        for number, step in enumerate(STEPS, start=1)
+        if number > version
+    )
 
 
 def backfills() -> dict[str, Backfill]:

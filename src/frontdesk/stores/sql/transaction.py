@@ -94,7 +94,7 @@ class SqlTransaction:
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         self._changed.append(record.identity)
         place = (key(record.identity.channel), key(record.identity.native_id))
-        row = (key(record.isolation_key), record.version, encode(record))
+        row = (key(record.isolation_key), record.version, encode(record), self._clock.now())
         if instead_of is None:
             self._ops.append(Put(tables.IDENTITIES, (*place, *row)))
         else:
@@ -268,7 +268,7 @@ class SqlTransaction:
 
 
 _CHANGED = (
-    "UPDATE identities SET isolation_key = ?, version = ?, data = ? "
+    "UPDATE identities SET isolation_key = ?, version = ?, data = ?, seen_at = ? "
     "WHERE channel = ? AND native_id = ? AND isolation_key = ? AND version = ?"
 )
 _IF_FREE = (
