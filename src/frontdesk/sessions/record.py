@@ -107,7 +107,7 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Writes a run that came to its end; returns its end as it is, if it has one."""
-        if (known := await turn.end()) is not None:
+        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
             return known
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
@@ -139,7 +139,7 @@ class Recorder:
 
         One whose end is written, or about to be, has it already.
         """
-        if (known := await turn.end()) is not None:
+        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
             return known
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}

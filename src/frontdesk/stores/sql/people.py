@@ -84,7 +84,7 @@ class SqlIdentities:
         changes, asked_at = self._known.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         rows = await self._engine.read(_FIND, place)
-        if not rows or not await self._see(place, rows[0][1], now):
+        if not rows or not await self._see(place, rows[0][1], self._clock.now()):
             return None
         where: Place = ("identities", ("channel", "native_id"), place)
         record: IdentityRecord | None = await self._records.read("identities", where, rows[0][0])
