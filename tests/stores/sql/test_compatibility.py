@@ -146,6 +146,8 @@ async def test_a_schema_grew_under_a_living_host_and_neither_noticed(
         (told,) = warnings(caplog, "while other hosts use it")
         assert f"from version {VERSION} to {VERSION + 1} " in told
         assert told.endswith(f": 2 of schema version {VERSION} (they go on)")
+        # The new one here has a newer schema and not a newer version, and may have heard of it from itself.
+        caplog.clear()
         for _ in range(3):
             assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
     heard = warnings(
