@@ -7,7 +7,7 @@ from typing import Literal
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
-from frontdesk.kit.sse import SEND_SECONDS
+from frontdesk.kit.sse import DEFAULT_TIMES, SEND_SECONDS, StreamTimes
 from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
@@ -112,8 +112,7 @@ class ResponsesConfig:
 
     bodies: Bodies = Bodies()
     max_items: int = 2_000
-    keep_alive: float = 15.0
-    send_seconds: float = SEND_SECONDS
+    streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
@@ -132,15 +131,11 @@ class ResponsesConfig:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        wrong += self.bodies.findings() + self.fetching.findings() + self.sockets.findings()
+        wrong += self.bodies.findings() + self.streams.findings() + self.fetching.findings() + self.sockets.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
-_POSITIVE = (
-    "max_items",
-    "keep_alive",
-    "send_seconds",
-)
+_POSITIVE = ("max_items",)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),
