@@ -25,8 +25,6 @@ from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import NOW, question, run
 from tests.access.linking import NAMES, Said, desk, home, introduce, join, keys, play_for_real, who
 
-DAY = 86_400.0
-
 KINDS = ["memory", "sqlite", "postgres"]
 
 
@@ -234,35 +232,6 @@ async def test_a_proof_that_has_ended_links_nobody(store: HostStateStore) -> Non
         await links.join(LinkProof(grant_id="g", linker="test", identity=who("b"), survivor=who("a")))
     assert not await links.exchange("g")
     assert await keys(store) == {name: name for name in NAMES}
-
-
-async def test_a_proof_lived_until_the_time_that_a_clock_was_set_back_from(store: HostStateStore) -> None:
-    clock = FakeClock(NOW)
-    links = desk(store, clock=clock)
-    clock.jump(DAY)
-    for grant_id in ("seen", "again"):
-        await links.keep(Grant(grant_id=grant_id, identity=who("a"), expires_at=clock.now() + 60))
-    clock.jump(-DAY)
-    assert await links.kept("seen") is None
-    assert not await links.exchange("again")
-    # Its place is free, and it does not come to life when its time comes again.
-    await links.keep(Grant(grant_id="again", identity=who("b"), expires_at=clock.now() + 60))
-    clock.advance(DAY)
-    assert await links.kept("seen") is None
-
-
-async def test_a_clock_that_is_corrected_takes_no_proof_away(store: HostStateStore) -> None:
-    clock = FakeClock(NOW)
-    links = desk(store, clock=clock)
-    await links.keep(Grant(grant_id="g", identity=who("a"), expires_at=NOW + 60))
-    clock.jump(-60)
-    found = await links.kept("g")
-    assert found is not None
-    assert found.begun_at == NOW
-    clock.advance(119)
-    assert await links.kept("g") is not None
-    clock.advance(1)
-    assert await links.kept("g") is None
 
 
 async def test_what_is_kept_is_not_overwritten(store: HostStateStore) -> None:

@@ -46,6 +46,8 @@ class Ages:
     A time of day says little by itself: it may have been set since, or come from a machine with another clock. So no
     more counts than has passed on the steady clock since this process began, or since it last saw that the clock was
     set. Where others write parts too, it counts from when this process has seen one as it is.
+
+    What lies before this process can't be measured: there the time of day is believed, until it is seen to be set.
     """
 
     def __init__(self, clock: Clock, *, shared: bool) -> None:
@@ -53,12 +55,14 @@ class Ages:
         self._shared = shared
         self._wall, self._steady = clock.now(), clock.steady()
         self._began = self._steady
+        self._believed = True
 
     def look(self) -> None:
         """Notice whether the clock was set."""
         now, steady = self._clock.now(), self._clock.steady()
         if abs((now - self._wall) - (steady - self._steady)) > _NOTICED:
             self._wall, self._steady, self._began = now, steady, steady
+            self._believed = False
 
     def of(self, row: Delivery, known_since: float | None) -> float:
         """Return how many seconds a part has waited since it was queued: counted at its tries, and since the last."""
@@ -68,7 +72,10 @@ class Ages:
         began = self._began
         if self._shared:
             began = steady if known_since is None else max(began, known_since)
-        return counted + max(0.0, min(self._clock.now() - at, steady - began))
+        age = counted + max(0.0, min(self._clock.now() - at, steady - began))
+        if self._believed and (before := self._wall - _queued_at(row)) > 0:
+            return max(age, before + steady - self._steady)
+        return age
 
 
 def _counted(row: Delivery) -> tuple[float, float]:
