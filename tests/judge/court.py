@@ -62,6 +62,12 @@ class Court:
             if not run.statuses or run.statuses[-1][1] not in FINAL:
                 run.disturbed = True
 
+    def killing(self) -> None:
+        """Note whose answers are on their way when a process is killed."""
+        for approval in self.ledger.approvals.values():
+            # Who has left may still be worked for.
+            approval.killed = approval.killed or approval.asking > 0 or approval.answers[-1:] == ["cut"]
+
     def begun(self, run_id: str) -> Run:
         """Enter a background run."""
         disturbed = self._disturbing > 0 or time.monotonic() < self._quiet_at
