@@ -28,6 +28,9 @@ class Server(uvicorn.Server):
         # Else a request can see the context variables of the one before it on the same connection, which behind a
         # proxy is somebody else's.
         config.reset_contextvars = True
+        # A few kilobytes that are unpacked to megabytes would be so before anybody counts them, and before a stranger
+        # is refused; what is sent would be packed on the loop.
+        config.ws_per_message_deflate = False
         super().__init__(config)
         self._unread: UnreadWatch | None = None
         if limits is not None:

@@ -19,7 +19,7 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.kit.http import ClientGoneError, headers_of, read_body
+from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
@@ -29,6 +29,8 @@ from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
 """How long a request may take before somebody looks whether its client is still there."""
+_DIGITS = 5
+"""How many digits the length of a large body has."""
 CONNECTION = "frontdesk.connection"
 """The extension of ASGI by which a server offers the connection of a request."""
 
@@ -192,6 +194,7 @@ class _SignedCall(HttpCall):
         return raw
 
 
+Allow = Callable[[Caller], Awaitable[None]]
 Handler = Callable[[HttpCall], Awaitable[None]]
 Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 
@@ -199,7 +202,7 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
+    __slots__ = ("_allow", "_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
 
     def __init__(
         self,
@@ -208,13 +211,18 @@ class HttpEndpoint:
         *,
         limiter: Limiter | None = None,
         runs: Collection[str] = (),
+        allow: Allow | None = None,
         **methods: Handler,
     ) -> None:
-        """`runs` are the methods that make an answer, of which there may be so many at once."""
+        """`runs` are the methods that make an answer, of which there may be so many at once.
+
+        `allow` refuses who may not come in; it is asked here only before a large body is read.
+        """
         self._verifier = verifier
         self._refuse = refuse
         self._limiter = limiter
         self._runs = frozenset(runs)
+        self._allow = allow
         self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
         self._methods = methods
         self._clients = Clients()
@@ -229,8 +237,12 @@ class HttpEndpoint:
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
                     limiter.take(call.caller)
-                if scope["method"] in self._runs:
-                    call.release = limiter.begin(call.caller)
+                call.release = limiter.begin(call.caller, answers=scope["method"] in self._runs)
+            if scope["method"] == "GET":
+                call.watched()
+            elif self._allow is not None and not _is_small(call.headers):
+                # Nobody parses megabytes of somebody who may not come in.
+                await self._allow(call.caller)
             await handler(call)
         except ClientGoneError:
             return
@@ -253,3 +265,10 @@ class HttpEndpoint:
             log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)
+
+
+def _is_small(headers: Headers) -> bool:
+    """Whether a body says that it is small."""
+    length = headers.get(b"content-length")
+    # The number is looked at where the body is read: here its digits are enough.
+    return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

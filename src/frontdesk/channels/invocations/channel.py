@@ -99,7 +99,9 @@ class _Room:
         ]
 
     def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
+        )
 
     async def create(self, call: HttpCall) -> None:
         config = self._config
@@ -141,7 +143,6 @@ class _Room:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
             async with await self._context.follow(call.caller, _run_id(call)) as stream:
-                call.watched()
                 return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         run = await self._context.get_run(call.caller, _run_id(call))
         await Answer(call, self._renderer).run(run, run.result)

@@ -158,7 +158,9 @@ class _Room:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
     def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
+        )
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -212,7 +214,6 @@ class _Room:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
             async with await self._followed(call) as stream:
-                call.watched()
                 return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         await self._show(call, await self._about(call, self._context.get_run))
 
