@@ -1,7 +1,9 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
@@ -322,6 +324,9 @@ class MemoryApprovals:
                 self._forget(key, record)
 
 
+_number = attrgetter("number")
+
+
 class MemoryConversations:
     """Conversations that callers made, and their items."""
 
@@ -355,9 +360,12 @@ class MemoryConversations:
         if await self.get(owner, conversation_id) is None:
             return ()
         found = self.contents.get(conversation_id, [])
+        # Numbers only grow, so that a page costs what is on it.
         if descending:
-            return [one for one in reversed(found) if not after or one.number < after][:limit]
-        return [one for one in found if one.number > after][:limit]
+            end = bisect_left(found, after, key=_number) if after else len(found)
+            return found[max(end - limit, 0) : end][::-1]
+        start = bisect_right(found, after, key=_number)
+        return found[start : start + limit]
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
         if await self.get(owner, conversation_id) is None:

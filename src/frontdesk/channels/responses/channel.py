@@ -25,7 +25,7 @@ from frontdesk.channels.responses.config import (
 )
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.parse import decode, trimmed_input
-from frontdesk.channels.responses.render import Renderer, input_items, turn_items
+from frontdesk.channels.responses.render import Renderer, encode, given_items, turn_items
 from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
@@ -36,10 +36,11 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
-from frontdesk.kit.large import LARGE, off_loop, run_sized
+from frontdesk.kit.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai_forms import drawn
 from frontdesk.kit.sse import StreamTimes
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
@@ -242,7 +243,9 @@ class _Room:
 
     async def list_input(self, call: HttpCall) -> None:
         run = await self._about(call, self._context.get_run)
-        await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
+        await Answer(call, self._renderer).raw(
+            await run_weighed(run.details, _input_page, run, call.scope["query_string"])
+        )
 
     async def models(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
@@ -261,28 +264,31 @@ class _Room:
         await Answer(call, self._renderer).error(error)
 
 
-def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
-    """One page of a list, as the API pages."""
+def _input_page(run: RunRecord, query: bytes) -> bytes:
+    """One page of a run's input, as the API pages; only what is on it is drawn."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit, order = asked.get("limit", "20"), asked.get("order", "desc")
     if limit not in _LIMITS:
         raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
-    found = items if order == "asc" else items[::-1]
+    given = given_items(run)
+    found = given if order == "asc" else given[::-1]
     if "after" in asked:
-        places = [place for place, item in enumerate(found) if item["id"] == asked["after"]]
+        places = [place for place, (item_id, _) in enumerate(found) if item_id == asked["after"]]
         if not places:
             raise NotFoundError("There is no such item.", param="after")
         found = found[places[0] + 1 :]
-    shown = found[: int(limit)]
-    return {
-        "object": "list",
-        "data": shown,
-        "first_id": shown[0]["id"] if shown else None,
-        "last_id": shown[-1]["id"] if shown else None,
-        "has_more": len(found) > len(shown),
-    }
+    shown = [drawn(item, item_id) for item_id, item in found[: int(limit)]]
+    return encode(
+        {
+            "object": "list",
+            "data": shown,
+            "first_id": shown[0]["id"] if shown else None,
+            "last_id": shown[-1]["id"] if shown else None,
+            "has_more": len(found) > len(shown),
+        }
+    )
 
 
 def _run_id(call: HttpCall) -> str:

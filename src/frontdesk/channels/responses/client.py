@@ -31,13 +31,14 @@ class Answer:
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
         """A response, whole."""
         drawn = self._renderer.plain(run, result)
-        return self._send(drawn or encode(self._renderer.response(run, result)))
+        return self.raw(drawn or encode(self._renderer.response(run, result)))
 
     def json(self, body: Any) -> Awaitable[None]:
         """Anything else that is asked for."""
-        return self._send(encode(body))
+        return self.raw(encode(body))
 
-    def _send(self, raw: bytes) -> Awaitable[None]:
+    def raw(self, raw: bytes) -> Awaitable[None]:
+        """The same, written already."""
         self._call.begun = True
         return send_json(self._call.send, 200, raw, self._headers())
 
