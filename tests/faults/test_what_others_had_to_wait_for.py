@@ -7,12 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
+from agent_framework import Message
 from websockets.asyncio.client import connect
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits, NativeIdAllowlist
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.kit.current import current_caller
 from frontdesk.kit.endpoint import HttpCall, HttpEndpoint
 from frontdesk.kit.verifier import HttpVerifier
 from frontdesk.testing import EchoAgent, GatedAgent, serving
@@ -118,3 +120,24 @@ async def test_what_was_read_for_a_client_went_on_after_it_had_left() -> None:
     endpoint = HttpEndpoint(HttpVerifier("door", None, allow_anonymous=True), refuse, GET=read)
     await endpoint({"type": "http", "method": "GET", "path": "/", "headers": [], "client": None}, receive, send)
     assert ended.is_set()
+
+
+async def test_whose_large_work_it_is_was_not_known() -> None:
+    seen: list[Any] = []
+
+    async def look(messages: list[Message]) -> str:
+        seen.append(current_caller.get())
+        return "looked"
+
+    async with serving(host_of(look)) as client:
+        for headers in (ALICE, BOB):
+            answer = await client.http.post("/v1/responses", json={"input": "hi"}, headers=headers)
+            assert answer.status_code == 200
+            address = f"ws{str(client.http.base_url).removeprefix('http').rstrip('/')}/v1/responses"
+            async with connect(address, additional_headers=headers) as socket:
+                await socket.send(json.dumps({"type": "response.create", "input": "hi"}))
+                await until(lambda: len(seen) % 2 == 0)
+    alice, bob = seen[0], seen[2]
+    assert seen == [alice, alice, bob, bob]
+    assert alice != bob
+    assert current_caller.get() is None

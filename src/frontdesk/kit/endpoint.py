@@ -19,6 +19,7 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
+from frontdesk.kit.current import current_caller
 from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
@@ -233,16 +234,17 @@ class HttpEndpoint:
             handler = self._methods.get(scope["method"])
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
-            call.caller = await self._verifier.verify(scope, call.headers)
+            call.caller = caller = await self._verifier.verify(scope, call.headers)
+            current_caller.set(caller.identity.key)
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
-                    limiter.take(call.caller)
-                call.release = limiter.begin(call.caller, answers=scope["method"] in self._runs)
+                    limiter.take(caller)
+                call.release = limiter.begin(caller, answers=scope["method"] in self._runs)
             if scope["method"] == "GET":
                 call.watched()
             elif self._allow is not None and not _is_small(call.headers):
                 # Nobody parses megabytes of somebody who may not come in.
-                await self._allow(call.caller)
+                await self._allow(caller)
             await handler(call)
         except ClientGoneError:
             return
