@@ -49,7 +49,8 @@ TRANSLATES = {
 }
 
 # Who may open connections, or handle sockets. A URL that a user or a message can influence is fetched by the first
-# alone; the others go where the operator or the person at the terminal says, listen, or look up this machine's name.
+# alone; the others go where the operator or the person at the terminal says, listen, look at connections that are
+# there, or look up this machine's name.
 WAYS_OUT = {
     "kit/outbound.py",
     "kit/network.py",
@@ -59,6 +60,7 @@ WAYS_OUT = {
     "cli/server.py",
     "host/owner.py",
     "host/server.py",
+    "host/unread.py",
     "stores/sql/connecting.py",
 }
 

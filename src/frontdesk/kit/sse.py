@@ -1,6 +1,7 @@
 """Server-sent events, written straight on ASGI."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from starlette.types import Send
@@ -18,6 +19,24 @@ _LOOKS: Final = 4
 """How often it is looked at a reader in the time for which it may take nothing."""
 SEND_SECONDS: Final = 60.0
 """How long a reader may take nothing, unless the operator says otherwise."""
+
+
+@dataclass(frozen=True)
+class StreamTimes:
+    """How long a stream may be idle, and how long its reader may be."""
+
+    keep_alive: float = 15.0
+    """After how many idle seconds a comment is sent."""
+    send_seconds: float = SEND_SECONDS
+    """How long a reader may take nothing before it counts as gone."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        values = {"keep_alive": self.keep_alive, "send_seconds": self.send_seconds}
+        return [f"{name} must be positive" for name, value in values.items() if value <= 0]
+
+
+DEFAULT_TIMES: Final = StreamTimes()
 
 
 def encode_event(name: bytes, data: bytes, number: int) -> bytes:
@@ -64,7 +83,12 @@ class EventStream:
     )
 
     def __init__(
-        self, send: Send, *, keep_alive: float = 15.0, send_seconds: float = SEND_SECONDS, reader: Reader | None = None
+        self,
+        send: Send,
+        *,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
+        reader: Reader | None = None,
     ) -> None:
         self._send = send
         self._reader = reader

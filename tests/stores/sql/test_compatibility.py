@@ -58,6 +58,7 @@ def newer(*more: Sequence[str]) -> Iterator[None]:
             "frontdesk.stores.sql.migrations",
             "frontdesk.stores.sql.sqlite",
             "frontdesk.stores.sql.connecting",
+            "frontdesk.stores.sql.upkeep",
         ):
             patch.setattr(f"{module}.VERSION", VERSION + len(more))
         yield

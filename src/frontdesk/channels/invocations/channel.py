@@ -25,6 +25,7 @@ from frontdesk.kit.http import resumed_after, send_json
 from frontdesk.kit.large import run_sized
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.sse import StreamTimes
 
 
 class InvocationsChannel(Channel):
@@ -46,8 +47,8 @@ class InvocationsChannel(Channel):
         max_body_bytes: int = InvocationsConfig.max_body_bytes,
         max_body_values: int = InvocationsConfig.max_body_values,
         body_timeout: float = InvocationsConfig.body_timeout,
-        keep_alive: float = InvocationsConfig.keep_alive,
-        send_seconds: float = InvocationsConfig.send_seconds,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
@@ -65,8 +66,7 @@ class InvocationsChannel(Channel):
             max_body_bytes=max_body_bytes,
             max_body_values=max_body_values,
             body_timeout=body_timeout,
-            keep_alive=keep_alive,
-            send_seconds=send_seconds,
+            streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             tool_calls=tool_calls,
@@ -115,7 +115,7 @@ class _Room:
         async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, config)
+            await answer.stream(stream, config.streams)
 
     async def _answered(self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer) -> ChannelRequest:
         request = await self._context.approval_request(call.caller, [approval])
@@ -141,7 +141,7 @@ class _Room:
         if after is not None:
             async with await self._context.follow(call.caller, _run_id(call)) as stream:
                 call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config, after)
+                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         run = await self._context.get_run(call.caller, _run_id(call))
         await Answer(call, self._renderer).run(run, run.result)
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable
 
-from frontdesk.channels.invocations.config import InvocationsConfig
 from frontdesk.channels.invocations.parse import INVOCATION_ID, SESSION_ID
 from frontdesk.channels.invocations.render import Renderer, encode, ended, error_body, error_out, started
 from frontdesk.channels.invocations.wire import InvocationOut
@@ -12,7 +11,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream
+from frontdesk.kit.sse import EventStream, StreamTimes
 from frontdesk.kit.tasks import present_task
 
 RawHeader = tuple[bytes, bytes]
@@ -52,10 +51,10 @@ class Answer:
             headers.append((INVOCATION_ID, error.run_id.encode()))
         await send_json(self._call.send, error.status, error_body(error), headers)
 
-    async def stream(self, stream: HostedStreamResult[object], config: InvocationsConfig, after: int = -1) -> None:
+    async def stream(self, stream: HostedStreamResult[object], times: StreamTimes, after: int = -1) -> None:
         """Every update above a number as it comes, and at the end what it all came to."""
         call = self._call
-        events = EventStream(call.send, keep_alive=config.keep_alive, send_seconds=config.send_seconds, reader=call)
+        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         try:
             self._call.begun = True
             await events.start(run_headers(stream.run, self._call.request_id))

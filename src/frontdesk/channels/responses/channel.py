@@ -40,6 +40,7 @@ from frontdesk.kit.large import run_sized
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.sse import StreamTimes
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
@@ -78,24 +79,22 @@ class ResponsesChannel(Channel):
         finish_abandoned: bool = False,
         max_body_bytes: int = Bodies.max_bytes,
         max_body_values: int = Bodies.max_values,
-        max_items: int = ResponsesConfig.max_items,
+        max_items: int = Bodies.max_items,
         body_timeout: float = Bodies.timeout,
-        keep_alive: float = ResponsesConfig.keep_alive,
-        send_seconds: float = ResponsesConfig.send_seconds,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = ResponsesConfig.limits,
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        self.name, self.path, self.auth, self.session_mode = name, path, as_auth(auth), session_mode
+        self.name, self.path, self.auth = name, path, as_auth(auth)
+        self.session_mode, self.compactor = session_mode, compactor
         self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
-        self.compactor = compactor
         self._config = ResponsesConfig(
-            bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
-            max_items=max_items,
-            keep_alive=keep_alive,
-            send_seconds=send_seconds,
+            bodies=Bodies(max_body_bytes, max_body_values, body_timeout, max_items),
+            streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             host_tools=host_tools,
@@ -176,7 +175,7 @@ class _Room:
         async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, self._config)
+            await answer.stream(stream, self._config.streams)
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -212,7 +211,7 @@ class _Room:
         if after is not None:
             async with await self._followed(call) as stream:
                 call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config, after)
+                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         await self._show(call, await self._about(call, self._context.get_run))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 from agent_framework import AgentResponseUpdate
 
-from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, status_of, text_delta
 from frontdesk.channels.responses.wire import ResponseOut, TextDelta
 from frontdesk.data.result import HostedStreamResult
@@ -15,7 +14,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.framework import is_event
 from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream
+from frontdesk.kit.sse import EventStream, StreamTimes
 
 RawHeader = tuple[bytes, bytes]
 
@@ -51,10 +50,10 @@ class Answer:
         request_id = self._call.request_id
         return [] if request_id is None else [(b"x-request-id", request_id)]
 
-    async def stream(self, stream: HostedStreamResult[Any], config: ResponsesConfig, after: int = -1) -> None:
+    async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
         """The sequence of events above a number; the last one always comes."""
         call = self._call
-        events = EventStream(call.send, keep_alive=config.keep_alive, send_seconds=config.send_seconds, reader=call)
+        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         script = Script(self._renderer, stream.run, after)
         try:
             self._call.begun = True

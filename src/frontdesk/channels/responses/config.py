@@ -7,7 +7,7 @@ from typing import Literal
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
-from frontdesk.kit.sse import SEND_SECONDS
+from frontdesk.kit.sse import DEFAULT_TIMES, SEND_SECONDS, StreamTimes
 from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
@@ -69,6 +69,7 @@ class Bodies:
     max_bytes: int = 32 * 1024 * 1024
     max_values: int = MAX_VALUES
     timeout: float = 60.0
+    max_items: int = 2_000
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -76,6 +77,7 @@ class Bodies:
             "max_body_bytes": self.max_bytes,
             "max_body_values": self.max_values,
             "body_timeout": self.timeout,
+            "max_items": self.max_items,
         }
         return [f"{name} must be positive" for name, value in values.items() if value <= 0]
 
@@ -111,9 +113,7 @@ class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
     bodies: Bodies = Bodies()
-    max_items: int = 2_000
-    keep_alive: float = 15.0
-    send_seconds: float = SEND_SECONDS
+    streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
@@ -126,21 +126,16 @@ class ResponsesConfig:
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
-        wrong = [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]
+        wrong: list[str] = []
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        wrong += self.bodies.findings() + self.fetching.findings() + self.sockets.findings()
+        wrong += self.bodies.findings() + self.streams.findings() + self.fetching.findings() + self.sockets.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
-_POSITIVE = (
-    "max_items",
-    "keep_alive",
-    "send_seconds",
-)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),
