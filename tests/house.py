@@ -51,7 +51,8 @@ TRANSLATES = {
 }
 
 # Who may open connections, or handle sockets. A URL that a user or a message can influence is fetched by the first
-# alone; the others go where the operator or the person at the terminal says, listen, look at connections that are there, or look up this machine's name.
+# alone; the others go where the operator or the person at the terminal says, listen, look at connections that are
+# there, or look up this machine's name.
 WAYS_OUT = {
     "kit/outbound.py",
     "kit/network.py",

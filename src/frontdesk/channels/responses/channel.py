@@ -80,7 +80,7 @@ class ResponsesChannel(Channel):
         finish_abandoned: bool = False,
         max_body_bytes: int = Bodies.max_bytes,
         max_body_values: int = Bodies.max_values,
-        max_items: int = ResponsesConfig.max_items,
+        max_items: int = Bodies.max_items,
         body_timeout: float = Bodies.timeout,
         keep_alive: float = StreamTimes.keep_alive,
         send_seconds: float = StreamTimes.send_seconds,
@@ -94,8 +94,7 @@ class ResponsesChannel(Channel):
         self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self._config = ResponsesConfig(
-            bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
-            max_items=max_items,
+            bodies=Bodies(max_body_bytes, max_body_values, body_timeout, max_items),
             streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,

@@ -69,6 +69,7 @@ class Bodies:
     max_bytes: int = 32 * 1024 * 1024
     max_values: int = MAX_VALUES
     timeout: float = 60.0
+    max_items: int = 2_000
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -76,6 +77,7 @@ class Bodies:
             "max_body_bytes": self.max_bytes,
             "max_body_values": self.max_values,
             "body_timeout": self.timeout,
+            "max_items": self.max_items,
         }
         return [f"{name} must be positive" for name, value in values.items() if value <= 0]
 
@@ -111,7 +113,6 @@ class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
     bodies: Bodies = Bodies()
-    max_items: int = 2_000
     streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
@@ -125,7 +126,7 @@ class ResponsesConfig:
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
-        wrong = [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]
+        wrong: list[str] = []
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
@@ -135,7 +136,6 @@ class ResponsesConfig:
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
-_POSITIVE = ("max_items",)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),
