@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from frontdesk.abc.approvals import ApprovalStorage
+from frontdesk.abc.task_storage import Tasks
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
@@ -22,7 +23,6 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.data.task import TaskRecord, TaskStatus
 
 News = Literal["work", "run", "cancel"]
 """What was written: something to do, something of a run, or the wish that a run should end."""
@@ -161,45 +161,6 @@ class Inbox(Protocol):
 
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         """Events that could not be answered, and why, newest first; `before` is the number of the last one seen."""
-        ...
-
-
-class Tasks(Protocol):
-    """Tasks that were scheduled."""
-
-    async def get(self, task_id: str) -> TaskRecord | None: ...
-
-    async def schedule(self, task: TaskRecord) -> None:
-        """Keeps a task. One that waits stays as it is, at the earlier time; one that runs is noted to run again."""
-        ...
-
-    async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
-        ...
-
-    async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        """Those that were tried, wait to be tried again, and are due only after a time; the first due first."""
-        ...
-
-    async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
-        """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
-        ...
-
-    async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
-        """Keeps tasks for another `lease_seconds`; returns those that are still the holder's."""
-        ...
-
-    async def settle(
-        self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
-    ) -> TaskRecord | None:
-        """Notes how a task ended, or that it waits again; if it was scheduled meanwhile, it waits in any case.
-
-        Returns it as it is then, or nothing if it is no longer the holder's.
-        """
-        ...
-
-    async def cancel(self, task_id: str) -> bool:
-        """Ends a task that has not ended, whoever works on it; tells whether there was one."""
         ...
 
 
