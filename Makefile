@@ -144,7 +144,7 @@ marathon: $(DEV) ## Kill hosts 220 times, and 300 times while they deliver, and 
 
 .PHONY: judge
 judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `python -m tests.judge`)
-	@JUDGE_OPEN=1 $(PYTEST) tests/judge
+	@JUDGE_CASES=1 $(PYTEST) tests/judge
 	@.venv/bin/python -m tests.judge $(or $(ARGS),--rounds 5 --operations 6000 --seconds 600 --gap 30)
 
 .PHONY: bench

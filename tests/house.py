@@ -21,13 +21,15 @@ MORE = {"responses": {"assemble", "compact", "intake", "memory", "references", "
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
-# event, of a runner or of a lane, and a store's writer tells everybody whose transaction was in the lot.
+# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the lot, and the thread for
+# large values tells whoever waits for a job.
 ENDS = {
     "host/inbox.py",
     "host/lifespan.py",
     "host/tell.py",
     "host/work.py",
     "kit/endpoint.py",
+    "kit/fair_thread.py",
     "kit/lanes.py",
     "kit/sockets.py",
     "pipeline.py",
@@ -49,7 +51,8 @@ TRANSLATES = {
 }
 
 # Who may open connections, or handle sockets. A URL that a user or a message can influence is fetched by the first
-# alone; the others go where the operator or the person at the terminal says, listen, or look up this machine's name.
+# alone; the others go where the operator or the person at the terminal says, listen, look at connections that are
+# there, or look up this machine's name.
 WAYS_OUT = {
     "kit/outbound.py",
     "kit/network.py",
@@ -59,12 +62,13 @@ WAYS_OUT = {
     "cli/server.py",
     "host/owner.py",
     "host/server.py",
+    "host/unread.py",
     "stores/sql/connecting.py",
 }
 
-# Who may start tasks, timers and threads: the first for all others; those that have threads of their own, which carry
-# no context; and the thread for large values, whose work is awaited by whoever asks for it.
-STARTS = {"kit/tasks.py", "kit/large.py", "kit/network.py", "stores/sql/threads.py"}
+# Who may start tasks, timers and threads: the first for all others, and those that have threads of their own, which
+# carry no context.
+STARTS = {"kit/tasks.py", "kit/network.py", "stores/sql/threads.py"}
 
 Check = Callable[[Path], list[str]]
 

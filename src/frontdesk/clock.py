@@ -5,10 +5,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """Tells the time, and how much of it has passed.
+
+    The time of day is what is written down and shown, and somebody can set it. How long something takes or waits in
+    this process is the difference of two steady readings.
+    """
 
     def now(self) -> float:
         """Seconds since the epoch."""
+        ...
+
+    def steady(self) -> float:
+        """Seconds since some moment, whatever the time of day is set to; they mean nothing in another process."""
         ...
 
 
@@ -19,3 +27,6 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
+
+    def steady(self) -> float:
+        return time.monotonic()

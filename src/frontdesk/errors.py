@@ -14,6 +14,7 @@
     │   ├── LostEventError             an event was fenced off: another process answers it, or has
     │   ├── LostDeliveryError          a delivery was changed by another meanwhile
     │   ├── ApprovalExistsError        the owner has an approval with this id
+    │   ├── LostAnswerError            another run has taken over the answer to an approval, or it was cancelled
     │   ├── IdentityChangedError       the links or the key of an identity were changed by another meanwhile
     │   └── DeliveryExistsError        a delivery with this idempotency key was made before
     ├── TaskError                      a task can't be registered or scheduled so
@@ -125,6 +126,10 @@ class DeliveryExistsError(StoreError):
 
 class ApprovalExistsError(StoreError):
     """The owner has an approval with this id, so nothing was written."""
+
+
+class LostAnswerError(StoreError):
+    """The answer to an approval is no longer this run's, so nothing may be done with it here."""
 
 
 class IdentityChangedError(StoreError):

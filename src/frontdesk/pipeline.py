@@ -12,13 +12,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from functools import partial
 from typing import Any
 
-from agent_framework import AgentResponse, Message, WorkflowRunResult
+from agent_framework import AgentResponse, Message, MiddlewareFailure, WorkflowRunResult
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
-from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.approvals.answers import Answers, answered, resumed
 from frontdesk.approvals.pending import questions, taken
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem, Route
@@ -33,9 +33,12 @@ from frontdesk.errors import (
     ApprovalExistsError,
     ApprovalIdError,
     CodecError,
+    FrontdeskError,
     IdentityChangedError,
     InternalError,
     InvalidRequestError,
+    LostAnswerError,
+    LostRunError,
     NotStorableError,
     RequestError,
     RunExistsError,
@@ -43,11 +46,12 @@ from frontdesk.errors import (
     SessionTooLargeError,
     StaleTurnError,
     StoreError,
+    StoreUnavailableError,
     TargetError,
     UnlinkedError,
 )
 from frontdesk.kit.current import current_turn
-from frontdesk.kit.framework import is_messages, is_response
+from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
@@ -267,8 +271,9 @@ class Pipeline:
                 with self._active.reserved(record):
                     await self._recorder.started(turn, record)
                     if request.approvals:
-                        # Last: whatever can be refused is refused before the answers are used up.
-                        await self._answers.take(admitted.owner, request.approvals)
+                        # Last: whatever can be refused is refused before anything is decided.
+                        attempt = await self._answers.take(admitted.owner, request.approvals)
+                        turn.answer(request.approvals, attempt)
             run = self._active.begin(turn, record)
         except BaseException:
             self._turns.close(turn)
@@ -293,6 +298,9 @@ class Pipeline:
             # It ended although it was cancelled; what it did after that must not count.
             log.warning(_TOO_LATE, run.record.run_id)
             return await self._broken(run, asyncio.CancelledError())
+        if run.turn.answering is not None and run.turn.answering.failure is not None:
+            # The target has gone on without the tool that it was not allowed to begin.
+            return await self._broken(run, run.turn.answering.failure)
         run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
         try:
@@ -306,6 +314,8 @@ class Pipeline:
                 record = await self._recorder.completed(turn, run.record, result, way)
         except (ApprovalIdError, UnlinkedError) as error:
             log.error("what run %s asks for can't be approved: %s", run.record.run_id, error)
+            return await self._broken(run, error)
+        except LostAnswerError as error:
             return await self._broken(run, error)
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
@@ -329,7 +339,7 @@ class Pipeline:
     async def _asked(self, run: ActiveRun, result: Any, way: Route, asked: Sequence[PendingApproval]) -> RunRecord:
         """Record a result that asks a human, if those who could answer are still the same."""
         turn = run.turn
-        new = await self._answers.new(turn.record, asked, retold=not is_response(result))
+        new = await self._answers.new(turn.record, asked, retold=self._target.info.checkpoints)
         for _ in range(_TRIES):
             turn.requester = await self._gate.requester(turn.admitted)
             try:
@@ -359,10 +369,15 @@ class Pipeline:
     async def _broken(self, run: ActiveRun, error: BaseException) -> Result:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
         run.cancellable = False
+        error = _reason(error)
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
         if run.turn.unreadable is not None:
             # Nothing was asked of the target: a process that can read the history may begin the turn.
             raise run.turn.unreadable
+        if run.turn.answering is not None:
+            await asyncio.shield(run.turn.answering.settle())
+        if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and _is_redone(run.turn)):
+            raise error
         if run.interrupted or (cancelled and run.turn.event is not None and not run.cancel_requested):
             # Somebody else decides how it goes on; an event is answered by the next process.
             raise error
@@ -401,6 +416,20 @@ class Pipeline:
             request=admitted.request, channel_name=name, destination_identity=admitted.identity, originating=True
         )
         return await call_response_hook(hook, hosted, context)
+
+
+def _reason(error: BaseException) -> BaseException:
+    """Return why a run has failed, in words for its caller if it is known."""
+    if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
+        error = error.__cause__
+    return answered() if isinstance(error, LostAnswerError) else error
+
+
+def _is_redone(turn: Turn) -> bool:
+    """Whether a turn has done nothing yet, and is begun again by whoever takes it up."""
+    if turn.job is not None:
+        return turn.job.guarded
+    return turn.event is not None and turn.answering is not None and turn.answering.failure is not None
 
 
 def _tells_of_calls(said: Any) -> bool:

@@ -236,7 +236,7 @@ async def test_a_proof_that_has_ended_links_nobody(store: HostStateStore) -> Non
 
 async def test_what_is_kept_is_not_overwritten(store: HostStateStore) -> None:
     links = desk(store)
-    grant = Grant(grant_id="g", identity=who("a"), expires_at=NOW + 60)
+    grant = Grant(grant_id="g", identity=who("a"), expires_at=NOW + 60, begun_at=NOW)
     await links.keep(grant)
     with pytest.raises(StoreError):
         await links.keep(grant.replace(identity=who("b")))

@@ -8,7 +8,7 @@ import pytest
 from frontdesk.approvals.answers import Answers, resumed
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.session import ForkPoint, SessionRecord
-from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, question, session
@@ -37,9 +37,15 @@ class Desk:
                 transaction.add_approval(question(approval_id, **fields))
 
     async def take(self, *answers: ApprovalAnswer, owner: str = OWNER, place: SessionRecord | None = None) -> Any:
+        """Answer, and begin with it."""
         questions = await self.answers.asked(owner, place or session(owner=owner), answers)
-        await self.answers.take(owner, answers)
+        await self.begin(await self.answers.take(owner, answers), *answers)
         return resumed(questions, answers)
+
+    async def begin(self, attempt: str, *answers: ApprovalAnswer) -> None:
+        async with self.store.transaction() as transaction:
+            for one in answers:
+                transaction.begin_approval(OWNER, one.approval_id, attempt)
 
     async def pending(self) -> list[str]:
         return [one.approval_id for one in await self.store.approvals.pending(OWNER)]
@@ -63,6 +69,28 @@ async def test_an_answer_is_taken_once(desk: Desk) -> None:
         with pytest.raises(ConflictError) as caught:
             await desk.take(again)
         assert caught.value.code == "approval_answered"
+
+
+@pytest.mark.parametrize(("first", "other"), [(yes(), no()), (no(), yes())])
+async def test_the_same_answer_is_taken_again_until_something_was_done_with_it(
+    desk: Desk, first: ApprovalAnswer, other: ApprovalAnswer
+) -> None:
+    early = await desk.answers.take(OWNER, [first])
+    assert await desk.pending() == ["apr_1", "apr_2"]
+    with pytest.raises(ConflictError):
+        await desk.answers.asked(OWNER, session(), [other])
+    with pytest.raises(ConflictError):
+        await desk.answers.take(OWNER, [other])
+    await desk.answers.asked(OWNER, session(), [first])
+    late = await desk.answers.take(OWNER, [first])
+    with pytest.raises(LostAnswerError):
+        await desk.begin(early, first)
+    await desk.begin(late, first)
+    for again in (yes(), no()):
+        with pytest.raises(ConflictError):
+            await desk.answers.asked(OWNER, session(), [again])
+        with pytest.raises(ConflictError):
+            await desk.answers.take(OWNER, [again])
 
 
 async def test_several_are_answered_together_or_not_at_all(desk: Desk) -> None:

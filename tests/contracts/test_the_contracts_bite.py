@@ -83,7 +83,15 @@ def open_to_all(store: InMemoryStateStore) -> None:
 
 
 def answers_again(store: InMemoryStateStore) -> None:
-    store.approvals.check = lambda owner, approval_id: None  # type: ignore[method-assign]
+    store.approvals.check = lambda owner, approval_id, status: None  # type: ignore[method-assign]
+
+
+def begins_for_all(store: InMemoryStateStore) -> None:
+    store.approvals.check_attempt = lambda owner, approval_id, attempt: None  # type: ignore[method-assign]
+
+
+def releases_nothing(store: InMemoryStateStore) -> None:
+    store.approvals.release = lambda owner, approval_id, attempt: None  # type: ignore[method-assign]
 
 
 def forgets_events(store: InMemoryStateStore) -> None:
@@ -272,6 +280,22 @@ def everything_is_due(store: InMemoryStateStore) -> None:
     store.outbox.waiting = waiting  # type: ignore[method-assign]
 
 
+def every_time_is_waited_for(store: InMemoryStateStore) -> None:
+    plain = store.outbox.waiting
+
+    async def waiting(channel: str, *, now: float, longest: float | None = None, **more: Any) -> Any:
+        return await plain(channel, now=now, **more)
+
+    store.outbox.waiting = waiting  # type: ignore[method-assign]
+
+
+def nothing_is_stranded(store: InMemoryStateStore) -> None:
+    async def stranded(*given: Any, **more: Any) -> Any:
+        return ()
+
+    store.tasks.stranded = stranded  # type: ignore[method-assign]
+
+
 STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (half_written, "test_a_lease_that_has_ended_writes_nothing"),
     (half_written, "test_an_approval_that_does_not_wait_writes_nothing"),
@@ -280,6 +304,10 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (last_key_wins, "test_of_twenty_keys_at_once_one_stays"),
     (open_to_all, "test_one_id_of_two_owners_is_two_runs"),
     (answers_again, "test_of_twenty_answers_at_once_one_counts"),
+    (answers_again, "test_the_same_answer_counts_again_until_it_is_acted_on"),
+    (begins_for_all, "test_only_the_attempt_that_has_the_answer_begins"),
+    (begins_for_all, "test_an_answer_that_was_not_acted_on_is_cancelled_too"),
+    (releases_nothing, "test_an_answer_that_is_given_back_counts_again"),
     (forgets_events, "test_a_finished_event_stays_known"),
     (released_leases_live, "test_a_lease_that_is_released_after_it_was_used_has_ended_too"),
     (releases_whatever_is_held, "test_releasing_again_or_an_older_lease_changes_nothing"),
@@ -310,6 +338,8 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (last_in_first_out, "test_what_goes_to_one_destination_keeps_its_order"),
     (the_rest_lives, "test_a_dead_part_ends_what_follows_in_its_answer"),
     (everything_is_due, "test_only_the_first_says_whether_a_destination_is_due"),
+    (nothing_is_stranded, "test_what_was_tried_and_is_due_too_far_ahead_is_found"),
+    (every_time_is_waited_for, "test_a_time_that_is_too_far_ahead_is_not_waited_for"),
     (everybody_asks, "test_an_owner_sees_all_of_it_and_nobody_else_any"),
 ]
 

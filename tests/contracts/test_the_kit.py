@@ -54,8 +54,10 @@ def test_the_clock_goes_when_it_is_told() -> None:
     clock = FakeClock(10.0)
     assert (clock.now(), clock.now()) == (10.0, 10.0)
     assert clock.advance(2.5) == clock.now() == 12.5
+    assert clock.steady() == 2.5
     clock.set(1.0)
-    assert clock.now() == 1.0
+    assert clock.jump(-0.5) == clock.now() == 0.5
+    assert clock.steady() == 2.5
 
 
 def test_ids_are_counted_for_each_prefix() -> None:

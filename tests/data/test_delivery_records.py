@@ -55,6 +55,7 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
         '{"$":"tuple","items":[{"$":"Attempt","at":1.5,"code":"timeout"}]},"created_at":1.0,"queued_at":1.25,'
         '"due_at":1.5,"ended_at":2.0,"fence":4,"number":3}',
     ),
+    (Attempt(at=1.5, code="down", waited=2.5), '{"$":"Attempt","at":1.5,"code":"down","waited":2.5}'),
 )
 
 

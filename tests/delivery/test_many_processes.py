@@ -7,8 +7,12 @@ import pytest
 from frontdesk.clock import SystemClock
 from frontdesk.delivery import trip
 from frontdesk.delivery.outbox import Outbox
+from frontdesk.errors import PushError
 from frontdesk.stores.sql.postgres import PostgresStateStore
-from tests.delivery.scripted import Desk, ScriptedChannel
+from frontdesk.testing.clock import FakeClock
+from tests.delivery.scripted import TERMS, Desk, ScriptedChannel
+
+DAY = 86_400.0
 
 
 async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> None:
@@ -112,3 +116,31 @@ async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
     finally:
         for store in stores:
             await store.close()
+
+
+async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued(postgres: str) -> None:
+    store = PostgresStateStore(postgres)
+    await store.open()
+    try:
+        channel = ScriptedChannel(terms=TERMS.replace(retry=TERMS.retry.replace(attempts=100)))
+        channel.answer("ann", *(PushError(code="down") for _ in range(2)))
+        desk, ahead = Desk(store, channel), FakeClock()
+        host = Outbox(store, {"chat": channel}, ahead)
+        ahead.advance(3 * DAY)
+        await desk.add(desk.row("a0"))
+        assert await host.drain("chat", "ann") is not None
+        assert await desk.status("a0") == ("pending", "down")
+        # The other does not wait three days for it.
+        wait = await desk.drain()
+        assert wait is not None
+        assert wait <= TERMS.retry.longest_delay
+        for clock in (desk.clock, ahead):
+            clock.advance(wait)
+        assert await desk.drain() is not None
+        assert await desk.status("a0") == ("pending", "down")
+        assert (await desk.get("a0")).attempts == 2
+        ahead.advance(TERMS.retry.longest_delay)
+        assert await host.drain("chat", "ann") is None
+        assert await desk.status("a0") == ("accepted", None)
+    finally:
+        await store.close()

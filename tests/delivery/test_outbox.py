@@ -422,7 +422,7 @@ async def test_each_channel_has_room_of_its_own_and_is_looked_after_by_itself(ma
     desk.outbox.register(runner)  # type: ignore[arg-type]
     assert [(name, options["most"]) for name, options in runner.registered.items()] == [("deliver:chat", 3)]
     rows = [*desk.answer("a", 2), desk.row("b0", place="ben"), desk.row("c0", place="cat", ended_at=1.0)]
-    await desk.add(*rows, desk.row("d0", place="dan", due_at=desk.clock.now() + 60))
+    await desk.add(*rows, desk.row("d0", place="dan", due_at=desk.clock.now() + 5))
     await desk.outbox.wake(rows)
     wanted = sorted((task_id(("chat", place)), {"channel": "chat", "native_id": place}) for place in ("ann", "ben"))
     assert sorted((key, payload) for _, payload, key in runner.scheduled) == wanted

@@ -37,6 +37,10 @@ class FileClock:
         except FileNotFoundError:
             return time.time()
 
+    def steady(self) -> float:
+        """Seconds that pass whatever the file says."""
+        return time.monotonic()
+
 
 def key_of(principal: int) -> str:
     """The API key of one of the judge's callers."""

@@ -62,6 +62,12 @@ class Court:
             if not run.statuses or run.statuses[-1][1] not in FINAL:
                 run.disturbed = True
 
+    def killing(self) -> None:
+        """Note whose answers are on their way when a process is killed."""
+        for approval in self.ledger.approvals.values():
+            # Who has left may still be worked for.
+            approval.killed = approval.killed or approval.asking > 0 or approval.answers[-1:] == ["cut"]
+
     def begun(self, run_id: str) -> Run:
         """Enter a background run."""
         disturbed = self._disturbing > 0 or time.monotonic() < self._quiet_at
@@ -74,12 +80,14 @@ class Court:
 
     async def insist(self, host: Process, path: str, body: object, *, by: int = 0) -> Answer:
         """Ask again until somebody answers; for what must be known when the faults are over."""
+        last = "nothing"
         for _ in range(RETRIES):
             try:
                 answer = await (host.get(path, by=by) if body is None else host.post(path, body, by=by))
                 if answer.code not in BUSY:
                     return answer
-            except CutError:
-                pass
+                last = f"{answer.status} {answer.code}"
+            except CutError as error:
+                last = repr(error)
             await asyncio.sleep(_PAUSE)
-        raise RuntimeError(f"nobody answers {path}: is the host gone?")
+        raise RuntimeError(f"nobody answers {path} at host {host.number} (alive: {host.alive}): {last}")

@@ -40,6 +40,11 @@ class Approval:
     approved: bool = True
     answers: list[str] = field(default_factory=list)
     """Each try: `done`, `denied`, a code such as `approval_answered`, or `cut`."""
+    asking: int = 0
+    """How many tries are under way."""
+    killed: bool = False
+    """Whether a host was killed in the midst of a try. It may have been between the note that the tool begins and the
+    tool itself: who runs a tool at most once can't know, and does not run it again."""
 
 
 @dataclass
@@ -181,7 +186,8 @@ def approvals(asked: Iterable[Approval], effects: Sequence[str]) -> Iterator[Ver
             yield Verdict("A tool that needs approval runs once.", story)
         if done[one.key] and not one.approved:
             yield Verdict("What was rejected is not done.", story)
-        if one.approved and done[one.key] == 0 and ("done" in one.answers or "approval_answered" in one.answers):
+        taken = "approval_answered" in one.answers and not one.killed
+        if one.approved and done[one.key] == 0 and ("done" in one.answers or taken):
             yield Verdict("What was approved is done.", story)
 
 

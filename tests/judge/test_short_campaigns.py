@@ -8,7 +8,7 @@ from tests.judge.run import Plan, campaign
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("layout", ["sqlite", "postgres", "procrastinate", "move"])
 async def test_nothing_that_was_acknowledged_is_lost(layout: str) -> None:
-    report = await campaign(Plan(layout, seed=7, operations=400, seconds=20.0, gap=30))
+    report = await campaign(Plan(layout, seed=7, operations=150, seconds=10.0, gap=25))
     print(report)
     assert report.court.ledger.acknowledged, "nothing was acknowledged, so that nothing was judged"
     assert sum(report.court.faults.values()), "there was no fault"

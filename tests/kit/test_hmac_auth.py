@@ -301,6 +301,19 @@ class TestReplays:
         clock.advance(605)
         assert await ask(auth, raw(signed(auth))) == Principal(id="alice")
 
+    async def test_there_was_no_room_until_the_time_that_a_clock_was_set_back_from(self) -> None:
+        auth, clock = make(max_remembered=1)
+        assert await ask(auth, raw(signed(auth)))
+        clock.jump(86_400)
+        # No room is given before its time either.
+        with pytest.raises(TooManyRequestsError):
+            await ask(auth, raw(signed(auth)))
+        clock.advance(605)
+        assert await ask(auth, raw(signed(auth)))
+        clock.jump(-86_400)
+        clock.advance(605)
+        assert await ask(auth, raw(signed(auth)))
+
     async def test_a_stranger_takes_up_no_room(self) -> None:
         auth, _ = make(max_remembered=1)
         for number in range(50):

@@ -104,7 +104,7 @@ class TestRotation:
         append(path, stored(ONE))
         auth = ApiKeyAuth.from_file(path, clock=clock)
         append(path, stored(TWO, "key_2"))
-        clock.advance(-3600)
+        clock.jump(-3600)
         assert await who(auth, TWO) == Principal(id="alice")
 
     async def test_a_key_that_is_listed_twice_ends_with_the_first_end(self, path: Path, clock: FakeClock) -> None:

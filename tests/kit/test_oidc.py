@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from frontdesk.errors import UnavailableError
-from frontdesk.kit.oidc import Issuer, Known, signing_key
-from frontdesk.kit.provider import LARGEST_ANSWER, ProviderHttp, provider_url
+from frontdesk.kit.oidc import CACHE_SECONDS, Issuer, Known, signing_key
+from frontdesk.kit.provider import LARGEST_ANSWER, RETRY_SECONDS, ProviderHttp, provider_url
 from frontdesk.testing import FakeClock
 from tests.kit.origin import SECRET, Origin, moved, ok, serving
 from tests.oidc import OidcProvider, oidc_provider
@@ -160,8 +160,20 @@ class TestIssuers:
         with pytest.raises(UnavailableError):
             await issuer.known()
         provider.away = False
-        clock.advance(-100_000)
+        clock.jump(-100_000)
+        clock.advance(RETRY_SECONDS)
         assert (await issuer.known()).keys
+
+    async def test_keys_lasted_until_the_time_that_a_clock_was_set_back_from(self, provider: OidcProvider) -> None:
+        clock = FakeClock()
+        issuer = Issuer(provider.issuer, http=ProviderHttp(), clock=clock)
+        clock.jump(100_000)
+        await issuer.known()
+        clock.jump(-100_000)
+        clock.advance(CACHE_SECONDS)
+        asked = provider.asked.total()
+        await issuer.known()
+        assert provider.asked.total() > asked
 
     def test_two_keys_of_one_name_are_none(self, provider: OidcProvider) -> None:
         key = signing_key(provider.listed[0])

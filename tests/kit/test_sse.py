@@ -111,3 +111,67 @@ def test_whatever_json_says_stays_one_event(value: Any, number: int) -> None:
     (event,) = parse_sse(body)
     assert event.json() == value
     assert event.id == str(number)
+
+
+class Slow(Reader):
+    """A reader for whom a send waits, and who takes a little at each look or nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready.clear()
+        self.takes = True
+        self.looks = 0
+        self.left = asyncio.Event()
+
+    def taken(self) -> int:
+        self.looks += 1
+        return self.looks if self.takes else -1
+
+    def leave(self) -> None:
+        self.left.set()
+
+
+async def test_a_reader_that_takes_nothing_counts_as_gone() -> None:
+    slow = Slow()
+    slow.takes = False
+    stream = EventStream(slow.send, send_seconds=0.02, reader=slow)
+    sending = asyncio.create_task(stream.send(encode_event(b"update", b"{}", 1)))
+    await slow.left.wait()
+    assert not sending.done()
+    stream.stop()
+    sending.cancel()
+
+
+async def test_a_reader_that_takes_a_little_again_and_again_stays() -> None:
+    slow = Slow()
+    stream = EventStream(slow.send, send_seconds=0.02, reader=slow)
+    sending = asyncio.create_task(stream.send(encode_event(b"update", b"{}", 1)))
+    # Four looks are the whole time that it has.
+    while slow.looks < 20:
+        await asyncio.wait([sending], timeout=0.005)
+    assert not slow.left.is_set()
+    slow.takes = False
+    await slow.left.wait()
+    stream.stop()
+    sending.cancel()
+
+
+async def test_the_end_of_a_stream_does_not_wait_for_ever_either() -> None:
+    slow = Slow()
+    slow.takes = False
+    stream = EventStream(slow.send, keep_alive=0.01, send_seconds=0.05, reader=slow)
+    ending = asyncio.create_task(stream.end())
+    await slow.left.wait()
+    slow.ready.set()
+    await ending
+    assert slow.bodies == [b""]
+
+
+async def test_a_stream_that_has_nothing_to_send_waits_for_no_reader() -> None:
+    reader, slow = Reader(), Slow()
+    stream = EventStream(reader.send, keep_alive=0.01, send_seconds=0.01, reader=slow)
+    for _ in range(5):
+        reader.commented.clear()
+        await reader.commented.wait()
+    stream.stop()
+    assert not slow.left.is_set()

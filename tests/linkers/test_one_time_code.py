@@ -277,6 +277,18 @@ async def test_wrong_ended_used_and_own_codes_look_alike(hall: Hall) -> None:
     assert await hall.nobody_is_linked()
 
 
+async def test_a_code_lived_for_a_day_when_the_clock_was_set_back(hall: Hall) -> None:
+    hall.clock.jump(86_400)
+    code = await hall.code("a")
+    hall.clock.jump(-86_400)
+    await refused(hall, "b", code)
+    hall.clock.advance(86_400)
+    await refused(hall, "b", code)
+    # Another is issued and works, as if nothing had been.
+    await hall.agree("b", await hall.code("a"))
+    await hall.confirm("a")
+
+
 async def test_case_and_dashes_do_not_matter(hall: Hall) -> None:
     code = await hall.code("a")
     assert (await hall.enter("b", f"  {code.lower().replace('-', ' ')} ")).identity.key == who("b").key

@@ -16,6 +16,7 @@ from frontdesk.testing.store_samples import (
     conversation_item,
     delivery,
     event,
+    grant,
     identity,
     inbox_item,
     issued,
@@ -248,6 +249,17 @@ async def test_without_a_time_nothing_is_dropped_for_being_idle() -> None:
     assert await store.sessions.get(OWNER, "ses_1") is not None
 
 
+async def test_a_grant_of_a_clock_that_was_set_back_came_to_life_again() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock, idle_seconds=None)
+    async with store.transaction() as transaction:
+        transaction.add_grant(grant("good", expires_at=NOW + 60).replace(begun_at=NOW))
+        transaction.add_grant(grant("ahead", expires_at=NOW + 86_460).replace(begun_at=NOW + 86_400))
+        transaction.add_grant(grant("ended", expires_at=NOW))
+    store._sweep.once()
+    assert [await store.identities.grant(one) is not None for one in ("good", "ahead", "ended")] == [True, False, False]
+
+
 async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_sweep, "EVERY", 0.0)
     clock = FakeClock(NOW)
@@ -266,3 +278,32 @@ async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.Monkey
         await swept.wait()
     await store.close()
     assert await store.sessions.get(OWNER, "ses_1") is None
+
+
+async def test_identities_that_nobody_uses_were_kept_until_there_was_no_room() -> None:
+    clock = FakeClock(NOW)
+    store = InMemoryStateStore(clock=clock)
+    empty = size(store)
+    for name in ("stranger", "guest", "linked", "talks"):
+        await store.identities.remember(issued(identity(name), name))
+    async with store.transaction() as transaction:
+        transaction.see(seen(identity("stranger"), key="stranger"))
+        transaction.add_link(link(identity("linked"), key="linked"))
+    await keep_session(store, session(owner="talks", updated_at=NOW + YEAR), said("one"))
+    assert store._sweep.once() == 0
+    clock.advance(YEAR)
+    assert store._sweep.once() == 0
+    assert await store.identities.find(identity("guest")) is not None
+    clock.advance(1)
+    assert store._sweep.once() == 1
+    assert await store.identities.find(identity("stranger")) is None
+    assert await store.identities.last_seen("stranger") is None
+    for name in ("guest", "linked", "talks"):
+        assert await store.identities.find(identity(name)) is not None
+    store.identities.unlink("linked", identity("linked"))
+    clock.advance(1)
+    store._sweep.once()
+    clock.advance(YEAR + 2)
+    # The session, and then all who are left.
+    assert store._sweep.once() == 4
+    assert size(store) == empty

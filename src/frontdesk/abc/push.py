@@ -22,7 +22,7 @@ class PushTerms(Value, frozen=True, kw_only=True):
     """How many seconds a push may take; after that nobody knows whether it arrived."""
     retry: RetryPolicy = RetryPolicy(attempts=8)
     longest_age: float = 86_400.0
-    """After how many seconds a part that could not be sent is not sent any more."""
+    """After how many seconds of waiting a part that could not be sent is not sent any more."""
     failures: int = 5
     """After how many failures of the platform in a row it is left alone for a while."""
     pause: float = 2.0

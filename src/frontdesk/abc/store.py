@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
 from frontdesk.abc.approvals import ApprovalStorage
+from frontdesk.abc.task_storage import Tasks
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
@@ -22,7 +23,6 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.data.task import TaskRecord, TaskStatus
 
 News = Literal["work", "run", "cancel"]
 """What was written: something to do, something of a run, or the wish that a run should end."""
@@ -164,41 +164,6 @@ class Inbox(Protocol):
         ...
 
 
-class Tasks(Protocol):
-    """Tasks that were scheduled."""
-
-    async def get(self, task_id: str) -> TaskRecord | None: ...
-
-    async def schedule(self, task: TaskRecord) -> None:
-        """Keeps a task. One that waits stays as it is, at the earlier time; one that runs is noted to run again."""
-        ...
-
-    async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
-        ...
-
-    async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
-        """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
-        ...
-
-    async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
-        """Keeps tasks for another `lease_seconds`; returns those that are still the holder's."""
-        ...
-
-    async def settle(
-        self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
-    ) -> TaskRecord | None:
-        """Notes how a task ended, or that it waits again; if it was scheduled meanwhile, it waits in any case.
-
-        Returns it as it is then, or nothing if it is no longer the holder's.
-        """
-        ...
-
-    async def cancel(self, task_id: str) -> bool:
-        """Ends a task that has not ended, whoever works on it; tells whether there was one."""
-        ...
-
-
 class Outbox(Protocol):
     """Deliveries and how far they are."""
 
@@ -208,10 +173,13 @@ class Outbox(Protocol):
         """The deliveries to a destination that have not ended, in their order."""
         ...
 
-    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+    async def waiting(
+        self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
+    ) -> Sequence[str]:
         """The places of a channel whose first open delivery is due and nobody's, in an order that stays.
 
-        `after` is the last one seen.
+        One that is due more than `longest` seconds from now is among them: its time may come from a clock that was set
+        back. `after` is the last place seen.
         """
         ...
 
@@ -349,13 +317,32 @@ class StateTransaction(Protocol):
         ...
 
     def decide_approval(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
     ) -> None:
-        """Consumes a pending question; a decided or foreign one fails the transaction with `StoreError`."""
+        """Decide a pending question; a decided or foreign one fails the transaction with `StoreError`.
+
+        With an `attempt`, the same decision may be made again until `begin_approval`: the last attempt has the answer.
+        Without one, the decision is final at once.
+        """
+        ...
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Make the decision of an attempt final, once or again; `LostAnswerError` if the attempt has it no more."""
+        ...
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Let the same decision be made again, as if the attempt had not begun; nothing if it has it no more."""
         ...
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        """Decides every question that waits for an owner as cancelled."""
+        """Decides every question that waits for an owner as cancelled, and takes its answer from whoever has it."""
         ...
 
     def accept(self, item: InboxItem) -> None:

@@ -7,6 +7,7 @@ runs meanwhile ends under the key with which it began.
 
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from frontdesk.abc.linker import IdentityLinker, ReadsClaims
@@ -94,11 +95,22 @@ class Links:
 
     async def keep(self, grant: Grant) -> None:
         async with self._store.transaction() as transaction:
-            transaction.add_grant(grant, free_at=self.now())
+            transaction.add_grant(self._begun(grant), free_at=self.now())
 
     async def kept(self, grant_id: str) -> Grant | None:
         grant = await self._store.identities.grant(grant_id)
-        return grant if grant is not None and grant.expires_at > self.now() else None
+        if grant is None or grant.lasts(self.now()):
+            return grant
+        if grant.expires_at > self.now():
+            # The clock was set back. It must not come to life when its time comes again, nor take a place until then.
+            with suppress(StoreError):
+                async with self._store.transaction() as transaction:
+                    transaction.use_grant(grant_id)
+        return None
+
+    def _begun(self, grant: Grant) -> Grant:
+        # What takes the place of another ends with it, and has begun with it.
+        return grant if grant.begun_at is not None else grant.replace(begun_at=self.now())
 
     async def exchange(self, grant_id: str, *then: Grant) -> bool:
         if await self.kept(grant_id) is None:
@@ -107,7 +119,7 @@ class Links:
             async with self._store.transaction() as transaction:
                 transaction.use_grant(grant_id)
                 for grant in then:
-                    transaction.add_grant(grant, free_at=self.now())
+                    transaction.add_grant(self._begun(grant), free_at=self.now())
         except StoreError:
             return False
         return True

@@ -8,9 +8,10 @@ from agent_framework import Message
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.pending import answer, taken
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, ApprovalStatus, PendingApproval
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
+from frontdesk.ids import RandomIds
 
 
 class Answers:
@@ -23,14 +24,18 @@ class Answers:
     async def asked(
         self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]
     ) -> list[PendingApproval]:
-        """The questions that are answered; a foreign, unknown or repeated answer refuses all of them."""
+        """The questions that are answered; a foreign, unknown or repeated answer refuses all of them.
+
+        An answer is repeated once something was done with the first one; until then, the same answer counts again.
+        """
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
         if len({one.approval_id for one in answers}) != len(answers):
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
         questions = [await self._question(owner, session, one) for one in answers]
-        if any(one.status != "pending" for one in questions):
-            raise _answered()
+        for question, one in zip(questions, answers, strict=True):
+            if not question.waits or question.status not in ("pending", _decision(one)):
+                raise answered()
         return questions
 
     async def new(
@@ -52,16 +57,19 @@ class Answers:
                 raise taken(question)
         return fresh
 
-    async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> None:
-        """Use the answers up, all or none."""
-        now = self._clock.now()
+    async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
+        """Write the decisions down, all or none; returns the attempt that may act on them."""
+        now, attempt = self._clock.now(), RandomIds().new("att")
         try:
             async with self._store.transaction() as transaction:
                 for one in answers:
-                    status = "approved" if one.approved else "rejected"
-                    transaction.decide_approval(owner, one.approval_id, status, at=now, reason=one.reason)
+                    decision = _decision(one)
+                    transaction.decide_approval(
+                        owner, one.approval_id, decision, at=now, reason=one.reason, attempt=attempt
+                    )
         except StoreError:
-            raise _answered() from None
+            raise answered() from None
+        return attempt
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
@@ -83,5 +91,10 @@ def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnsw
     return [answer(question, one.approved, one.reason) for question, one in zip(questions, answers, strict=True)]
 
 
-def _answered() -> ConflictError:
+def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
+    return "approved" if answer.approved else "rejected"
+
+
+def answered() -> ConflictError:
+    """The refusal of an answer to a question that was answered."""
     return ConflictError("This approval was answered before.", code="approval_answered", param="approvals")

@@ -149,6 +149,7 @@ def _add_server_limits(parser: ArgumentParser) -> None:
         ("--max-url-bytes", count, "bytes of a path and query; more are refused with 414"),
         ("--max-head-bytes", count, "bytes of a request's whole head; more are refused with 431"),
         ("--head-seconds", seconds, "seconds that a head may take; after that the connection is closed"),
+        ("--send-seconds", seconds, "seconds for which a client may take nothing; after that the connection is closed"),
     ):
         default = getattr(ServerLimits, option[2:].replace("-", "_"))
         metavar = "SECONDS" if kind is seconds else "N"

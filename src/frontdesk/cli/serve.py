@@ -39,6 +39,7 @@ def _limits(arguments: Namespace) -> ServerLimits:
         max_head_bytes=arguments.max_head_bytes,
         max_header_bytes=min(ServerLimits.max_header_bytes, arguments.max_head_bytes),
         head_seconds=arguments.head_seconds,
+        send_seconds=arguments.send_seconds,
     )
     if findings := limits.findings():
         raise CommandError(list_findings("frontdesk serve", findings))

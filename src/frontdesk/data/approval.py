@@ -31,3 +31,12 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     status: ApprovalStatus = "pending"
     decided_at: float | None = None
     reason: str | None = None
+    attempt: str | None = None
+    """The attempt to act on the answer that has it now; a later one may take the answer over until it has begun."""
+    begun: bool = True
+    """False from an answer until something is done with it, which is done at most once."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer counts: none was given yet, or nothing was done with the one that was."""
+        return self.status == "pending" or not self.begun

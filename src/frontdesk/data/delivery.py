@@ -37,11 +37,17 @@ class WaitingEvent(NamedTuple):
     number: int
 
 
+ANEW = "tried again"
+"""The code of an attempt with which a part begins anew, because somebody wants it."""
+
+
 class Attempt(Noun, frozen=True, kw_only=True):
     """One try to send a part, or what else happened to it, and how that ended."""
 
     at: float
     code: str
+    waited: float | None = None
+    """How many seconds the part had waited by then, at least, in the count of the processes that tried it."""
 
 
 class Delivery(Noun, frozen=True, kw_only=True):

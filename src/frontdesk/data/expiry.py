@@ -6,6 +6,8 @@ _HOUR = 3600.0
 _DAY = 24 * _HOUR
 YEAR = 365 * _DAY
 """After which a conversation that nobody has come back to is dropped, unless the operator says otherwise."""
+_LOOKS = 4
+"""How often it is noted at least that a person was seen, in the time after which they would be forgotten."""
 
 
 class Expiry(Value, frozen=True, kw_only=True):
@@ -32,5 +34,25 @@ class Expiry(Value, frozen=True, kw_only=True):
     """Sessions with their history, approvals and checkpoints, after the last turn."""
     conversations: float | None = YEAR
     """Conversations that callers made, with their items, after the last change."""
+    identities: float | None = YEAR
+    """Identities of people who were not seen since, whose links never changed, and of whom nothing else is left."""
     set_aside: float | None = YEAR
     """Records that could not be read, after they were put aside."""
+
+    @property
+    def seen_every(self) -> float | None:
+        """After how long it is noted again that a person was seen; `None` if nobody is ever forgotten."""
+        return None if self.identities is None else min(_DAY, self.identities / _LOOKS)
+
+    @property
+    def identities_kept(self) -> float | None:
+        """How long ago it must have been noted that a person was seen; `None` if nobody is ever forgotten.
+
+        No index knows the runs of a person, so that they are kept for as long as any run of theirs can be there. What
+        was noted may be older than when they were last here, by the time between two notes and by that for which a
+        process keeps what it has read.
+        """
+        every, others = self.seen_every, (self.identities, self.runs, self.continuations)
+        if every is None or None in others:
+            return None
+        return max(one for one in others if one is not None) + 2 * every

@@ -72,3 +72,15 @@ class Grant(Noun, frozen=True, kw_only=True):
     identity: ChannelIdentity
     expires_at: float
     data: Mapping[str, Any] = {}
+    begun_at: float | None = None
+    """When it was kept first; the host writes it."""
+
+    def lasts(self, now: float) -> bool:
+        """Whether it can be used: until it ends, and never in more than twice the time that it was made for.
+
+        A clock that was set back makes it end later. By more than its own time, and nobody can say any more whether it
+        should have ended.
+        """
+        if self.begun_at is not None and self.begun_at - now > self.expires_at - self.begun_at:
+            return False
+        return now < self.expires_at

@@ -16,6 +16,7 @@ from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import can_push
 from frontdesk.delivery.trip import Lane, Trip
+from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
 from frontdesk.kit.pauses import Pauses
 from frontdesk.loggers import deliveries as log
@@ -32,7 +33,8 @@ class Outbox:
     def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._lanes = {name: _lane(channel) for name, channel in channels.items() if can_push(channel)}
+        self._ages = Ages(clock, shared=store.lease_seconds is not None)
+        self._lanes = {name: _lane(channel, clock) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
         self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
@@ -76,12 +78,14 @@ class Outbox:
                 yield channel, place
 
     async def _places(self, channel: str) -> AsyncIterator[str]:
-        now = self._clock.now()
-        if self._lanes[channel].circuit.free_at(now) > now:
+        self._ages.look()
+        lane, now, steady = self._lanes[channel], self._clock.now(), self._clock.steady()
+        if lane.circuit.free_at(steady) > steady:
             # While a platform is left alone, nobody need look for what waits for it.
             return
+        longest = lane.channel.push_terms.retry.longest_delay
         last: str | None = None
-        while page := await self._store.outbox.waiting(channel, now=now, after=last, limit=_PAGE):
+        while page := await self._store.outbox.waiting(channel, now=now, longest=longest, after=last, limit=_PAGE):
             for place in page:
                 if self._paused.until((channel, place)) is None:
                     yield place
@@ -94,22 +98,27 @@ class Outbox:
         if lane is None:
             log.warning("there is no channel %s here that could send what waits for it", channel)
             return None
-        now = self._clock.now()
         if destination in self._busy:
-            return now + 1.0
-        if (free_at := lane.circuit.free_at(now)) > now:
+            return self._clock.now() + 1.0
+        steady = self._clock.steady()
+        if (free_at := lane.circuit.free_at(steady)) > steady:
             # A thousand who wait for a platform that is down need not read what they wait with.
-            return free_at
+            return self._time_of(free_at)
         if (until := self._paused.until(destination)) is not None:
             return until
         self._busy.add(destination)
         try:
-            return await Trip(self._store, self._clock, lane, destination).go()
+            again = await Trip(self._store, self._clock, self._ages, lane, destination).go()
+            return None if again is None else self._time_of(again)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)
         finally:
             self._busy.discard(destination)
+
+    def _time_of(self, steady: float) -> float:
+        """What time it will be when the steady clock reads so much, unless somebody sets it before."""
+        return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 
     def resume(self, channel: str) -> None:
         """Forgets that a platform was down, because somebody knows better."""
@@ -129,10 +138,11 @@ def _payload(destination: Destination) -> Mapping[str, Any]:
     return {"channel": destination[0], "native_id": destination[1]}
 
 
-def _lane(channel: Channel) -> Lane:
+def _lane(channel: Channel, clock: Clock) -> Lane:
     terms = channel.push_terms
     return Lane(
         channel=channel,
         limits=Limits(terms.per_second, terms.per_destination),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
+        waits=Waits(clock),
     )

@@ -11,9 +11,9 @@ NEVER = float("inf")
 
 
 class Retry(Value, frozen=True, kw_only=True):
-    """Again, not before a time."""
+    """Again, not before so many seconds have passed."""
 
-    at: float
+    after: float
     counts: bool = True
     """Whether the try counts; one to which the platform said "wait" does not."""
 
@@ -31,10 +31,8 @@ class Unknown(Value, frozen=True, kw_only=True):
 Next = Retry | Dead | Unknown
 
 
-def decide(
-    error: PushError, *, attempts: int, policy: RetryPolicy, now: float, jitter: float, expires_at: float = NEVER
-) -> Next:
-    """What follows from an error after so many attempts; `jitter` is between 0 and 1, `expires_at` ends all tries.
+def decide(error: PushError, *, attempts: int, policy: RetryPolicy, jitter: float, left: float = NEVER) -> Next:
+    """What follows from an error after so many attempts; `jitter` is between 0 and 1, `left` seconds end all tries.
 
     What the platform asks for is obeyed, however long it is. It costs no attempt: a flood wait says nothing about
     whether the part can be delivered.
@@ -44,12 +42,12 @@ def decide(
     if error.unknown:
         return Unknown()
     if error.retry_after is not None:
-        at = now + max(error.retry_after, 0.0) + jitter * policy.first_delay * 0.1
-        return Retry(at=at, counts=False) if at <= expires_at else Dead(reason=f"{error.code}: too old")
+        after = max(error.retry_after, 0.0) + jitter * policy.first_delay * 0.1
+        return Retry(after=after, counts=False) if after <= left else Dead(reason=f"{error.code}: too old")
     if attempts >= policy.attempts:
         return Dead(reason=f"{error.code}: {attempts} attempts")
-    at = now + delay(policy, attempts, jitter)
-    return Retry(at=at) if at <= expires_at else Dead(reason=f"{error.code}: too old")
+    after = delay(policy, attempts, jitter)
+    return Retry(after=after) if after <= left else Dead(reason=f"{error.code}: too old")
 
 
 def delay(policy: RetryPolicy, attempts: int, jitter: float) -> float:

@@ -1,4 +1,8 @@
-"""One trip to one destination: what is due is sent part by part, and each step is written down."""
+"""One trip to one destination: what is due is sent part by part, and each step is written down.
+
+What is written down has the time of day. Whether something waits is a question to the steady clock, because the time of
+day may be set while it does.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,13 +18,14 @@ from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import look_up, read_payload, send
 from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
+from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
 from frontdesk.loggers import deliveries as log
 
 EARLIER = "an earlier part is dead"
 INTERRUPTED = "interrupted"
 _TOO_OLD = "too old"
-_AT_ONCE = 0.0
+_AT_ONCE = float("-inf")
 """A time that is over: what follows is read again, because it may have changed with this part."""
 _MOST = 200
 """How many parts one trip sends before others have their turn."""
@@ -36,14 +41,16 @@ class Lane(NamedTuple):
     channel: Channel
     limits: Limits
     circuit: Circuit
+    waits: Waits
 
 
 class Trip:
     """Goes through the queue of a destination until it is empty or has to wait."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, lane: Lane, destination: Destination) -> None:
+    def __init__(self, store: HostStateStore, clock: Clock, ages: Ages, lane: Lane, destination: Destination) -> None:
         self._store = store
         self._clock = clock
+        self._ages = ages
         self._lane = lane
         self._terms = lane.channel.push_terms
         self._destination = destination
@@ -51,7 +58,7 @@ class Trip:
         self._sent = 0
 
     async def go(self) -> float | None:
-        """Returns when to come back; nothing, if nothing is left."""
+        """Returns when to come back, by the steady clock; nothing, if nothing is left."""
         try:
             while rows := await self._store.outbox.open(self._destination):
                 again = await self._through(rows)
@@ -59,7 +66,8 @@ class Trip:
                     return again
                 await self._flush()
                 if self._sent >= _MOST:
-                    return self._clock.now()
+                    return self._clock.steady()
+            self._lane.waits.end(self._destination[1])
             return None
         finally:
             await self._flush()
@@ -77,25 +85,36 @@ class Trip:
 
     async def _step(self, row: Delivery) -> float | None:
         """Takes one part as far as it gets; returns a time if it, and all that follows, has to wait until then."""
-        now = self._clock.now()
+        steady = self._clock.steady()
         if row.held_for > 0:
-            return now + row.held_for
+            return steady + row.held_for
+        # What the steady clock would have read when it was queued: its age is the difference, then and later.
+        queued = steady - self._ages.of(row, self._lane.waits.since(row))
         if row.status == "sending":
             # Whoever sent it is gone.
-            await self._write(self._unknown(row, INTERRUPTED, now))
-            return _AT_ONCE
-        if now > self._expires_at(row):
+            return await self._doubt(row, INTERRUPTED, queued)
+        if steady - queued > self._terms.longest_age:
             return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
-        if row.due_at > now:
-            return row.due_at
-        free_at = self._lane.circuit.free_at(now)
-        if free_at <= now:
-            free_at = self._lane.limits.enter(self._destination[1], now)
-        if free_at > now:
+        if (until := self._waits_until(row, steady)) > steady:
+            return until
+        free_at = self._lane.circuit.free_at(steady)
+        if free_at <= steady:
+            free_at = self._lane.limits.enter(self._destination[1], steady)
+        if free_at > steady:
+            if self._lane.waits.until(row) is None:
+                self._lane.waits.begin(row, steady)
             return free_at
-        return await (self._ask(row) if row.status == "unknown" else self._send(row))
+        return await (self._ask(row, queued) if row.status == "unknown" else self._send(row, queued))
 
-    async def _send(self, row: Delivery) -> float | None:
+    def _waits_until(self, row: Delivery, steady: float) -> float:
+        """Until when a part waits: what this process has noted counts, and only then what is written down."""
+        until = self._lane.waits.until(row)
+        if until is None and (left := pause(row, self._clock.now())) > 0:
+            until = steady + left
+            self._lane.waits.begin(row, until)
+        return steady if until is None else until
+
+    async def _send(self, row: Delivery, queued: float) -> float | None:
         # Before it is taken: one that only a newer version can read is left to it as it is.
         payload = read_payload(row)
         circuit = self._lane.circuit
@@ -106,7 +125,7 @@ class Trip:
             try:
                 receipt = await send(self._lane.channel, taken, payload)
             except PushError as error:
-                return await self._failed(taken, error, first)
+                return await self._failed(taken, error, first, queued)
         except BaseException:
             circuit.leave()
             raise
@@ -124,31 +143,35 @@ class Trip:
         self._sent += 1
         return taken.replace(fence=row.fence + 1)
 
-    async def _failed(self, row: Delivery, error: PushError, first: bool) -> float:
+    async def _failed(self, row: Delivery, error: PushError, first: bool, queued: float) -> float:
         """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
-        now = self._clock.now()
-        self._tell_lane(error, now)
+        steady = self._clock.steady()
+        self._tell_lane(error, steady)
         if first and self._lane.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
-        noted = _noted(row, now, error.code)
+        now, age = self._clock.now(), steady - queued
         found = decide(
             error,
             attempts=row.attempts,
             policy=self._terms.retry,
-            now=now,
             jitter=spread(row.delivery_id, len(row.history)),
-            expires_at=self._expires_at(row),
+            left=self._terms.longest_age - age,
         )
         if isinstance(found, Dead):
-            return await self._end(noted, "dead", found.reason)
+            return await self._end(_noted(row, now, error.code), "dead", found.reason)
         if isinstance(found, Retry):
             attempts = row.attempts if found.counts else row.attempts - 1
             # Whoever waits for the platform goes before one that has found it down.
-            at = max(found.at, 2 * self._lane.circuit.free_at(now) - now)
-            await self._write(noted.replace(status="pending", attempts=attempts, due_at=at, error=error.code))
-            return at
-        await self._write(self._unknown(row, error.code, now))
-        return _AT_ONCE
+            after = max(found.after, 2 * (self._lane.circuit.free_at(steady) - steady))
+            again = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
+            return await self._wait(again.replace(due_at=now + after), steady + after)
+        return await self._doubt(row, error.code, queued)
+
+    async def _wait(self, row: Delivery, until: float) -> float:
+        """Writes a part that is to wait, and notes by the steady clock until when."""
+        await self._write(row)
+        self._lane.waits.begin(row.replace(fence=row.fence + 1), until)
+        return until
 
     def _tell_lane(self, error: PushError, now: float) -> None:
         circuit = self._lane.circuit
@@ -167,8 +190,8 @@ class Trip:
         await self._write(row.replace(status=status, error=reason, ended_at=self._clock.now()))
         return _AT_ONCE
 
-    def _unknown(self, row: Delivery, code: str, now: float) -> Delivery:
-        """A part that may have arrived: to be asked about, to be sent again, or to be left as it is."""
+    async def _doubt(self, row: Delivery, code: str, queued: float) -> float:
+        """Notes that a part may have arrived: it is asked about, sent again, or left as it is."""
         channel, policy = self._lane.channel, self._terms.retry
         how = after_unknown(
             repeatable=channel.push_is_idempotent,
@@ -176,14 +199,18 @@ class Trip:
             attempts=row.attempts,
             policy=policy,
         )
-        noted = _noted(row, now, code)
+        now, steady = self._clock.now(), self._clock.steady()
+        noted = _noted(row, now, code, steady - queued).replace(error=code)
         if how == "leave":
             log.warning("delivery %s on %s may have arrived, or not: %s", row.delivery_id, row.channel, code)
-            return noted.replace(status="unknown", error=code, ended_at=now)
-        wait = 0.0 if code == INTERRUPTED else delay(policy, row.attempts, spread(row.delivery_id, row.attempts))
-        return noted.replace(status="unknown" if how == "ask" else "pending", due_at=now + wait, error=code)
+            await self._write(noted.replace(status="unknown", ended_at=now))
+            return _AT_ONCE
+        after = 0.0 if code == INTERRUPTED else delay(policy, row.attempts, spread(row.delivery_id, row.attempts))
+        waiting = noted.replace(status="unknown" if how == "ask" else "pending", due_at=now + after)
+        await self._wait(waiting, steady + after)
+        return _AT_ONCE
 
-    async def _ask(self, row: Delivery) -> float:
+    async def _ask(self, row: Delivery, queued: float) -> float:
         """Asks the platform what became of a part."""
         channel = self._lane.channel
         await self._flush()
@@ -193,19 +220,15 @@ class Trip:
         try:
             receipt = await look_up(self._lane.channel, channel, row, payload)
         except PushError as error:
-            again = self._unknown(row.replace(attempts=row.attempts + 1), error.code, self._clock.now())
-            await self._write(again)
-            return again.due_at if again.ended_at is None else _AT_ONCE
+            return await self._doubt(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
         if receipt is None:
-            await self._write(_noted(row, now, "not found").replace(status="pending", due_at=now))
+            noted = _noted(row, now, "not found", self._clock.steady() - queued)
+            await self._write(noted.replace(status="pending", due_at=now))
         else:
             found = _noted(row, now, "found")
             await self._write(found.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
         return _AT_ONCE
-
-    def _expires_at(self, row: Delivery) -> float:
-        return (row.created_at if row.queued_at is None else row.queued_at) + self._terms.longest_age
 
     async def _flush(self) -> None:
         if self._unwritten is not None:
@@ -249,5 +272,5 @@ class Trip:
             transaction.change_delivery(accepted.replace(fence=known.fence))
 
 
-def _noted(row: Delivery, now: float, code: str) -> Delivery:
-    return row.replace(history=(*row.history, Attempt(at=now, code=code))[-_HISTORY:])
+def _noted(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:
+    return row.replace(history=(*row.history, Attempt(at=now, code=code, waited=waited))[-_HISTORY:])

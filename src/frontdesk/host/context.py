@@ -12,7 +12,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, NotFoundError
 from frontdesk.host.compact import compact
 from frontdesk.host.link_calls import LinkCalls
@@ -93,8 +93,16 @@ class HostContext(LinkCalls):
         return await self._shown(record, caller)
 
     async def _run(self, owner: str, run_id: str) -> RunRecord | None:
-        active = self._parts.active.get(owner, run_id)
-        return active.record if active is not None else await self._store.runs.get(owner, run_id)
+        active = self._parts.active
+        before = active.get(owner, run_id)
+        if before is not None and self._store.lease_seconds is None:
+            return before.record
+        # If this process stood still, another may have ended what it still takes for its own.
+        kept = await self._store.runs.get(owner, run_id)
+        if before is None or (kept is not None and kept.status in FINAL):
+            return kept
+        # What has ended here meanwhile is stored by now.
+        return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
 
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
         """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""

@@ -8,7 +8,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.data.codec import to_json
-from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Route
+from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus, Route
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.response_target import Address
 from frontdesk.data.run import RunRecord
@@ -110,7 +110,7 @@ class Deliveries:
 
 
 def _anew(delivery: Delivery, now: float) -> Delivery:
-    history = (*delivery.history, Attempt(at=now, code="tried again"))
+    history = (*delivery.history, Attempt(at=now, code=ANEW))
     return delivery.replace(status="pending", attempts=0, queued_at=now, due_at=now, ended_at=None, history=history)
 
 

@@ -10,6 +10,7 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import NotFoundError, StoreUnavailableError
 from frontdesk.host.bells import Bells
+from frontdesk.kit.large import run_sized
 from frontdesk.sessions.job import EventLog, Numbered
 
 PAGE = 200
@@ -72,6 +73,9 @@ class Followers:
                 for number, one in found:
                     after = number
                     yield one
+                if len(found) >= PAGE:
+                    # A store in memory never waits, nor does a reader who has all of this already.
+                    await asyncio.sleep(0)
                 if found:
                     continue
                 if end is not None:
@@ -95,7 +99,8 @@ class Followers:
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
         found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
-        return [(event.number, decode(event.data)) for event in found]
+        size = sum(len(event.data) for event in found)
+        return await run_sized(size, lambda: [(event.number, decode(event.data)) for event in found])
 
     async def _ended(self, owner: str, run_id: str) -> RunRecord | None:
         record = await self._store.runs.get(owner, run_id)

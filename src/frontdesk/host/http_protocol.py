@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from frontdesk.host.unread import bytes_taken
+from frontdesk.kit.endpoint import CONNECTION
 from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.server_limits import ServerLimits
 from frontdesk.loggers import http as log
@@ -81,6 +83,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         """A head that is no longer has neither a long URL nor a long header."""
         self._earlier: list[RequestResponseCycle] = []
         """The requests before the last one, while they are not all answered."""
+        self._extensions = {CONNECTION: self}
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -143,6 +146,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         self._unread = 0
         # The trailers of a chunked body come to the list of the parser, and must not pass for headers.
         self.scope["headers"] = self.headers.copy()
+        self.scope["extensions"] = self._extensions  # pyright: ignore[reportGeneralTypeIssues]
         before = self.cycle
         _on_headers_complete(self)
         if self.pipeline:
@@ -197,6 +201,14 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
             self._refuse(HTTPStatus.BAD_REQUEST, msg)
+
+    def taken(self) -> int:
+        """Return a number that changes whenever the client has taken something."""
+        return bytes_taken(self.transport)
+
+    def abort(self) -> None:
+        """Close the connection at once; whoever works on an answer sees a client that has left."""
+        self.transport.abort()
 
     def run_late(self) -> None:
         """Close the connection, because its head did not come in time."""

@@ -17,7 +17,7 @@ def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int
     if record.status == "queued":
         # It waited for its turn, and nothing was done for it.
         return "run"
-    if job.on_interrupt == "restart" and not job.begun and not events and not job.admitted.request.approvals:
+    if job.on_interrupt == "restart" and not job.begun and not events:
         return "run"
     if job.on_interrupt == "resume" and job.checkpoint is not None and events == job.events:
         # Of what was shown since the checkpoint nobody knows whether it would be said again in the same words.

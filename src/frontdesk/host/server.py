@@ -9,6 +9,7 @@ import uvicorn
 
 from frontdesk.errors import ChannelConfigurationError
 from frontdesk.host.http_protocol import ConnectionGate
+from frontdesk.host.unread import UnreadWatch, bound_unsent
 from frontdesk.kit.redaction import install
 from frontdesk.kit.server_limits import ServerLimits, allowed_connections
 from frontdesk.loggers import host as log
@@ -27,9 +28,22 @@ class Server(uvicorn.Server):
         # Else a request can see the context variables of the one before it on the same connection, which behind a
         # proxy is somebody else's.
         config.reset_contextvars = True
+        # A few kilobytes that are unpacked to megabytes would be so before anybody counts them, and before a stranger
+        # is refused; what is sent would be packed on the loop.
+        config.ws_per_message_deflate = False
         super().__init__(config)
+        self._unread: UnreadWatch | None = None
         if limits is not None:
             config.http = _bounded(config, limits)
+            self._unread = UnreadWatch(self.server_state.connections, limits.send_seconds)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._unread is not None:
+            for server in self.servers:
+                for listener in server.sockets:
+                    bound_unsent(listener)
+            self._unread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
@@ -40,7 +54,11 @@ class Server(uvicorn.Server):
                 connection.transport.abort()
         # They are gone in the loop's next turn.
         await asyncio.sleep(0)
-        await super().shutdown(sockets)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            if self._unread is not None:
+                self._unread.stop()
 
 
 def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:

@@ -61,7 +61,7 @@ class BearerAuth:
             one: Issuer(one, http=http, clock=self._clock, cache_seconds=cache_seconds, stale_seconds=stale_seconds)
             for one in issuers
         }
-        self._proved: dict[bytes, tuple[float, Principal]] = {}
+        self._proved: dict[bytes, tuple[float, float, Principal]] = {}
         self._most = remembered_tokens
 
     async def authenticate(self, headers: Headers) -> Principal | None:
@@ -71,10 +71,10 @@ class BearerAuth:
             return None
         digest = hashlib.sha256(token).digest()
         known = self._proved.pop(digest, None)
-        if known is not None and self._clock.now() < known[0]:
+        if known is not None and self._clock.now() < known[0] and self._clock.steady() < known[1]:
             # To the end of the row: what was not asked for longest makes room first.
             self._proved[digest] = known
-            return known[1]
+            return known[2]
         # An API key may come in the same header, and is somebody else's affair.
         if token.count(b".") != 2:
             return None
@@ -87,7 +87,7 @@ class BearerAuth:
         claims = await prove(token, issuer, (issuer.issuer,), self._rules, self._clock.now())
         principal = self._principal(believed(claims))
         # Once the keys have to be looked at again, so has everything that they signed.
-        self._remember(digest, min(claims["exp"] + self._rules.leeway, issuer.fresh_until), principal)
+        self._remember(digest, (claims["exp"] + self._rules.leeway, issuer.fresh_until, principal))
         return principal
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
@@ -103,8 +103,9 @@ class BearerAuth:
         # No issuer has a bar in its name, so that no two principals can come to have one id.
         return Principal(id=subject if len(self._issuers) == 1 else f"{claims['iss']}|{subject}", claims=kept)
 
-    def _remember(self, digest: bytes, until: float, principal: Principal) -> None:
-        self._proved[digest] = (until, principal)
+    def _remember(self, digest: bytes, proved: tuple[float, float, Principal]) -> None:
+        """Keep what was proved: until a time of day, and until a reading of the steady clock."""
+        self._proved[digest] = proved
         if len(self._proved) > self._most:
             del self._proved[next(iter(self._proved))]
 

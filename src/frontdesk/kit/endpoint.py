@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 
@@ -19,7 +19,8 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.kit.http import ClientGoneError, headers_of, read_body
+from frontdesk.kit.current import current_caller
+from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
@@ -29,9 +30,30 @@ from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
 """How long a request may take before somebody looks whether its client is still there."""
-
+_DIGITS = 5
+"""How many digits the length of a large body has."""
+CONNECTION = "frontdesk.connection"
+"""The extension of ASGI by which a server offers the connection of a request."""
 
 Release = Callable[[], None]
+
+
+class Connection(Protocol):
+    """What a server can tell of a connection and do to it, where it offers the extension `frontdesk.connection`."""
+
+    def taken(self) -> int:
+        """Return a number that changes whenever the client has taken something."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for what is still to be sent."""
+        ...
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """Return the connection of a request, if its server offers it."""
+    extensions: Mapping[str, Any] = scope.get("extensions") or {}
+    return extensions.get(CONNECTION)
 
 
 class HttpCall(Waiting):
@@ -98,8 +120,27 @@ class HttpCall(Waiting):
     async def _watch(self, task: "asyncio.Task[Any]") -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
-        self._gone = True
-        task.cancel()
+        self._go(task)
+
+    def _go(self, task: "asyncio.Task[Any]") -> None:
+        # Once: each cancellation has to be taken back.
+        if not self._gone:
+            self._gone = True
+            task.cancel()
+
+    def taken(self) -> int:
+        """Return a number that changes when the client has taken something; always the same if the server is silent."""
+        connection = connection_of(self.scope)
+        return 0 if connection is None else connection.taken()
+
+    def leave(self) -> None:
+        """Count the client as gone, because it does not read: nothing that is left for it could ever be sent."""
+        log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
+        connection = connection_of(self.scope)
+        if connection is not None:
+            connection.abort()
+        if self.task is not None:
+            self._go(self.task)
 
     def forgive(self) -> bool:
         """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
@@ -112,7 +153,7 @@ class HttpCall(Waiting):
         self._clients.drop(self)
         if self.release is not None:
             self.release()
-        if self._watcher is not None and not self._gone:
+        if self._watcher is not None:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector comes.
         self.task = None
@@ -154,6 +195,7 @@ class _SignedCall(HttpCall):
         return raw
 
 
+Allow = Callable[[Caller], Awaitable[None]]
 Handler = Callable[[HttpCall], Awaitable[None]]
 Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 
@@ -161,7 +203,7 @@ Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 class HttpEndpoint:
     """An ASGI app for one path."""
 
-    __slots__ = ("_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
+    __slots__ = ("_allow", "_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
 
     def __init__(
         self,
@@ -170,13 +212,18 @@ class HttpEndpoint:
         *,
         limiter: Limiter | None = None,
         runs: Collection[str] = (),
+        allow: Allow | None = None,
         **methods: Handler,
     ) -> None:
-        """`runs` are the methods that make an answer, of which there may be so many at once."""
+        """`runs` are the methods that make an answer, of which there may be so many at once.
+
+        `allow` refuses who may not come in; it is asked here only before a large body is read.
+        """
         self._verifier = verifier
         self._refuse = refuse
         self._limiter = limiter
         self._runs = frozenset(runs)
+        self._allow = allow
         self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
         self._methods = methods
         self._clients = Clients()
@@ -187,12 +234,17 @@ class HttpEndpoint:
             handler = self._methods.get(scope["method"])
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
-            call.caller = await self._verifier.verify(scope, call.headers)
+            call.caller = caller = await self._verifier.verify(scope, call.headers)
+            current_caller.set(caller.identity.key)
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
-                    limiter.take(call.caller)
-                if scope["method"] in self._runs:
-                    call.release = limiter.begin(call.caller)
+                    limiter.take(caller)
+                call.release = limiter.begin(caller, answers=scope["method"] in self._runs)
+            if scope["method"] == "GET":
+                call.watched()
+            elif self._allow is not None and not _is_small(call.headers):
+                # Nobody parses megabytes of somebody who may not come in.
+                await self._allow(caller)
             await handler(call)
         except ClientGoneError:
             return
@@ -215,3 +267,10 @@ class HttpEndpoint:
             log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
             return
         await self._refuse(call, error)
+
+
+def _is_small(headers: Headers) -> bool:
+    """Whether a body says that it is small."""
+    length = headers.get(b"content-length")
+    # The number is looked at where the body is read: here its digits are enough.
+    return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

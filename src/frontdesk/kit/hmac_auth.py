@@ -122,12 +122,12 @@ class HmacAuth:
         person, signature, time = signed
         now = self._clock.now()
         self._check_time(time, now)
-        person.check_room(now)
+        person.check_room(self._clock.steady())
         # Kept for a window longer than it is good for: the clock of another replica may be behind this one.
         expires_at = time + 2 * self._window
         if not await self._nonces.use(self.name, signature.decode(), now=now, expires_at=expires_at):
             raise UnauthenticatedError("This signature was used already; sign anew.", code="signature_replayed")
-        person.take_room(now + 2 * self._window + self._ahead)
+        person.take_room(self._clock.steady() + 2 * self._window + self._ahead)
         return person.principal
 
     def _check_time(self, time: float, now: float) -> None:
@@ -230,7 +230,7 @@ class _Person:
             raise TooManyRequestsError("Too many signed requests.", retry_after=ends[0] - now)
 
     def take_room(self, until: float) -> None:
-        """Note that a signature is remembered until a time."""
+        """Note that a signature is remembered until a time, by the steady clock."""
         self._ends.append(until)
 
 

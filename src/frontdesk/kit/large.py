@@ -2,16 +2,19 @@
 
 One thread for the whole process: the work is Python code that holds the interpreter, so a second thread would make
 nothing faster, and every other request would wait twice as long for its share. It is not the default executor, which
-tools may fill for as long as they like.
+tools may fill for as long as they like. Callers take turns at it, so that nobody waits for all that another has asked
+for.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from itertools import chain
 from types import NoneType
 from typing import Any, ParamSpec, TypeVar
+
+from frontdesk.kit.current import current_caller
+from frontdesk.kit.fair_thread import FairThread
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,13 +26,14 @@ _A_VALUE = 32
 """What a value counts beside its text when it is asked how long it takes: as much as so many bytes."""
 _TEXTS = (str, bytes)
 _SCALARS = (int, float, NoneType)
-_thread = ThreadPoolExecutor(1, thread_name_prefix="frontdesk-large")
+_thread = FairThread("frontdesk-large")
 
 
 async def off_loop(work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function in the thread for large values."""
+    """Run a function in the thread for large values, in the turn of the present caller."""
     context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_thread, lambda: context.run(work, *args, **kwargs))
+    job = _thread.submit(current_caller.get(), lambda: context.run(work, *args, **kwargs))
+    return await asyncio.wrap_future(job)
 
 
 async def run_weighed(value: Any, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

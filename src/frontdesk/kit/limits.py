@@ -44,9 +44,9 @@ class Limits:
     per_channel: RateLimit | None = None
     """How often all of them together may."""
     max_running_per_caller: int | None = 200
-    """How many answers may be made at once for one caller."""
+    """How many answers may be made at once for one caller; as many may be read or changed beside them."""
     max_running: int | None = 1_000
-    """How many for all of them together."""
+    """How many for all of them together, likewise."""
     max_callers: int = 10_000
     """How many callers are counted by themselves. When there are more at once, the others share one count."""
 
@@ -106,10 +106,9 @@ class Limiter:
         self._all: Bucket | None = None
         self._rest: Bucket | None = None
         self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
-        self._most = inf if limits.max_running is None else limits.max_running
-        self._most_of_one = inf if limits.max_running_per_caller is None else limits.max_running_per_caller
-        self._running: dict[Who, int] = {}
-        self._total = 0
+        self._answers = _Counter(limits, "Too many answers are being made")
+        # Counted by themselves, so that whoever has as many answers under way as they may can still cancel one.
+        self._others = _Counter(limits, "Too many requests are under way")
 
     def take(self, caller: Caller) -> None:
         """Counts a request, or refuses it."""
@@ -142,14 +141,29 @@ class Limiter:
         found = buckets[who] = Bucket(rate, now)
         return found
 
-    def begin(self, caller: Caller) -> Callable[[], None]:
-        """Counts an answer that is being made, until what is returned is called; or refuses to make it."""
-        who = caller.identity.key
+    def begin(self, caller: Caller, *, answers: bool = True) -> Callable[[], None]:
+        """Count what is being done for a caller, until what is returned is called; or refuse to do it."""
+        return (self._answers if answers else self._others).begin(caller.identity.key)
+
+
+class _Counter:
+    """How much is under way, for each caller and in all."""
+
+    __slots__ = ("_most", "_most_of_one", "_running", "_total", "_words")
+
+    def __init__(self, limits: Limits, words: str) -> None:
+        self._most = inf if limits.max_running is None else limits.max_running
+        self._most_of_one = inf if limits.max_running_per_caller is None else limits.max_running_per_caller
+        self._running: dict[Who, int] = {}
+        self._total = 0
+        self._words = words
+
+    def begin(self, who: Who) -> Callable[[], None]:
         if self._total >= self._most:
-            raise TooManyRequestsError("Too many answers are being made here.", retry_after=_BUSY_RETRY)
+            raise TooManyRequestsError(f"{self._words} here.", retry_after=_BUSY_RETRY)
         running = self._running.get(who, 0)
         if running >= self._most_of_one:
-            raise TooManyRequestsError("Too many answers are being made for you.", retry_after=_BUSY_RETRY)
+            raise TooManyRequestsError(f"{self._words} for you.", retry_after=_BUSY_RETRY)
         self._running[who] = running + 1
         self._total += 1
         return partial(self._end, who)

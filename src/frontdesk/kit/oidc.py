@@ -127,12 +127,12 @@ class Issuer:
 
     @property
     def fresh_until(self) -> float:
-        """Until when what is known need not be asked for again."""
+        """Until when what is known need not be asked for again, by the steady clock."""
         return self._asked_at + self._retry_seconds if self._failed else self._loaded_at + self._cache_seconds
 
     async def known(self) -> Known:
         """What the issuer tells about itself; `UnavailableError` if it can't be asked."""
-        now = self._clock.now()
+        now = self._clock.steady()
         if self._known is not None and now < self.fresh_until:
             return self._known
         if self._failed and now < self._loaded_at + self._stale_seconds:
@@ -146,12 +146,12 @@ class Issuer:
         """The key of a signature; one that is not known may be new."""
         found = (await self.known()).key(kid, alg)
         if found is None:
-            await self._renew(self._clock.now())
+            await self._renew(self._clock.steady())
             found = self._usable().key(kid, alg)
         return found
 
     def _usable(self) -> Known:
-        now = self._clock.now()
+        now = self._clock.steady()
         if self._known is None or now >= self._loaded_at + self._stale_seconds:
             raise unavailable(max(1.0, self._asked_at + self._retry_seconds - now))
         return self._known
@@ -166,7 +166,7 @@ class Issuer:
         """Begins to ask, unless that was done a moment ago."""
         if self._loading is not None and not self._loading.done():
             return self._loading
-        if 0 <= now - self._asked_at < self._retry_seconds:
+        if now - self._asked_at < self._retry_seconds:
             return None
         self._asked_at = now
         self._loading = spawn_clean(self._ask())
@@ -180,7 +180,7 @@ class Issuer:
             self._failed = True
             return
         self._known = Known(document, keys)
-        self._loaded_at = self._clock.now()
+        self._loaded_at = self._clock.steady()
         self._failed = False
 
     async def _document(self) -> Mapping[str, Any]:

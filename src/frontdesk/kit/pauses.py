@@ -20,17 +20,20 @@ class Pauses(Generic[K]):
 
     def begin(self, name: K) -> float:
         """Leave a name alone from now on; return until when."""
-        self._until[name] = until = self._clock.now() + self._seconds
+        self._until[name] = self._clock.steady() + self._seconds
         self._until.move_to_end(name)
         if len(self._until) > self._most:
             self._until.popitem(last=False)
-        return until
+        return self._clock.now() + self._seconds
 
     def until(self, name: K) -> float | None:
-        """Return until when a name is left alone, or `None` if it is not."""
+        """Return until when a name is left alone, by the clock as it is set now, or `None` if it is not."""
         until = self._until.get(name)
-        if until is None or until > self._clock.now():
-            return until
+        if until is None:
+            return None
+        left = until - self._clock.steady()
+        if left > 0:
+            return self._clock.now() + left
         del self._until[name]
         return None
 

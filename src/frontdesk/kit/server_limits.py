@@ -1,4 +1,4 @@
-"""Limits of the server on what anybody can send before they are known."""
+"""Limits of the server on what anybody can send before they are known, and on whoever does not read."""
 
 from dataclasses import dataclass, fields
 
@@ -8,7 +8,7 @@ SPARE_FILES = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """What a connection may take before its caller is known; it holds for WebSocket handshakes too."""
+    """What a connection may take, whoever its caller is; it holds for WebSocket handshakes too."""
 
     max_url_bytes: int = 8 * 1024
     """How long the path and query of a request may be; more is a `414`."""
@@ -24,6 +24,8 @@ class ServerLimits:
     """How long a head may take, from the connection or its first byte on; more is a `408`."""
     max_connections: int = 4_096
     """How many connections may be open at once; more are a `503`."""
+    send_seconds: float = 60.0
+    """How long a client may take nothing of what is sent to it, before its connection is closed."""
 
     def findings(self) -> list[str]:
         """Return a line for each setting that is wrong."""

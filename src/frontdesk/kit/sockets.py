@@ -17,6 +17,7 @@ from frontdesk.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from frontdesk.kit.current import current_caller
 from frontdesk.kit.http import JSON, error_headers, headers_of
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
 from frontdesk.kit.tasks import present_task
@@ -226,6 +227,7 @@ class SocketEndpoint:
             await asyncio.sleep(0)
             return
         key = socket.caller.identity.key
+        current_caller.set(key)
         self._open[key] += 1
         try:
             with suppress(OSError):

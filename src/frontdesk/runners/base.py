@@ -134,15 +134,22 @@ class TaskRunner(ABC):
         """Wakes everything that has something to do and of which nobody may know."""
         kept = [name for name, known in self.registered.items() if known.waiting is None]
         if kept:
-            before = self.clock.now() + 2 * _SWEEP
-            for task in await self.store.tasks.due(kept, before, holder=self._stored.holder, limit=_AT_ONCE):
-                if not self.remind(Wake(task.name, task.task_id, {}), task.due_at):
-                    break
+            await self._remind_of_stored(kept)
         for name, known in self.registered.items():
             if known.waiting is not None:
                 async for task_id, payload in known.waiting():
                     if not self.remind(Wake(name, task_id, payload), None):
                         break
+
+    async def _remind_of_stored(self, names: list[str]) -> None:
+        now, holder, tasks = self.clock.now(), self._stored.holder, self.store.tasks
+        found = list(await tasks.due(names, now + 2 * _SWEEP, holder=holder, limit=_AT_ONCE))
+        # No pause between two tries is that long, so that their times come from a clock that was set back.
+        longest = max(self.registered[name].retry.longest_delay for name in names)
+        found += await tasks.stranded(names, now + longest, holder=holder, limit=_AT_ONCE)
+        for task in found:
+            if not self.remind(Wake(task.name, task.task_id, {}), self._stored.due(task)):
+                break
 
     async def begin(self) -> None:
         """Gets ready to be woken."""
@@ -164,6 +171,12 @@ class TaskRunner(ABC):
     @abstractmethod
     def remind(self, wake: Wake, at: float | None) -> bool:
         """The same for what may be known already; false if there is no room for more."""
+
+    def known(self, wake: Wake, at: float | None) -> bool:
+        """Whether something waits or runs here: it has its own time, unless it is written down and due sooner."""
+        if at is not None:
+            self.wakes.move(wake.task_id, at)
+        return wake.task_id in self.wakes
 
     async def woken(self, task_id: str) -> TaskStatus | None:
         """How far something is that was only woken."""

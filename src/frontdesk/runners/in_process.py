@@ -20,5 +20,4 @@ class InProcessTaskRunner(TaskRunner):
         self.wakes.wake(wake, at)
 
     def remind(self, wake: Wake, at: float | None) -> bool:
-        # What is known here has its own time.
-        return wake.task_id in self.wakes or self.wakes.wake(wake, at)
+        return self.known(wake, at) or self.wakes.wake(wake, at)

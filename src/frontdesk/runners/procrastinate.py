@@ -186,7 +186,7 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def remind(self, wake: Wake, at: float | None) -> bool:
         # Here nobody is told: whoever looks and has room does it.
-        return wake.task_id in self.wakes or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
+        return self.known(wake, at) or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
 
     async def _send(self) -> None:
         """Tells everybody what there is to do."""

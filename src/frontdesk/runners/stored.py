@@ -1,6 +1,7 @@
 """Tasks that are written down: taken up, tried as often as their policy says, and settled."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from frontdesk.errors import StoreUnavailableError
 from frontdesk.loggers import tasks as log
 
 _PAUSE = 0.5
+_MOST_WAITING = 10_000
+"""Of how many it is known when they are tried again; one that is forgotten waits for the time that is written."""
 _DIED = "the process ended each time that it worked on it"
 
 
@@ -32,6 +35,8 @@ class StoredTasks:
         self._store = store
         self._clock = clock
         self._known = known
+        self._again: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Those that wait to be tried again: when they are due as it is written, and by the steady clock."""
         self._held: dict[str, tuple[TaskRecord, asyncio.Task[Any] | None]] = {}
         self.holder = ""
         self.stopping = False
@@ -40,11 +45,19 @@ class StoredTasks:
         """Writes a task down; returns when it is due."""
         due_at = self._clock.now() if at is None else at
         await self._store.tasks.schedule(TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at))
+        if at is None:
+            # It is due whatever the clock is set to before somebody comes to it.
+            self._note(task_id, due_at, self._clock.steady())
         return due_at
 
     async def do(self, task_id: str) -> float | None:
         """Takes a task up and tries it; returns when it is due again. One that is another's, or over, is left alone."""
-        record = await self._store.tasks.claim(task_id, self.holder, now=self._clock.now())
+        now, (due_at, again_at) = self._clock.now(), self._again.get(task_id, (0.0, 0.0))
+        left = again_at - self._clock.steady()
+        record = await self._store.tasks.claim(task_id, self.holder, now=now if left > 0 else max(now, due_at))
+        if record is None and left > 0:
+            return self._clock.now() + left
+        self._again.pop(task_id, None)
         if record is None:
             return None
         self._held[task_id] = (record, asyncio.current_task())
@@ -70,8 +83,12 @@ class StoredTasks:
                 log.error("task %s (%s) has failed for good", record.task_id, record.name, exc_info=error)
                 return await self._settle(record, "failed", attempts=attempts, error=why)
             log.warning("task %s (%s) failed, attempt %s", record.task_id, record.name, attempts, exc_info=error)
-            due_at = now() + known.retry.delay(attempts)
-            return await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
+            pause = known.retry.delay(attempts)
+            due_at, again_at = now() + pause, self._clock.steady() + pause
+            settled = await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
+            if settled == due_at:
+                self._note(record.task_id, due_at, again_at)
+            return settled
         if again is not None:
             return await self._settle(record, "pending", due_at=again, attempts=0)
         return await self._settle(record, "succeeded", attempts=attempts)
@@ -98,6 +115,23 @@ class StoredTasks:
             if settled is None:
                 log.info("task %s (%s) is no longer this process's", record.task_id, record.name)
             return settled.due_at if settled is not None and settled.status == "pending" else None
+
+    def _note(self, task_id: str, due_at: float, again_at: float) -> None:
+        self._again[task_id] = (due_at, again_at)
+        if len(self._again) > _MOST_WAITING:
+            self._again.popitem(last=False)
+
+    def due(self, task: TaskRecord) -> float:
+        """When a task is to be tried that waits in the store: one that has failed, no later than its pause from now."""
+        due_at, again_at = self._again.get(task.task_id, (None, 0.0))
+        now, steady = self._clock.now(), self._clock.steady()
+        if due_at == task.due_at:
+            return now + max(again_at - steady, 0.0)
+        pause = self._known[task.name].retry.delay(task.attempts)
+        if task.attempts == 0 or task.due_at - now <= pause:
+            return task.due_at
+        self._note(task.task_id, task.due_at, steady + pause)
+        return now + pause
 
     def held(self) -> Sequence[TaskRecord]:
         """What this process works on."""

@@ -12,6 +12,10 @@ from frontdesk.kit.tasks import call_later_clean, spawn_clean
 from frontdesk.loggers import tasks as log
 
 _PATIENCE = 5.0
+_LONGEST = 600.0
+"""After how many seconds one that waits longer is called all the same: whoever was woken too early says so, and a time
+that a clock was set back from is not waited for."""
+_CLOSER = 1.0
 
 
 class Wake(NamedTuple):
@@ -34,7 +38,7 @@ class Failed(Exception):
 
 
 class _Entry:
-    """One id: it waits for its time, for room, or runs."""
+    """One id: it waits for its time, for room, or runs. Its times are readings of the steady clock."""
 
     __slots__ = ("again", "at", "failures", "ready", "task", "wake")
 
@@ -92,16 +96,30 @@ class Wakes:
                 self._full = True
                 return False
             entry = self._entries[wake.task_id] = _Entry(wake)
-        at = self._clock.now() if at is None else at
+        due = self._steady(at)
         if entry.task is not None:
             entry.wake = wake
-            entry.again = at if entry.again is None else min(entry.again, at)
+            entry.again = due if entry.again is None else min(entry.again, due)
         elif not entry.ready:
-            self._plan(entry, at)
+            self._plan(entry, due)
         return True
 
+    def move(self, task_id: str, at: float) -> None:
+        """Calls one that waits for a time of day earlier, if that has come closer; not one whose call has failed."""
+        entry = self._entries.get(task_id)
+        if entry is None or entry.at is None or entry.failures:
+            return
+        due = self._steady(at)
+        if due < entry.at - _CLOSER:
+            self._plan(entry, due)
+
+    def _steady(self, at: float | None) -> float:
+        """Return what the steady clock will read at a time of day, as far as anybody can tell now."""
+        steady = self._clock.steady()
+        return steady if at is None else steady + min(max(at - self._clock.now(), 0.0), _LONGEST)
+
     def _plan(self, entry: _Entry, at: float) -> None:
-        if at <= self._clock.now():
+        if at <= self._clock.steady():
             entry.at, entry.ready = None, True
             self._ready[entry.wake.name].append(entry)
             self._fill(entry.wake.name)
@@ -115,11 +133,11 @@ class Wakes:
             self._timer.cancel()
             self._timer = None
         if self._timed and not self.stopping:
-            pause = max(0.0, self._timed[0][0] - self._clock.now())
+            pause = max(0.0, self._timed[0][0] - self._clock.steady())
             self._timer = call_later_clean(pause, self._ring)
 
     def _ring(self) -> None:
-        now = self._clock.now()
+        now = self._clock.steady()
         self._timer = None
         while self._timed and self._timed[0][0] <= now:
             at, task_id = heappop(self._timed)
@@ -155,7 +173,7 @@ class Wakes:
     def _ended(self, entry: _Entry, at: float | None) -> None:
         entry.task = None
         again, entry.again = entry.again, None
-        times = [one for one in (at, again) if one is not None]
+        times = [one for one in (None if at is None else self._steady(at), again) if one is not None]
         if times and not self.stopping:
             self._plan(entry, min(times))
             return

@@ -15,7 +15,7 @@ from frontdesk.kit.messages import stamped
 from frontdesk.kit.openai_items import Items, read_added
 from frontdesk.kit.outputs import as_results
 from frontdesk.kit.requests import REQUEST_INFO
-from frontdesk.sessions.items import find_conversation, prepared_items, read_all
+from frontdesk.sessions.items import find_conversation, pages, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
 
@@ -85,10 +85,11 @@ class Conversations:
     async def _calls(self, conversation: Conversation) -> dict[str, bool]:
         """The calls of a conversation, and whether each has its output."""
         found: dict[str, bool] = {}
-        for item in await read_all(self._store, conversation.owner, conversation.conversation_id):
-            kind, call_id = item.body.get("type"), item.body.get("call_id")
-            if kind in ("function_call", "function_call_output") and isinstance(call_id, str):
-                found[call_id] = kind == "function_call_output"
+        async for page in pages(self._store, conversation.owner, conversation.conversation_id):
+            for item in page:
+                kind, call_id = item.body.get("type"), item.body.get("call_id")
+                if kind in ("function_call", "function_call_output") and isinstance(call_id, str):
+                    found[call_id] = kind == "function_call_output"
         return found
 
     async def remove(self, conversation: Conversation, item_id: str) -> None:
@@ -112,7 +113,7 @@ class Conversations:
         """Refuses while the target waits for an answer: what it asked about must not change before it comes."""
         asked = any(one.name == REQUEST_INFO for one in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
-        if asked or any(one.status == "pending" for one in questions):
+        if asked or any(one.waits for one in questions):
             raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
 
 

@@ -5,7 +5,8 @@ whoever holds the session. What is added goes to the end of both. What is delete
 counts no longer: the next turn is told what the items that are left say.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from agent_framework import Message
@@ -81,24 +82,30 @@ async def find_conversation(store: HostStateStore, owner: str, conversation_id: 
     return found
 
 
-async def read_all(store: HostStateStore, owner: str, conversation_id: str) -> list[ConversationItem]:
-    """All items of a conversation, oldest first."""
-    found: list[ConversationItem] = []
-    while True:
-        after = found[-1].number if found else 0
-        page = await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE)
-        if not page:
-            # Not before: a page is shorter where a record could not be read and was put aside.
-            return found
-        found += page
+async def pages(store: HostStateStore, owner: str, conversation_id: str) -> AsyncGenerator[Sequence[ConversationItem]]:
+    """All items of a conversation, oldest first, some at a time."""
+    after = 0
+    # Not the last before there is nothing: a page is shorter where a record could not be read and was put aside.
+    while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE):
+        yield page
+        after = page[-1].number
+        if len(page) == _PAGE:
+            # A store in memory never waits.
+            await asyncio.sleep(0)
 
 
 async def retell(
     store: HostStateStore, owner: str, conversation_id: str
 ) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
     """The history as the items of a conversation tell it, and the calls that wait for an output."""
-    items = await read_all(store, owner, conversation_id)
-    messages, calls = heard([item.body for item in items])
+    bodies = [item.body async for page in pages(store, owner, conversation_id) for item in page]
+    return await run_weighed(bodies, _told, bodies, conversation_id)
+
+
+def _told(
+    bodies: Sequence[Mapping[str, Any]], conversation_id: str
+) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
+    messages, calls = heard(bodies)
     hosting = {"conversation_id": conversation_id}
     waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
     return [stamped(message, hosting) for message in messages], waiting

@@ -133,23 +133,25 @@ class Job:
         """Whether it must be known before something is done that can't be done twice."""
         return self.run.on_interrupt == "restart" and not self.run.begun
 
-    async def begin(self) -> None:
-        """Notes, before it is done, that something is done that can't be done twice."""
+    async def begin(self, also: Callable[[StateTransaction], None] | None = None) -> None:
+        """Notes, before it is done, that something is done that can't be done twice; and what `also` adds, with it."""
         if self.guarded:
-            await self._save(self.run.replace(begun=True))
+            await self._save(self.run.replace(begun=True), also)
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
         """Notes a checkpoint, together with all that was put out before it."""
         if self.run.on_interrupt == "resume":
             await self._save(self.run.replace(checkpoint=checkpoint))
 
-    async def _save(self, run: BackgroundRun) -> None:
+    async def _save(self, run: BackgroundRun, also: Callable[[StateTransaction], None] | None = None) -> None:
         async with self.writing() as write:
             async with self._store.transaction() as transaction:
                 count = write(transaction)
                 if self.log is not None:
                     run = run.replace(events=self.log.committed + count)
                 transaction.save_job(run)
+                if also is not None:
+                    also(transaction)
             self.run = run
 
     @asynccontextmanager

@@ -51,7 +51,8 @@ class LeaseKeeper:
 
     def _give_up(self, turn: Turn) -> None:
         run = self._active.get(turn.admitted.owner, turn.admitted.run_id)
-        if run is None or run.cancel_requested or run.interrupted:
+        # One that is cancelled already is so in every round until it ends.
+        if run is None or run.ended is not None or run.interrupted:
             return
         if turn.event is not None:
             # The event goes back to the inbox, and whoever has the session next answers it.

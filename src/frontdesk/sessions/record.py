@@ -23,6 +23,7 @@ from frontdesk.kit.framework import is_response
 from frontdesk.kit.messages import as_messages, said, stamped
 from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.salvage import salvaged, salvaged_messages
@@ -105,7 +106,9 @@ class Recorder:
     async def completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
-        """Writes a run that came to its end."""
+        """Writes a run that came to its end; returns its end as it is, if it has one."""
+        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
+            return known
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
         kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
@@ -132,10 +135,15 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Write a run that failed or was cancelled: the question stays, and says how it ended."""
+        """Write a run that failed or was cancelled: the question stays, and says how it ended.
+
+        One whose end is written, or about to be, has it already.
+        """
+        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
+            return known
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
-        asked = [stamped(message, hosting) for message in turn.messages]
+        asked = [stamped(message, hosting) for message in _asked_for_good(turn)]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
             return await self._write_end(turn, run, asked, changes)
@@ -163,6 +171,21 @@ class Recorder:
         questions: Sequence[PendingApproval],
         changes: dict[str, Any],
     ) -> RunRecord:
+        turn.writing = True
+        try:
+            turn.recorded = await self._commit(turn, run, messages, questions, changes)
+            return turn.recorded
+        finally:
+            turn.wrote()
+
+    async def _commit(
+        self,
+        turn: Turn,
+        run: RunRecord,
+        messages: Sequence[Message],
+        questions: Sequence[PendingApproval],
+        changes: dict[str, Any],
+    ) -> RunRecord:
         changes["finished_at"] = self._clock.now()
         if not turn.admitted.request.store:
             try:
@@ -181,9 +204,7 @@ class Recorder:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
             async with self._store.transaction() as transaction:
-                written = self._note(transaction, turn, run, messages, items, questions, changes)
-            turn.recorded = True
-            return written
+                return self._note(transaction, turn, run, messages, items, questions, changes)
         except LostEventError:
             return self._taken(turn, run)
         finally:
@@ -191,9 +212,12 @@ class Recorder:
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Of a turn that is not kept, only what has to be sent is written."""
-        if turn.deliveries or turn.event is not None:
+        uses_up = _uses_up(turn, changes)
+        if turn.deliveries or turn.event is not None or uses_up:
             async with self._store.transaction() as transaction:
                 self._note_boxes(transaction, turn, changes)
+                if uses_up is not None:
+                    uses_up.use_up(transaction)
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
         """The same for a background run, with what it has said and not written yet."""
@@ -232,12 +256,15 @@ class Recorder:
             changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
         chosen = turn.job is None and turn.admitted.request.run_id is not None
-        transaction.save_run(run, new=chosen and not turn.recorded)
+        transaction.save_run(run, new=chosen)
         if questions and turn.requester is not None:
             # An unlink cancels the questions of a family: it comes before or after this one, and never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)
         for question in questions:
             transaction.add_approval(question)
+        uses_up = _uses_up(turn, changes)
+        if uses_up is not None:
+            uses_up.use_up(transaction)
         if turn.deliveries or turn.event is not None:
             self._note_boxes(transaction, turn, changes)
         if turn.admitted.request.channel in self._pushing:
@@ -261,6 +288,20 @@ class Recorder:
         transaction.see(
             LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
         )
+
+
+def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:
+    """Return the answers that a result uses up, if no tool has: a rejection, for example, runs none."""
+    if turn.answering is None or turn.answering.begun or changes["status"] != "completed":
+        return None
+    return turn.answering
+
+
+def _asked_for_good(turn: Turn) -> Sequence[Message]:
+    """Leave out answers that were not acted on: they count still, and the history must not tell of them twice."""
+    if turn.answering is None or turn.answering.begun:
+        return turn.messages
+    return [one for one in turn.messages if all(part.type != "function_approval_response" for part in one.contents)]
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:

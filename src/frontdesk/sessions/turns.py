@@ -8,7 +8,7 @@ from typing import Any
 from agent_framework import AgentSession
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
@@ -20,6 +20,7 @@ from frontdesk.kit.large import off_loop
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.loggers import runs as log
+from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import find_conversation, retell
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.locks import SessionLocks
@@ -50,12 +51,16 @@ class Turn:
     closed = False
     unrestored = False
     """Whether the session is to be restored yet, in a thread."""
-    recorded = False
-    """Whether its run is in the store, so that a later end of it takes the place of the first."""
+    writing = False
+    """Whether the end of its run is being written."""
+    recorded: RunRecord | None = None
+    """The end of its run, once it is written: there is one, and no later one takes its place."""
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
     """The background run that the turn is, if it is one."""
+    answering: Answering | None = None
+    """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
@@ -63,6 +68,7 @@ class Turn:
     requester: IdentityRecord | None = None
     """The record of whoever asks, which must be unchanged when the questions of the turn are written."""
     _work: ThreadWork | None = None
+    _written: asyncio.Event | None = None
 
     def __init__(
         self, store: HostStateStore, admitted: AdmittedRequest, record: SessionRecord | None, lease: Lease | None
@@ -85,12 +91,20 @@ class Turn:
     @property
     def guarded(self) -> bool:
         """Whether `begin` has to be called before something is done that can't be done twice."""
+        if self.answering is not None and not self.answering.begun:
+            return True
         return self.job is not None and self.job.guarded
 
     async def begin(self) -> None:
         """Something is done that can't be done twice."""
-        if self.job is not None:
+        if self.answering is not None:
+            await self.answering.begin(self.job)
+        elif self.job is not None:
             await self.job.begin()
+
+    def answer(self, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
+        """Let the turn act on answers, as the attempt that has them."""
+        self.answering = Answering(self._store, self.admitted.owner, answers, attempt)
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
         """The run has saved a checkpoint."""
@@ -108,6 +122,20 @@ class Turn:
     def busy(self) -> bool:
         """Whether a thread is still at work."""
         return self._work is not None and self._work.busy
+
+    async def end(self) -> RunRecord | None:
+        """Return the end of the run, once it is written; nothing if nobody writes one."""
+        while self.writing:
+            self._written = self._written or asyncio.Event()
+            await self._written.wait()
+        return self.recorded
+
+    def wrote(self) -> None:
+        """Nobody writes the end of the run any more."""
+        self.writing = False
+        if self._written is not None:
+            self._written.set()
+            self._written = None
 
     @property
     def has_history(self) -> bool:

@@ -48,7 +48,8 @@ class InMemoryStateStore:
     def __init__(self, *, limit: int = 4_000, idle_seconds: float | None = YEAR, clock: Clock | None = None) -> None:
         """Keep at most `limit` sessions, runs, approvals and conversations; the longest untouched go first.
 
-        Sessions and conversations that are not used for `idle_seconds` are dropped too; `None` drops none for that.
+        Sessions, conversations and identities that are not used for `idle_seconds` are dropped too; `None` drops none
+        for that.
         """
         clock = clock or SystemClock()
         self.sessions = MemorySessions(limit)
@@ -178,10 +179,24 @@ class MemoryTransaction:
         self._writes.append((self._store.approvals.add, (approval,)))
 
     def decide_approval(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
     ) -> None:
-        self._checks.append((self._store.approvals.check, (owner, approval_id)))
-        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason)))
+        self._checks.append((self._store.approvals.check, (owner, approval_id, status)))
+        self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason, attempt)))
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        self._checks.append((self._store.approvals.check_attempt, (owner, approval_id, attempt)))
+        self._writes.append((self._store.approvals.begin, (owner, approval_id)))
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        self._writes.append((self._store.approvals.release, (owner, approval_id, attempt)))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
         self._writes.append((self._store.approvals.cancel_all, (owner, at, reason)))

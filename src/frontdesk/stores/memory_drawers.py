@@ -1,7 +1,9 @@
 """The drawers of the in-memory store. Nothing here awaits, so on one event loop every call is atomic."""
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
@@ -9,7 +11,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import ApprovalExistsError, StaleTurnError, StoreError
+from frontdesk.errors import ApprovalExistsError, LostAnswerError, StaleTurnError, StoreError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -254,25 +256,55 @@ class MemoryApprovals:
         return [one for one in self._of(owner) if one.session_id == session_id]
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        return [one for one in self._of(owner) if one.status == "pending"]
+        return [one for one in self._of(owner) if one.waits]
 
     def _of(self, owner: str) -> list[PendingApproval]:
         found = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
         return [one for one in found if one is not None]
 
-    def check(self, owner: str, approval_id: str) -> None:
+    def check(self, owner: str, approval_id: str, status: ApprovalStatus) -> None:
+        """Refuse a decision about a question that is decided, unless it is the same and was not begun."""
         record = self.records.get((owner, approval_id))
-        if record is None or record.status != "pending":
+        if record is None or not record.waits or record.status not in ("pending", status):
             raise StoreError("the approval is not pending")
 
-    def decide(self, owner: str, approval_id: str, status: ApprovalStatus, at: float, reason: str | None) -> None:
+    def decide(
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        at: float,
+        reason: str | None,
+        attempt: str | None = None,
+    ) -> None:
+        """Write a decision down."""
+        decided: dict[str, Any] = {"status": status, "decided_at": at, "reason": reason}
+        self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
+
+    def check_attempt(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Refuse an attempt that does not have the answer."""
+        record = self.records.get((owner, approval_id))
+        if record is None or record.attempt != attempt:
+            raise LostAnswerError
+
+    def begin(self, owner: str, approval_id: str) -> None:
+        """Make a decision final."""
+        self._change(owner, approval_id, begun=True)
+
+    def release(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Let the decision of an attempt be made again."""
+        record = self.records.get((owner, approval_id))
+        if record is not None and record.attempt == attempt:
+            self._change(owner, approval_id, attempt=None, begun=False)
+
+    def _change(self, owner: str, approval_id: str, **changes: Any) -> None:
         record = self.records.get((owner, approval_id))
         if record is not None:
-            self.records.put((owner, approval_id), record.replace(status=status, decided_at=at, reason=reason))
+            self.records.put((owner, approval_id), record.replace(**changes))
 
     def cancel_all(self, owner: str, at: float, reason: str | None) -> None:
         for one in self._of(owner):
-            if one.status == "pending":
+            if one.waits:
                 self.decide(owner, one.approval_id, "cancelled", at, reason)
 
     def check_new(self, owner: str, approval_id: str) -> None:
@@ -290,6 +322,9 @@ class MemoryApprovals:
             if record.session_id in gone:
                 self.records.pop(key)
                 self._forget(key, record)
+
+
+_number = attrgetter("number")
 
 
 class MemoryConversations:
@@ -325,9 +360,12 @@ class MemoryConversations:
         if await self.get(owner, conversation_id) is None:
             return ()
         found = self.contents.get(conversation_id, [])
+        # Numbers only grow, so that a page costs what is on it.
         if descending:
-            return [one for one in reversed(found) if not after or one.number < after][:limit]
-        return [one for one in found if one.number > after][:limit]
+            end = bisect_left(found, after, key=_number) if after else len(found)
+            return found[max(end - limit, 0) : end][::-1]
+        start = bisect_right(found, after, key=_number)
+        return found[start : start + limit]
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
         if await self.get(owner, conversation_id) is None:

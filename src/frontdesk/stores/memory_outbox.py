@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.errors import DeliveryExistsError, LostDeliveryError
@@ -32,11 +33,16 @@ class MemoryOutbox:
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
         return list(islice(self.queues.get(destination, {}).values(), limit))
 
-    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+    async def waiting(
+        self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
+    ) -> Sequence[str]:
+        last = inf if longest is None else now + longest
         found = (
             place
             for (name, place), queue in self.queues.items()
-            if name == channel and next(iter(queue.values())).due_at <= now and (after is None or place > after)
+            if name == channel
+            and (after is None or place > after)
+            and not now < next(iter(queue.values())).due_at <= last
         )
         return sorted(found)[:limit]
 

@@ -1,7 +1,7 @@
 """People in the store that forgets: their keys, their links, and the proofs that were begun."""
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
@@ -25,8 +25,37 @@ class MemoryIdentities:
         self.of_subject: dict[str, dict[Key, None]] = {}
         self.grants: Shelf[str, Grant] = Shelf(limit)
         self.secrets: dict[str, bytes] = {}
+        self._used: set[Key] = set()
+        """Who was looked up since the last look at those who are idle."""
+        self._used_at: dict[Key, float] = {}
+
+    def drop_idle(self, now: float, seconds: float, owners: Callable[[], Collection[str]]) -> int:
+        """Drop identities that nobody used for so long, and to whom nothing belongs; `owners` tells who has something.
+
+        To note the time at each use would cost every request; so it is that of the first look after it.
+        """
+        self._used_at = {
+            key: now if key in self._used else self._used_at.get(key, now) for key, _ in self.records.items()
+        }
+        self._used.clear()
+        old = [key for key, used_at in self._used_at.items() if used_at < now - seconds]
+        if not old:
+            return 0
+        kept = {*owners(), *self.of_key, *(key for key, seen in self.seen.items() if seen.at >= now - seconds)}
+        return sum(self._drop_unowned(key, kept) for key in old)
+
+    def _drop_unowned(self, key: Key, kept: Collection[str]) -> bool:
+        record = self.records.get(key)
+        if record is None or record.version or record.isolation_key in kept or key in self.linked:
+            return False
+        self.records.pop(key)
+        self._forget(key, record)
+        self.seen.pop(record.isolation_key)
+        return True
 
     def _forget(self, key: Key, record: IdentityRecord) -> None:
+        self._used.discard(key)
+        self._used_at.pop(key, None)
         owned = self.owned.get(record.isolation_key, {})
         owned.pop(key, None)
         if not owned:
@@ -37,6 +66,7 @@ class MemoryIdentities:
         record = self.records.get(key)
         if record is not None:
             self.records.touch(key)
+            self._used.add(key)
         return record
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
@@ -85,6 +115,12 @@ class MemoryIdentities:
         if known is not None and known.expires_at > at:
             raise StoreError("there is such a grant already")
 
+    def drop_ended(self, now: float) -> None:
+        """Drop grants that can't be used any more, before their time comes again on a clock that was set back."""
+        for grant_id, grant in list(self.grants.items()):
+            if not grant.lasts(now):
+                self.grants.pop(grant_id)
+
     def drop_grant(self, grant_id: str) -> None:
         self.grants.pop(grant_id)
 
@@ -104,6 +140,7 @@ class MemoryIdentities:
             self._forget(record.identity.key, known)
         self.owned.setdefault(record.isolation_key, {})[record.identity.key] = record.identity
         self.records.put(record.identity.key, record)
+        self._used.add(record.identity.key)
 
     def see(self, seen: LastSeen) -> None:
         self.seen.put(seen.isolation_key, seen)

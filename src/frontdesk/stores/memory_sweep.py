@@ -14,7 +14,10 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Looks again and again for sessions and conversations that are idle; all other drawers make room by themselves."""
+    """Looks again and again for sessions, conversations and identities that are idle, and for grants that have ended.
+
+    All other drawers make room by themselves.
+    """
 
     def __init__(self, store: "InMemoryStateStore", idle_seconds: float | None, clock: Clock) -> None:
         self._store = store
@@ -24,8 +27,7 @@ class MemorySweep:
 
     def start(self) -> None:
         """Begin to look."""
-        if self._idle is not None:
-            self._task = spawn_clean(self._go_on())
+        self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
         """End."""
@@ -38,8 +40,9 @@ class MemorySweep:
             self.once()
 
     def once(self) -> int:
-        """Drop everything that is idle by now; returns how many sessions and conversations."""
+        """Drop everything that is idle or has ended by now; returns how many sessions, conversations and identities."""
         now = self._clock.now()
+        self._store.identities.drop_ended(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)
@@ -48,4 +51,18 @@ class MemorySweep:
             self._store.approvals.drop_sessions(gone)
             self._store.checkpoints.drop_sessions(gone)
             dropped += len(gone)
-        return dropped
+        # Last, because what was dropped may have been all that was left of somebody.
+        return dropped + self._store.identities.drop_idle(now, self._idle, self._owners)
+
+    def _owners(self) -> set[str]:
+        """Everybody to whom something belongs."""
+        store = self._store
+        sessions = (kept.owner if kept.record is None else kept.record.owner for _, kept in store.sessions.kept.items())
+        return {
+            *(owner for owner in sessions if owner is not None),
+            *(record.owner for _, record in store.conversations.records.items()),
+            *(record.owner for _, record in store.runs.records.items()),
+            *store.approvals.owned,
+            *(owner for owner, _ in store.background.jobs),
+            *(one.owner for queue in store.outbox.queues.values() for one in queue.values()),
+        }

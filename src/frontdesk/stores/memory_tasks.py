@@ -38,6 +38,11 @@ class MemoryTasks:
         found = [one for one in free if one.due_at < before and one.name in names]
         return sorted(found, key=_due_at)[:limit]
 
+    async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        free = (one for one in self.open.values() if one.holder != holder and one.attempts > 0)
+        found = [one for one in free if one.due_at > after and one.name in names]
+        return sorted(found, key=_due_at)[:limit]
+
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         known = self.open.get(task_id)
         if known is None or known.holder == holder or known.due_at > now:

@@ -8,16 +8,20 @@ from typing import Any, cast
 from agent_framework import (
     AgentResponse,
     AgentSession,
+    ChatContext,
+    ChatMiddleware,
     FunctionInvocationContext,
     FunctionMiddleware,
     FunctionTool,
     Message,
+    MiddlewareFailure,
+    RawAgent,
 )
 
 from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.codec import register_answer
 from frontdesk.data.request import ChannelRequest, ClientTool
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import FrontdeskError, InvalidRequestError
 from frontdesk.kit.messages import need_messages
 from frontdesk.kit.names import is_named
 from frontdesk.loggers import runs as log
@@ -47,7 +51,8 @@ class AgentTarget:
             self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-        self._takes_middleware = "middleware" in parameters
+        # Of any other agent nobody knows whether it has its tools watched.
+        self._is_watched = "middleware" in parameters and isinstance(agent, RawAgent)
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
         self.info = TargetInfo(
@@ -121,8 +126,8 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
-        if turn.guarded and self._takes_middleware:
-            arguments["middleware"] = [_Watch(turn)]
+        if turn.guarded and self._is_watched:
+            arguments["middleware"] = _watches(turn)
         elif turn.guarded:
             # Nobody can see what it does.
             await turn.begin()
@@ -177,8 +182,28 @@ class _Watch(FunctionMiddleware):
         self._turn = turn
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await self._turn.begin()
+        except FrontdeskError as error:
+            # Any other error would be told to the model as the tool's.
+            raise MiddlewareFailure("The tool may not begin.") from error
+        await call_next()
+
+
+class _WatchModel(ChatMiddleware):
+    """Takes note of the first call of the model, before it is: a yes to a tool of the model's service goes with it."""
+
+    def __init__(self, turn: TargetTurn) -> None:
+        self._turn = turn
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         await self._turn.begin()
         await call_next()
+
+
+def _watches(turn: TargetTurn) -> list[FunctionMiddleware | ChatMiddleware]:
+    approves = any(one.approved for one in turn.admitted.request.approvals)
+    return [_Watch(turn), _WatchModel(turn)] if approves else [_Watch(turn)]
 
 
 def _declared(tool: ClientTool) -> FunctionTool:

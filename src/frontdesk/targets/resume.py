@@ -253,12 +253,12 @@ def _fitted(call: Request, given: ClientOutput) -> Any:
 
 
 async def _is_open(turn: TargetTurn, record: SessionRecord, request: Request) -> bool:
-    """Whether a request can still be answered; an approval counts once, even if its run did not end."""
+    """Whether a request can still be answered; an approval counts until its answer was acted on."""
     if not is_approval(request):
         return True
     question = await turn.question(_name(request))
     # In a group the question may have been asked of somebody else.
-    return record.owner != turn.admitted.owner if question is None else question.status == "pending"
+    return record.owner != turn.admitted.owner if question is None else question.waits
 
 
 def _name(request: Request) -> str:

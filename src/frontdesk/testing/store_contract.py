@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
         for part in (
+            "answers",
             "background",
             "boxes",
             "conversations",
@@ -36,6 +37,7 @@ pytest.register_assert_rewrite(
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
@@ -62,6 +64,7 @@ class StoreContract(
     Runs,
     Background,
     Approvals,
+    Answers,
     Checkpoints,
     Inbox,
     Outbox,

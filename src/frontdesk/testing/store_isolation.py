@@ -61,6 +61,8 @@ WRITES: dict[str, Write] = {
     "add_items": lambda transaction, owner: transaction.add_items(owner, [conversation_item("item_2")]),
     "delete_item": lambda transaction, owner: transaction.delete_item(owner, "conv_1", "item_1"),
     "cancel_approvals": lambda transaction, owner: transaction.cancel_approvals(owner, at=NOW),
+    "begin_approval": lambda transaction, owner: transaction.begin_approval(owner, "apr_2", "att_1"),
+    "release_approval": lambda transaction, owner: transaction.release_approval(owner, "apr_2", "att_1"),
     "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
 }
 """Every call that changes what is there, or adds to it, in somebody's name."""
@@ -82,9 +84,12 @@ async def keep_everything(store: HostStateStore) -> None:
         queued = run("run_2", status="queued", background=True)
         transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)
         transaction.add_approval(question())
+        transaction.add_approval(question("apr_2"))
         transaction.add_delivery(delivery())
         transaction.save_conversation(conversation())
         transaction.add_items(OWNER, [conversation_item("item_1")])
+    async with store.transaction() as transaction:
+        transaction.decide_approval(OWNER, "apr_2", "approved", at=NOW, attempt="att_1")
 
 
 async def seen_by(store: HostStateStore, owner: str) -> dict[str, bytes]:
@@ -114,7 +119,7 @@ class Isolation:
                 async with store.transaction() as transaction:
                     WRITES[name](transaction, stranger)
             except StoreError:
-                assert name == "decide_approval"
+                assert name in ("decide_approval", "begin_approval")
             assert await seen_by(store, OWNER) == before
             assert NOTHING.issuperset((await seen_by(store, stranger)).values())
         async with store.transaction() as transaction:

@@ -171,6 +171,14 @@ class Outbox:
         assert list(await store.outbox.waiting("telegram", now=NOW)) == ["2"]
         assert sorted(await store.outbox.waiting("telegram", now=NOW + 5)) == ["1", "2"]
 
+    async def test_a_time_that_is_too_far_ahead_is_not_waited_for(self, store: HostStateStore) -> None:
+        await add(store, delivery("del_1", due_at=NOW + 10), delivery("del_2", place="2", due_at=NOW + 11))
+        await add(store, delivery("del_3", place="3"), delivery("del_4", place="3", due_at=NOW + 11))
+        assert list(await store.outbox.waiting("telegram", now=NOW)) == ["3"]
+        found = list(await store.outbox.waiting("telegram", now=NOW, longest=10.0))
+        assert sorted(found) == ["2", "3"]
+        assert list(await store.outbox.waiting("telegram", now=NOW, longest=10.0, after=found[0])) == found[1:]
+
     async def test_what_another_process_sends_is_left_to_it(self, store: HostStateStore) -> None:
         await add(store, delivery())
         await change(store, (await read(store, "del_1")).replace(status="sending"), hold=60.0)

@@ -102,6 +102,19 @@ class Tasks:
         assert (found.status, found.attempts, found.due_at, found.error) == ("pending", 1, NOW + 5, "OSError \ud800")
         assert (await claimed(store, now=NOW + 5)).attempts == 2
 
+    async def test_what_was_tried_and_is_due_too_far_ahead_is_found(self, store: HostStateStore) -> None:
+        for task_id in ("soon", "b", "a", "runs"):
+            await store.tasks.schedule(task(task_id))
+            taken = await claimed(store, task_id)
+            if task_id != "runs":
+                due_at = NOW + {"soon": 60.0, "a": 61.0, "b": 62.0}[task_id]
+                await store.tasks.settle(taken, "pending", due_at=due_at, attempts=1, error="OSError")
+        await store.tasks.schedule(task("untried", due_at=NOW + 90))
+        stranded = await store.tasks.stranded(["mail"], NOW + 60, holder=ME, limit=9)
+        assert [one.task_id for one in stranded] == ["a", "b"]
+        assert [one.task_id for one in await store.tasks.stranded(["mail"], NOW, holder=ME, limit=1)] == ["soon"]
+        assert list(await store.tasks.stranded(["other"], NOW, holder=ME, limit=9)) == []
+
     async def test_a_task_is_cancelled_once_and_nothing_of_it_counts_then(self, store: HostStateStore) -> None:
         assert not await store.tasks.cancel("task_1")
         await store.tasks.schedule(task("waits"))

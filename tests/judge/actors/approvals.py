@@ -29,7 +29,11 @@ class Approvals(Actor):
 
     async def _answer(self, approval: Approval, name: str, *, leaves: bool = False) -> bool:
         body = {"approval": {"id": name, "approved": approval.approved}}
-        answer = await self.asked("/invocations", body, by=1, leaves=leaves)
+        approval.asking += 1
+        try:
+            answer = await self.asked("/invocations", body, by=1, leaves=leaves)
+        finally:
+            approval.asking -= 1
         if answer is None:
             approval.answers.append("cut")
         elif answer.ok and answer.body["status"] == "completed":

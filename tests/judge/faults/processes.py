@@ -11,6 +11,7 @@ async def kill(court: Court, rng: Random) -> None:
     """End a process at once, and start it again."""
     process = rng.choice(court.site.processes)
     with court.disturbing():
+        court.killing()
         await process.kill()
         await asyncio.sleep(rng.random() * 0.5)
         await process.start()

@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.stores.sql import migrations, steps, upkeep
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
 from frontdesk.stores.sql.move import move
+from frontdesk.stores.sql.neighbours import describe
 from frontdesk.stores.sql.postgres import PostgresEngine
 from frontdesk.stores.sql.sqlite import SqliteEngine
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 from frontdesk.stores.sql.steps import Backfill, Step
+from frontdesk.testing import serving
 from frontdesk.testing.store_samples import NOW, OWNER, keep_session, run, said, session, texts
+from tests.scenarios.cast import echo
 from tests.stores.sql.bases import Base
 
 EXPANDED = (
@@ -53,6 +58,7 @@ def newer(*more: Sequence[str]) -> Iterator[None]:
             "frontdesk.stores.sql.migrations",
             "frontdesk.stores.sql.sqlite",
             "frontdesk.stores.sql.connecting",
+            "frontdesk.stores.sql.upkeep",
         ):
             patch.setattr(f"{module}.VERSION", VERSION + len(more))
         yield
@@ -121,6 +127,91 @@ async def test_an_older_host_that_runs_lives_with_a_store_that_grows(postgres: s
         assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
         await keep_session(old, session(turns=1), said("two"))
         assert texts(await old.sessions.history(OWNER, "ses_1")) == ["one", "two"]
+
+
+def warnings(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    texts = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    return [text for text in texts if words in text]
+
+
+async def test_a_schema_grew_under_a_living_host_and_neither_noticed(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = Base("postgres", postgres)
+    async with base.opened() as old, base.opened() as other:
+        for store in (old, other):
+            await store._upkeep.stop()
+        with newer(EXPAND):
+            async with base.opened():
+                pass
+        (told,) = warnings(caplog, "while other hosts use it")
+        assert f"from version {VERSION} to {VERSION + 1} " in told
+        assert told.endswith(f": 2 of schema version {VERSION} (they go on)")
+        # The new one here has a newer schema and not a newer version, and may have heard of it from itself.
+        caplog.clear()
+        for _ in range(3):
+            assert await old._upkeep.check(lambda: pytest.fail("it may go on"))
+    heard = warnings(
+        caplog, f"has taken the schema of the state store to version {VERSION + 1}; this one knows {VERSION}"
+    )
+    assert len(heard) == 1
+
+
+async def test_a_schema_shrank_under_a_living_host_and_nobody_was_told(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = Base("postgres", postgres)
+    async with base.opened():
+        with newer(EXPAND, CONTRACTED):
+            async with base.opened():
+                pass
+    (told,) = warnings(caplog, "while other hosts use it")
+    assert told.endswith(f": 1 of schema version {VERSION} (they will refuse to work on)")
+
+
+async def test_a_host_that_is_alone_warns_of_nobody(base: Base, caplog: pytest.LogCaptureFixture) -> None:
+    base.build(VERSION - 1)
+    async with base.opened():
+        pass
+    async with base.opened(), base.opened():
+        pass
+    assert not warnings(caplog, "schema")
+
+
+@pytest.mark.parametrize(
+    ("names", "floor", "told"),
+    [
+        ([], 11, ""),
+        (["frontdesk/11/a", "frontdesk/11/a", "frontdesk/11/b"], 11, "2 of schema version 11 (they go on)"),
+        (["frontdesk/11/a"], 12, "1 of schema version 11 (they will refuse to work on)"),
+        (["frontdesk"] * 3, 10, "3 connections of hosts older than schema version 11 (they go on)"),
+        (
+            ["frontdesk", "frontdesk/12/a"],
+            12,
+            "1 connections of hosts older than schema version 11 (they will refuse to work on), "
+            "1 of schema version 12 (they go on)",
+        ),
+        (["frontdesk/x"], 12, "1 of schema version 0 (they will refuse to work on)"),
+    ],
+)
+def test_the_names_of_connections_tell_which_hosts_there_are(names: list[str], floor: int, told: str) -> None:
+    assert describe(names, floor) == told
+
+
+async def test_a_host_whose_schema_is_no_longer_known_answers_503(postgres: str) -> None:
+    base = Base("postgres", postgres)
+    store = base.store()
+    host = AgentFrameworkHost(echo, channels=[InvocationsChannel()], store=store)
+    async with serving(host) as client:
+        assert (await client.invoke("one", session_id="s"))["status"] == "completed"
+        with newer(EXPAND, CONTRACTED):
+            async with base.opened():
+                pass
+        refuse = store._upkeep._refuse
+        assert refuse is not None
+        assert not await store._upkeep.check(refuse)
+        answer = await client.http.post("/invocations", json={"message": "two", "session_id": "s"})
+        assert answer.status_code == 503
 
 
 async def test_an_older_host_that_runs_stops_using_a_store_that_shrank(

@@ -4,14 +4,13 @@ import re
 from pathlib import Path
 
 from frontdesk.stores.sql.ends import LEASES, shapes_of
-from frontdesk.stores.sql.expired import batches, conversations, sessions
+from frontdesk.stores.sql.expired import batches, conversations, identities, sessions
 from frontdesk.stores.sql.migrations import VERSION
 from frontdesk.testing.store_samples import NOW
 from tests.stores.sql.moving import Place, fill
 from tests.stores.sql.test_sweep import KINDS, NEVER
 
 FOR_GOOD = {
-    "identities": "without it a person would be somebody else, and lose what is theirs",
     "links": "a person has made it, and ends it",
     "backfills": "a row for each, which says that it need not be done again",
     "secrets": "the host's own; what it has sealed could not be opened any more",
@@ -27,7 +26,9 @@ def test_every_table_expires_or_says_why_not() -> None:
     """A new table has an expiry, goes with another, or is kept for good for a reason."""
     soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
     statements = [one.sql for batch in batches(soon, NOW) for one in (*batch.parts, *batch.whole)]
-    for batch in (sessions(["a"], soon, NOW), conversations(["a"], soon, NOW)):
+    soon = soon.replace(identities=0.0)
+    others = (sessions(["a"], soon, NOW), conversations(["a"], soon, NOW), identities([("a", "b")], soon, NOW))
+    for batch in others:
         statements += [one.sql for one in (*batch.parts, *batch.whole)]
     dropped = {match for sql in statements for match in re.findall(r"DELETE\s+FROM (\w+)", sql)}
     # A background run is removed by the transaction that records its end.

@@ -92,6 +92,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert list(await store.runs.events(OWNER, "run_1")) == [event(1), event(2)]
     decided = question("apr_2", status="rejected", decided_at=NOW, reason="no")
     assert encode(list(await store.approvals.of_session(OWNER, "ses_1"))) == encode([question(), decided])
+    taken = question("apr_3", session_id="ses_2", status="approved", decided_at=NOW, attempt="att_1", begun=False)
+    assert encode(list(await store.approvals.of_session(OWNER, "ses_2"))) == encode([taken] if version >= 11 else [])
     assert await store.inbox.next("telegram", "chat") == inbox_item().replace(number=1)
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
@@ -105,6 +107,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     linked = link(identity("2"), key="bob").replace(subject="s", claims={"a": [1]}, previous_key="b", via="lnk_3")
     assert await store.identities.linked_as("s") == (linked if version >= 6 else None)
     assert await store.identities.secret("linker", b"new") == (b"old" if version >= 6 else b"new")
+    third = issued(identity("3"), "carol")
+    assert await store.identities.find(identity("3")) == (third if version >= 13 else None)
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
     assert store.set_aside == 0

@@ -114,6 +114,17 @@ async def test_a_change_by_another_process_is_seen_a_moment_later(postgres: str)
         assert fresh.isolation_key == await key_of(store) == OWNER
 
 
+async def test_an_identity_stayed_as_it_was_while_the_clock_was_set_back(postgres: str) -> None:
+    base, clock = Base("postgres", postgres), FakeClock(NOW)
+    async with base.opened(clock=clock) as store, base.opened() as other:
+        await store.identities.remember(issued(identity()))
+        assert await key_of(store) == OWNER
+        await change(other, OTHER)
+        clock.jump(-86_400)
+        clock.advance(1.0)
+        assert await key_of(store) == OTHER
+
+
 async def test_no_more_than_a_number_of_them_is_kept(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "KEPT", 10)
     async with base.opened() as store:

@@ -49,6 +49,7 @@ NEVER = Expiry(
     tasks=None,
     sessions=None,
     conversations=None,
+    identities=None,
     set_aside=None,
 )
 KINDS = {
@@ -179,6 +180,21 @@ async def test_no_grant_is_kept_longer_than_grants_are(base: Base) -> None:
         clock.advance(2)
         assert await store.identities.grant("gra_1") is None
         assert await store._sweep.once() == 1
+
+
+async def test_a_grant_of_a_clock_that_was_set_back_came_to_life_again(base: Base) -> None:
+    clock = FakeClock(NOW)
+    async with quiet(base, expiry=NEVER.replace(grants=60.0), clock=clock) as store:
+        clock.jump(86_400)
+        async with store.transaction() as transaction:
+            transaction.add_grant(grant(expires_at=clock.now() + 60))
+        clock.jump(-86_400)
+        assert await store._sweep.once() == 1
+        async with store.transaction() as transaction:
+            transaction.add_grant(grant(expires_at=clock.now() + 60))
+        # One that a clock only a little ahead has made stays.
+        clock.jump(-60)
+        assert await store._sweep.once() == 0
 
 
 async def test_none_keeps_for_good_and_what_waits_stays_in_any_case(base: Base) -> None:

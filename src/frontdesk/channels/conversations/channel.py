@@ -103,7 +103,9 @@ class _Room:
         return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
 
     def _endpoint(self, **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=(), **methods)
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=(), **methods
+        )
 
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")

@@ -34,6 +34,7 @@ from frontdesk.kit.large import LARGE, off_loop
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.payload import read_payload
+from frontdesk.kit.sse import StreamTimes
 
 
 class InvocationsChannel(Channel):
@@ -55,7 +56,8 @@ class InvocationsChannel(Channel):
         max_body_bytes: int = InvocationsConfig.max_body_bytes,
         max_body_values: int = InvocationsConfig.max_body_values,
         body_timeout: float = InvocationsConfig.body_timeout,
-        keep_alive: float = InvocationsConfig.keep_alive,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = InvocationsConfig.limits,
         tool_calls: ToolCalls = "hide",
@@ -74,7 +76,7 @@ class InvocationsChannel(Channel):
             max_body_bytes=max_body_bytes,
             max_body_values=max_body_values,
             body_timeout=body_timeout,
-            keep_alive=keep_alive,
+            streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             tool_calls=tool_calls,
@@ -112,7 +114,9 @@ class _Room:
         ]
 
     def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
+        )
 
     async def create(self, call: HttpCall) -> None:
         config = self._config
@@ -134,7 +138,7 @@ class _Room:
         async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, config.keep_alive)
+            await answer.stream(stream, config.streams)
 
     async def _answered(
         self, call: HttpCall, body: InvocationBody, approval: ApprovalAnswer, extra: Mapping[str, Any]
@@ -163,8 +167,7 @@ class _Room:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
             async with await self._context.follow(call.caller, _run_id(call)) as stream:
-                call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
+                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         run = await self._context.get_run(call.caller, _run_id(call))
         await Answer(call, self._renderer).run(run, run.result)
 

@@ -11,7 +11,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream
+from frontdesk.kit.sse import EventStream, StreamTimes
 from frontdesk.kit.tasks import present_task
 
 RawHeader = tuple[bytes, bytes]
@@ -51,9 +51,10 @@ class Answer:
             headers.append((INVOCATION_ID, error.run_id.encode()))
         await send_json(self._call.send, error.status, error_body(error), headers)
 
-    async def stream(self, stream: HostedStreamResult[object], keep_alive: float, after: int = -1) -> None:
+    async def stream(self, stream: HostedStreamResult[object], times: StreamTimes, after: int = -1) -> None:
         """Every update above a number as it comes, and at the end what it all came to."""
-        events = EventStream(self._call.send, keep_alive=keep_alive)
+        call = self._call
+        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         try:
             self._call.begun = True
             await events.start(run_headers(stream.run, self._call.request_id))

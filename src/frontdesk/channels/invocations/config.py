@@ -5,6 +5,7 @@ from typing import Literal
 
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.sse import DEFAULT_TIMES, StreamTimes
 from frontdesk.kit.verifier import origin_findings
 
 ToolCalls = Literal["hide", "show"]
@@ -18,7 +19,7 @@ class InvocationsConfig:
     max_body_bytes: int = 4 * 1024 * 1024
     max_body_values: int = MAX_VALUES
     body_timeout: float = 30.0
-    keep_alive: float = 15.0
+    streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     tool_calls: ToolCalls = "hide"
@@ -33,10 +34,9 @@ class InvocationsConfig:
             wrong.append("max_body_values must be positive")
         if self.body_timeout <= 0:
             wrong.append("body_timeout must be positive")
-        if self.keep_alive <= 0:
-            wrong.append("keep_alive must be positive")
         if self.tool_calls not in ("hide", "show"):
             wrong.append(f"tool_calls must be 'hide' or 'show', not {self.tool_calls!r}")
         if self.extra_fields not in ("refuse", "attributes"):
             wrong.append(f"extra_fields must be 'refuse' or 'attributes', not {self.extra_fields!r}")
+        wrong += self.streams.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)

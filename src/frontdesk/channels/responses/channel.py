@@ -24,7 +24,7 @@ from frontdesk.channels.responses.config import (
 )
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.parse import decode, trimmed_input
-from frontdesk.channels.responses.render import Renderer, input_items, turn_items
+from frontdesk.channels.responses.render import Renderer, encode, given_items, turn_items
 from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
@@ -35,11 +35,13 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
-from frontdesk.kit.large import LARGE, off_loop, run_sized
+from frontdesk.kit.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai_forms import drawn
 from frontdesk.kit.payload import read_payload
+from frontdesk.kit.sse import StreamTimes
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
@@ -78,22 +80,22 @@ class ResponsesChannel(Channel):
         finish_abandoned: bool = False,
         max_body_bytes: int = Bodies.max_bytes,
         max_body_values: int = Bodies.max_values,
-        max_items: int = ResponsesConfig.max_items,
+        max_items: int = Bodies.max_items,
         body_timeout: float = Bodies.timeout,
-        keep_alive: float = ResponsesConfig.keep_alive,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
         allowed_origins: Sequence[str] = (),
         limits: Limits | None = ResponsesConfig.limits,
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        self.name, self.path, self.auth, self.session_mode = name, _before_api(path), as_auth(auth), session_mode
+        self.name, self.path, self.auth = name, _before_api(path), as_auth(auth)
+        self.session_mode, self.compactor = session_mode, compactor
         self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
-        self.compactor = compactor
         self._config = ResponsesConfig(
-            bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
-            max_items=max_items,
-            keep_alive=keep_alive,
+            bodies=Bodies(max_body_bytes, max_body_values, body_timeout, max_items),
+            streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             host_tools=host_tools,
@@ -156,7 +158,9 @@ class _Room:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
 
     def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
-        return HttpEndpoint(self._verifier, self.refuse, limiter=self._limiter, runs=runs, **methods)
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
+        )
 
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -175,7 +179,7 @@ class _Room:
         async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
-            await answer.stream(stream, self._config.keep_alive)
+            await answer.stream(stream, self._config.streams)
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
@@ -210,8 +214,7 @@ class _Room:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
             async with await self._followed(call) as stream:
-                call.watched()
-                return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
+                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
         await self._show(call, await self._about(call, self._context.get_run))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
@@ -239,7 +242,9 @@ class _Room:
 
     async def list_input(self, call: HttpCall) -> None:
         run = await self._about(call, self._context.get_run)
-        await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
+        await Answer(call, self._renderer).raw(
+            await run_weighed(run.details, _input_page, run, call.scope["query_string"])
+        )
 
     async def models(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
@@ -263,28 +268,31 @@ def _before_api(path: str) -> str:
     return path.removesuffix("/responses")
 
 
-def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
-    """One page of a list, as the API pages."""
+def _input_page(run: RunRecord, query: bytes) -> bytes:
+    """One page of a run's input, as the API pages; only what is on it is drawn."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit, order = asked.get("limit", "20"), asked.get("order", "desc")
     if limit not in _LIMITS:
         raise InvalidRequestError("`limit` must be a number from 1 to 100.", param="limit")
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
-    found = items if order == "asc" else items[::-1]
+    given = given_items(run)
+    found = given if order == "asc" else given[::-1]
     if "after" in asked:
-        places = [place for place, item in enumerate(found) if item["id"] == asked["after"]]
+        places = [place for place, (item_id, _) in enumerate(found) if item_id == asked["after"]]
         if not places:
             raise NotFoundError("There is no such item.", param="after")
         found = found[places[0] + 1 :]
-    shown = found[: int(limit)]
-    return {
-        "object": "list",
-        "data": shown,
-        "first_id": shown[0]["id"] if shown else None,
-        "last_id": shown[-1]["id"] if shown else None,
-        "has_more": len(found) > len(shown),
-    }
+    shown = [drawn(item, item_id) for item_id, item in found[: int(limit)]]
+    return encode(
+        {
+            "object": "list",
+            "data": shown,
+            "first_id": shown[0]["id"] if shown else None,
+            "last_id": shown[-1]["id"] if shown else None,
+            "has_more": len(found) > len(shown),
+        }
+    )
 
 
 def _run_id(call: HttpCall) -> str:

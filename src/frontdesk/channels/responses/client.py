@@ -14,7 +14,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.framework import is_event
 from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream
+from frontdesk.kit.sse import EventStream, StreamTimes
 
 RawHeader = tuple[bytes, bytes]
 
@@ -31,13 +31,14 @@ class Answer:
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
         """A response, whole."""
         drawn = self._renderer.plain(run, result)
-        return self._send(drawn or encode(self._renderer.response(run, result)))
+        return self.raw(drawn or encode(self._renderer.response(run, result)))
 
     def json(self, body: Any) -> Awaitable[None]:
         """Anything else that is asked for."""
-        return self._send(encode(body))
+        return self.raw(encode(body))
 
-    def _send(self, raw: bytes) -> Awaitable[None]:
+    def raw(self, raw: bytes) -> Awaitable[None]:
+        """The same, written already."""
         self._call.begun = True
         return send_json(self._call.send, 200, raw, self._headers())
 
@@ -50,9 +51,10 @@ class Answer:
         request_id = self._call.request_id
         return [] if request_id is None else [(b"x-request-id", request_id)]
 
-    async def stream(self, stream: HostedStreamResult[Any], keep_alive: float, after: int = -1) -> None:
+    async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
         """The sequence of events above a number; the last one always comes."""
-        events = EventStream(self._call.send, keep_alive=keep_alive)
+        call = self._call
+        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         script = Script(self._renderer, stream.run, after)
         try:
             self._call.begun = True

@@ -7,6 +7,7 @@ from typing import Literal
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
+from frontdesk.kit.sse import DEFAULT_TIMES, SEND_SECONDS, StreamTimes
 from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
@@ -50,7 +51,7 @@ class SocketLimits:
     """How many messages one connection may send."""
     idle_seconds: float = 3_600.0
     """How long a connection on which nothing runs and nothing comes stays open."""
-    send_seconds: float = 60.0
+    send_seconds: float = SEND_SECONDS
     """How long a client may take to make room for the next event before it counts as gone."""
     max_kept_bytes: int = 256 * 1024 * 1024
     """How much all connections may remember together of responses that are not stored."""
@@ -68,6 +69,7 @@ class Bodies:
     max_bytes: int = 32 * 1024 * 1024
     max_values: int = MAX_VALUES
     timeout: float = 60.0
+    max_items: int = 2_000
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -75,6 +77,7 @@ class Bodies:
             "max_body_bytes": self.max_bytes,
             "max_body_values": self.max_values,
             "body_timeout": self.timeout,
+            "max_items": self.max_items,
         }
         return [f"{name} must be positive" for name, value in values.items() if value <= 0]
 
@@ -110,8 +113,7 @@ class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
     bodies: Bodies = Bodies()
-    max_items: int = 2_000
-    keep_alive: float = 15.0
+    streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
@@ -124,20 +126,16 @@ class ResponsesConfig:
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
-        wrong = [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]
+        wrong: list[str] = []
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 wrong.append(f"{name} must be one of {', '.join(map(repr, allowed))}, not {getattr(self, name)!r}")
         for name in sorted(self.forward - FORWARDABLE):
             wrong.append(f"forward: {name!r} is not one of {', '.join(sorted(FORWARDABLE))}")
-        wrong += self.bodies.findings() + self.fetching.findings() + self.sockets.findings()
+        wrong += self.bodies.findings() + self.streams.findings() + self.fetching.findings() + self.sockets.findings()
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
-_POSITIVE = (
-    "max_items",
-    "keep_alive",
-)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),

@@ -86,8 +86,8 @@ class Parser:
 
     def check_length(self, items: Sized) -> None:
         """Refuses more items than a request may have."""
-        if len(items) > self._config.max_items:
-            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+        if len(items) > self._config.bodies.max_items:
+            raise InvalidRequestError(f"A request takes {self._config.bodies.max_items} items at most.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """The request, with its questions still to be looked up; without items, its input is nothing but a text."""

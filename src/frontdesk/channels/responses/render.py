@@ -313,6 +313,11 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
     """The input of a run, every item with an id of its own; the client's, unless those could be taken already."""
+    return [drawn(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
+
+
+def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
+    """The input of a run as it came in, and the id of each item."""
     given = run.details.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
@@ -322,8 +327,8 @@ def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]
         item_id: Any = item.get("id") if keep_ids else None
         if not item_id or item_id in items:
             item_id = f"in_{suffix}{place:04x}"
-        items[item_id] = drawn(item, item_id)
-    return list(items.values())
+        items[item_id] = item
+    return list(items.items())
 
 
 def _is_told(run: RunRecord) -> bool:

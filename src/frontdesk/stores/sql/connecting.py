@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.errors import ChannelConfigurationError, StoreError
 from frontdesk.kit.tasks import call_later_clean
+from frontdesk.loggers import store as log
 from frontdesk.stores.sql.migrations import (
     FLOOR,
     FOUND,
@@ -19,14 +20,14 @@ from frontdesk.stores.sql.migrations import (
     SCHEMA_TABLE,
     VERSION,
     check_floor,
+    floor_after,
     needed_by,
     notes_of,
     steps_from,
 )
+from frontdesk.stores.sql.neighbours import HOSTS, application_name, describe
 from frontdesk.stores.sql.steps import BATCH, Backfill
 
-APPLICATION = "frontdesk"
-"""As which a host is known to the server."""
 MIGRATIONS = 0x66726F6E74
 """The number of the lock under which a schema is changed: one process at a time."""
 _ANSWERS = 60.0
@@ -80,7 +81,7 @@ class Address:
             "connect_timeout": max(1, round(connect_timeout)),
             "keepalives_idle": 10,
             "tcp_user_timeout": milliseconds,
-            "application_name": APPLICATION,
+            "application_name": application_name(VERSION),
         }
         self.settings: dict[str, Any] = {
             **self.patient,
@@ -109,11 +110,27 @@ async def _migrate(connection: "AsyncConnection[Any]") -> None:
         found = await _number(connection, FOUND) or 0
         if found > VERSION:
             check_floor(await _number(connection, FLOOR))
-        for version, statements in steps_from(found, **POSTGRES):
+        steps = steps_from(found, **POSTGRES)
+        if found and steps:
+            await _warn_of_others(connection, found)
+        for version, statements in steps:
             for backfill in needed_by(version):
                 await _fill(connection, backfill)
             for one in (*statements, *notes_of(version)):
                 await connection.execute(statement(one))
+
+
+async def _warn_of_others(connection: "AsyncConnection[Any]", found: int) -> None:
+    """Say which hosts work on a store whose schema is about to change; they see it for themselves a little later."""
+    rows = await (await connection.execute(f"{HOSTS} AND pid <> pg_backend_pid()".encode())).fetchall()
+    others = describe([name for (name,) in rows], floor_after(found))
+    if others:
+        log.warning(
+            "the schema of the state store goes from version %d to %d while other hosts use it: %s",
+            found,
+            VERSION,
+            others,
+        )
 
 
 async def _number(connection: "AsyncConnection[Any]", question: LiteralString) -> int | None:

@@ -44,9 +44,6 @@ class SqlConversations:
         return found[0] if found else None
 
     async def _read(self, rows: Rows) -> list[ConversationItem]:
-        found: list[ConversationItem] = []
-        for number, data in rows:
-            item: ConversationItem | None = await self._records.read("items", ("items", ("number",), (number,)), data)
-            if item is not None:
-                found.append(item.replace(number=number))
-        return found
+        places: list[tuple[Place, bytes]] = [(("items", ("number",), (number,)), data) for number, data in rows]
+        items: list[ConversationItem | None] = await self._records.read_each("items", places)
+        return [item.replace(number=number) for item, (number, _) in zip(items, rows, strict=True) if item is not None]

@@ -21,6 +21,17 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_
 """
 """Those on which nothing builds, for which nobody waits, and in which nobody is at work."""
 
+_OWNED = (
+    ("sessions", "owner"),
+    ("conversations", "owner"),
+    ("approvals", "owner"),
+    ("background", "owner"),
+    ("deliveries", "owner"),
+    ("links", "isolation_key"),
+    ("last_seen", "isolation_key"),
+)
+"""Where an index knows what belongs to a person."""
+
 
 class Batch(NamedTuple):
     """Some records to be dropped."""
@@ -39,6 +50,8 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     # A grant says itself when it ends; what is kept longer than that is kept to be shown.
     if expiry.grants is not None:
         yield _plain("grants", "grant_id", "expires_at", now)
+        # None was made to end so late: it comes from a clock that was set back, and would come to life again.
+        yield _plain("grants", "grant_id", "expires_at", now + 2 * expiry.grants, later=True)
     if expiry.last_seen is not None:
         yield _plain("last_seen", "isolation_key", "at", now - expiry.last_seen)
     if expiry.approvals is not None:
@@ -92,6 +105,22 @@ def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
     )
 
 
+def identities(keys: Sequence[tuple[str, str]], expiry: Expiry, now: float) -> Batch:
+    """Those of some identities that have expired; looked at by the statement, because somebody may have come back."""
+    kept = expiry.identities_kept
+    if kept is None or not keys:
+        return Batch((), [Do("SELECT 1 FROM identities WHERE 1 = 0", answers=True)])
+    rows = ", ".join("(?, ?)" for _ in keys)
+    values = (*(value for one in keys for value in one), now - kept)
+    old = f"DELETE FROM identities WHERE (channel, native_id) IN (VALUES {rows}) AND seen_at < ? AND version = 0"
+    unused = " ".join(
+        f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = identities.isolation_key)"
+        for table, column in _OWNED
+    )
+    linked = "SELECT 1 FROM links WHERE links.channel = identities.channel AND links.native_id = identities.native_id"
+    return Batch((), [Do(f"{old} {unused} AND NOT EXISTS ({linked}) RETURNING 1", values, answers=True)])
+
+
 def _runs(kind: str, limit: float) -> Batch:
     values = (kind, limit, AT_ONCE)
     events = _some("events", "run_id, owner, number", "run_id, owner", _OLD_RUNS, values)
@@ -99,8 +128,8 @@ def _runs(kind: str, limit: float) -> Batch:
     return Batch([events], [gone])
 
 
-def _plain(table: str, key: str, column: str, limit: float) -> Batch:
-    found = f"SELECT {key} FROM {table} WHERE {column} < ? LIMIT ?"
+def _plain(table: str, key: str, column: str, limit: float, *, later: bool = False) -> Batch:
+    found = f"SELECT {key} FROM {table} WHERE {column} {'>' if later else '<'} ? LIMIT ?"
     return Batch(
         (), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
     )

@@ -243,6 +243,31 @@ _NONCES_AND_IDLE_CONVERSATIONS = (
     "CREATE INDEX set_aside_by_time ON set_aside (at)",
 )
 
+# An answer counts as used up, unless whoever gave it says that nothing was begun with it: earlier versions don't.
+_ANSWERS_THAT_WAIT = Step(
+    (
+        "ALTER TABLE approvals ADD COLUMN attempt TEXT",
+        "ALTER TABLE approvals ADD COLUMN begun SMALLINT NOT NULL DEFAULT 1",
+        "CREATE INDEX approvals_not_begun ON approvals (owner, number) WHERE begun = 0",
+    ),
+    min_reader=10,
+)
+
+# Those that wait to be tried again, among any number that are scheduled for later.
+_TASKS_THAT_FAILED = Step(
+    ["CREATE INDEX tasks_that_failed ON tasks (due_at) WHERE status = 'pending' AND attempts > 0"], min_reader=10
+)
+
+_IDLE_IDENTITIES = Step(
+    (
+        # NULL until the sweep or a request has seen the row: an earlier version does not write it.
+        "ALTER TABLE identities ADD COLUMN seen_at DOUBLE PRECISION",
+        "CREATE INDEX sessions_of_owner ON sessions (owner)",
+        "CREATE INDEX conversations_of_owner ON conversations (owner)",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -254,6 +279,9 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_AND_CLAIMS,
     _COMPATIBILITY,
     _NONCES_AND_IDLE_CONVERSATIONS,
+    _ANSWERS_THAT_WAIT,
+    _TASKS_THAT_FAILED,
+    _IDLE_IDENTITIES,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -264,6 +292,7 @@ SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS frontdesk_schema (version INTEGER NOT
 FOUND = "SELECT MAX(version) FROM frontdesk_schema"
 FLOOR = "SELECT MAX(COALESCE(min_reader, version)) FROM frontdesk_schema"
 """The lowest schema that a host has to know to work with a store; a store without the column has no answer."""
+FLOOR_AND_FOUND = "SELECT MAX(COALESCE(min_reader, version)), MAX(version) FROM frontdesk_schema"
 
 
 class NewerStoreError(StoreError):
@@ -304,6 +333,15 @@ def notes_of(number: int) -> list[str]:
         first = f"'{step.backfill.name}', '{step.backfill.start}', 0"
         noted.append(f"INSERT INTO backfills (name, position, done) VALUES ({first})")
     return noted
+
+
+def floor_after(version: int) -> int:
+    """Return the lowest schema that a host has to know after the steps that follow a version."""
+    return max(
+        (step.min_reader or number) if isinstance(step, Step) else number
+        for number, step in enumerate(STEPS, start=1)
+        if number > version
+    )
 
 
 def backfills() -> dict[str, Backfill]:

@@ -1,6 +1,7 @@
 """The drawer of deliveries, and the statements that write them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from math import inf
 from typing import Any, get_args
 
 from frontdesk.data.codec import decode, encode
@@ -32,7 +33,7 @@ _EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?
 # A place that is no plain text is kept as its digest, and only the record knows it.
 _WAITING = """
 SELECT place, CASE WHEN substr(place, 1, 1) = ? THEN data END FROM deliveries
-WHERE channel = ? AND {past} ended_at IS NULL AND due_at <= ? AND {left} <= 0 AND NOT EXISTS (
+WHERE channel = ? AND {past} ended_at IS NULL AND (due_at <= ? OR due_at > ?) AND {left} <= 0 AND NOT EXISTS (
     SELECT 1 FROM deliveries AS earlier
     WHERE earlier.ended_at IS NULL AND earlier.channel = deliveries.channel AND earlier.place = deliveries.place
     AND (earlier.number, earlier.answer_id, earlier.part, earlier.delivery_id)
@@ -66,10 +67,13 @@ class SqlOutbox:
                 raise
         return found
 
-    async def waiting(self, channel: str, *, now: float, after: str | None = None, limit: int = 500) -> Sequence[str]:
+    async def waiting(
+        self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
+    ) -> Sequence[str]:
         sql = _WAITING.format(past="" if after is None else "place > ? AND", left=self._left)
         seen = () if after is None else (key(after),)
-        rows = await self._engine.read(sql, (DIGEST, key(channel), *seen, now, limit))
+        last = inf if longest is None else now + longest
+        rows = await self._engine.read(sql, (DIGEST, key(channel), *seen, now, last, limit))
         # One whose record can't be read is put aside when its turn comes, under the name that it has here.
         return [place if data is None else await self._place(place, data) for place, data in rows]
 

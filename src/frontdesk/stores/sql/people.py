@@ -15,6 +15,12 @@ from frontdesk.stores.sql.writes import Do
 
 KEPT = 10_000
 _LINK = "SELECT channel, native_id, data FROM links"
+_FIRST = (
+    "INSERT INTO identities (channel, native_id, isolation_key, version, data, seen_at) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (channel, native_id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+_FIND = "SELECT data, seen_at FROM identities WHERE channel = ? AND native_id = ?"
+_SEEN = "UPDATE identities SET seen_at = ? WHERE channel = ? AND native_id = ? RETURNING 1"
 T = TypeVar("T")
 
 
@@ -28,9 +34,9 @@ class Known(Generic[T]):
         self.changes = 0
 
     def get(self, identity: ChannelIdentity) -> tuple[float, T] | None:
-        """When it was looked up, and what was found; `None` if it has to be looked up again."""
+        """When it was looked up, by the steady clock, and what was found; `None` if it has to be looked up again."""
         known = self.kept.get(identity.key)
-        if known is not None and (self._fresh_for is None or self._clock.now() - known[0] < self._fresh_for):
+        if known is not None and (self._fresh_for is None or self._clock.steady() - known[0] < self._fresh_for):
             return known
         return None
 
@@ -50,28 +56,50 @@ class Known(Generic[T]):
 class SqlIdentities:
     """Who was issued which isolation key, who was linked with whom, and where they were last seen."""
 
-    def __init__(self, engine: Engine, records: Records, clock: Clock, *, fresh_for: float | None) -> None:
-        """`fresh_for` is how long an identity that was looked up counts as known; `None` if nobody else changes it."""
+    def __init__(
+        self,
+        engine: Engine,
+        records: Records,
+        clock: Clock,
+        *,
+        fresh_for: float | None,
+        seen_every: float | None = None,
+    ) -> None:
+        """`fresh_for` is how long an identity that was looked up counts as known; `None` if nobody else changes it.
+
+        `seen_every` is after how long it is noted again that somebody was seen; `None` if that is not needed.
+        """
         self._engine = engine
         self._records = records
         self._clock = clock
-        self._known: Known[IdentityRecord] = Known(clock, fresh_for)
+        self._seen_every = seen_every
+        # What is known is used without a look at the row, which is dropped if nobody looks at it for long.
+        self._known: Known[IdentityRecord] = Known(clock, seen_every if fresh_for is None else fresh_for)
         self._links: Known[LinkRecord | None] = Known(clock, fresh_for)
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
         known = None if fresh else self._known.get(identity)
         if known is not None:
             return known[1]
-        changes, now = self._known.changes, self._clock.now()
+        changes, asked_at = self._known.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
-        rows = await self._engine.read("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place)
-        if not rows:
+        rows = await self._engine.read(_FIND, place)
+        if not rows or not await self._see(place, rows[0][1], self._clock.now()):
             return None
         where: Place = ("identities", ("channel", "native_id"), place)
         record: IdentityRecord | None = await self._records.read("identities", where, rows[0][0])
         if record is not None:
-            self._known.put(identity, now, changes, record)
+            self._known.put(identity, asked_at, changes, record)
         return record
+
+    async def _see(self, place: tuple[str, str], seen_at: float | None, now: float) -> bool:
+        """Note that somebody was seen, unless that was noted lately; tell whether they are still known."""
+        every = self._seen_every
+        if every is None or (seen_at is not None and now - seen_at < every):
+            return True
+        # Before anything is done for them, so that they are not forgotten meanwhile.
+        seen = Do(_SEEN, (now, *place), answers=True)
+        return bool((await self._engine.write([seen]))[0])
 
     def forget(self, identity: ChannelIdentity) -> None:
         """What was known of an identity, or of its link, has changed."""
@@ -84,9 +112,8 @@ class SqlIdentities:
         found = await self._engine.write(
             [
                 Do(
-                    "INSERT INTO identities (channel, native_id, isolation_key, version, data) VALUES (?, ?, ?, ?, ?) "
-                    "ON CONFLICT (channel, native_id) DO NOTHING",
-                    (*place, key(record.isolation_key), record.version, encode(record)),
+                    _FIRST,
+                    (*place, key(record.isolation_key), record.version, encode(record), self._clock.now()),
                 ),
                 Do("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place, answers=True),
             ]
@@ -118,12 +145,12 @@ class SqlIdentities:
         known = self._links.get(identity)
         if known is not None:
             return known[1]
-        changes, now = self._links.changes, self._clock.now()
+        changes, asked_at = self._links.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         found = await self._read(f"{_LINK} WHERE channel = ? AND native_id = ?", place)
         link = found[0] if found else None
         # That there is none is kept too: it is asked for at every request of those who are not linked.
-        self._links.put(identity, now, changes, link)
+        self._links.put(identity, asked_at, changes, link)
         return link
 
     async def linked_as(self, subject: str) -> LinkRecord | None:

@@ -28,9 +28,10 @@ from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.arrays import columns
 from frontdesk.stores.sql.background import shared
-from frontdesk.stores.sql.connecting import APPLICATION, Address, HungError, Line, statement, told
+from frontdesk.stores.sql.connecting import Address, HungError, Line, statement, told
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.listener import Listener
+from frontdesk.stores.sql.neighbours import APPLICATION
 from frontdesk.stores.sql.outcomes import caused, settle
 from frontdesk.stores.sql.shared_leases import CHECK, SharedLeases
 from frontdesk.stores.sql.store import SqlStateStore

@@ -8,14 +8,14 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from frontdesk.stores.sql.connecting import APPLICATION, MIGRATIONS, statement
+from frontdesk.stores.sql.connecting import MIGRATIONS, statement
 from frontdesk.stores.sql.ends import End, MoveError, Shape, shapes_of
 from frontdesk.stores.sql.migrations import POSTGRES
+from frontdesk.stores.sql.neighbours import APPLICATION, HOSTS
 from frontdesk.stores.sql.writes import Row
 
 _AT_ONCE = 20
 """How many rows are read at a time; each may have some megabytes."""
-_HOSTS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = ?"
 
 
 class PostgresEnd(End):
@@ -64,7 +64,7 @@ class PostgresEnd(End):
                 options=self._options,
             )
         self._stack.callback(self._connection.close)
-        if self.execute(_HOSTS, (APPLICATION,)):
+        if self.execute(HOSTS):
             raise MoveError(self._in_use)
 
     @property

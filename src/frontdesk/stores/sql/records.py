@@ -79,15 +79,18 @@ class Records:
 
     async def read_large(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
         """The same, away from the event loop if there is much to read."""
+        return [value for value in await self.read_each(kind, found) if value is not None]
+
+    async def read_each(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
+        """The same, with `None` in the place of each that is broken."""
         size = sum(len(data) for _, data in found)
         if size <= LARGE:
-            return await self.read_all(kind, found)
+            return [await self.read(kind, place, data) for place, data in found]
         decoded = await off_loop(lambda: [_try(decode, data) for _, data in found])
-        values = [
+        return [
             value if not isinstance(value, CodecError) else await self.read(kind, place, data)
             for value, (place, data) in zip(decoded, found, strict=True)
         ]
-        return [value for value in values if value is not None]
 
     async def _put_aside(
         self, kind: str, place: "Place", data: bytes, error: CodecError, also: Sequence[Do] = ()

@@ -49,7 +49,9 @@ class SqlStateStore:
         self._upkeep = Upkeep(engine, refuse)
         self._sweep = Sweep(engine, expiry, clock, leases.taken)
         self.sessions = SqlSessions(engine, self._records, leases)
-        self.identities = SqlIdentities(engine, self._records, clock, fresh_for=identities_fresh_for)
+        self.identities = SqlIdentities(
+            engine, self._records, clock, fresh_for=identities_fresh_for, seen_every=expiry.seen_every
+        )
         self.runs = SqlRuns(engine, self._records)
         self.background = SqlBackground(engine, self._records, terms)
         self.approvals = SqlApprovals(engine, self._records)

@@ -10,13 +10,14 @@ from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.stopping import stopped
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, sessions
+from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, identities, sessions
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 EVERY = 60.0
 PAGE = 25 * AT_ONCE
 """How many rows a look reads of a table whose old rows no index knows."""
+Key = tuple[str, ...]
 
 
 class Sweep:
@@ -30,11 +31,14 @@ class Sweep:
         self._taken = taken
         self._pages: list[_Pages] = []
         if expiry.sessions is not None:
-            self._pages.append(_Pages("sessions", "session_id", expiry.sessions, self._drop_sessions))
+            self._pages.append(_Pages("sessions", ("session_id",), "updated_at", expiry.sessions, self._drop_sessions))
         if expiry.conversations is not None:
-            self._pages.append(
-                _Pages("conversations", "conversation_id", expiry.conversations, self._drop_conversations)
-            )
+            columns, kept = ("conversation_id",), expiry.conversations
+            self._pages.append(_Pages("conversations", columns, "updated_at", kept, self._drop_conversations))
+        if expiry.identities_kept is not None:
+            # Last, because what is dropped before may have been all that was left of somebody.
+            columns, kept = ("channel", "native_id"), expiry.identities_kept
+            self._pages.append(_Pages("identities", columns, "seen_at", kept, self._drop_identities))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -81,13 +85,16 @@ class Sweep:
             dropped += gone
         return dropped
 
-    async def _drop_sessions(self, ids: Sequence[str], now: float) -> int:
+    async def _drop_sessions(self, keys: Sequence[Key], now: float) -> int:
         taken = {key(session_id) for session_id in self._taken()}
-        free = [session_id for session_id in ids if session_id not in taken]
+        free = [session_id for (session_id,) in keys if session_id not in taken]
         return await self._drop(sessions(free, self._expiry, now)) if free else 0
 
-    async def _drop_conversations(self, ids: Sequence[str], now: float) -> int:
-        return await self._drop(conversations(ids, self._expiry, now))
+    async def _drop_conversations(self, keys: Sequence[Key], now: float) -> int:
+        return await self._drop(conversations([name for (name,) in keys], self._expiry, now))
+
+    async def _drop_identities(self, keys: Sequence[Key], now: float) -> int:
+        return await self._drop(identities([(channel, name) for channel, name in keys], self._expiry, now))
 
     async def _drop(self, batch: Batch) -> int:
         # Each write is a transaction of its own, between those of the requests.
@@ -101,13 +108,21 @@ class _Pages:
     """A table without an index of what is old, which each turn would have to keep; read in the order of its keys."""
 
     def __init__(
-        self, table: str, column: str, kept: float, drop: Callable[[Sequence[str], float], Awaitable[int]]
+        self,
+        table: str,
+        columns: Key,
+        time: str,
+        kept: float,
+        drop: Callable[[Sequence[Key], float], Awaitable[int]],
     ) -> None:
+        """`time` is the column that says since when a row may be old."""
         self._table = table
-        self._column = column
+        self._columns = ", ".join(columns)
+        self._marks = f"({', '.join('?' for _ in columns)})"
+        self._time = time
         self._kept = kept
         self._drop = drop
-        self._after: str | None = None
+        self._after: Key | None = None
 
     async def all(self, engine: Engine, now: float) -> int:
         """Drop what is old in the whole table; returns how many records."""
@@ -119,21 +134,24 @@ class _Pages:
 
     async def next(self, engine: Engine, now: float) -> int:
         """Drop what is old on the page behind the last one, or on the first; returns how many records."""
-        behind, values = ("", ()) if self._after is None else (f"WHERE {self._column} > ? ", (self._after,))
-        sql = f"SELECT {self._column}, updated_at FROM {self._table} {behind}ORDER BY {self._column} LIMIT ?"
-        rows = await engine.read(sql, (*values, PAGE))
-        await self._begin(engine, [name for name, updated_at in rows if updated_at is None], now)
-        old = [name for name, updated_at in rows if updated_at is not None and updated_at < now - self._kept]
+        behind, values = "", ()
+        if self._after is not None:
+            behind, values = f"WHERE ({self._columns}) > {self._marks} ", self._after
+        sql = f"SELECT {self._columns}, {self._time} FROM {self._table} {behind}ORDER BY {self._columns} LIMIT ?"
+        rows = [(tuple(key), at) for *key, at in await engine.read(sql, (*values, PAGE))]
+        await self._begin(engine, [key for key, at in rows if at is None], now)
+        old = [key for key, at in rows if at is not None and at < now - self._kept]
         dropped = 0
         for start in range(0, len(old), AT_ONCE):
             dropped += await self._drop(old[start : start + AT_ONCE], now)
         self._after = rows[-1][0] if len(rows) == PAGE else None
         return dropped
 
-    async def _begin(self, engine: Engine, names: Sequence[str], now: float) -> None:
+    async def _begin(self, engine: Engine, keys: Sequence[Key], now: float) -> None:
         """Let the time of rows begin that were written by a version which did not note it."""
-        for start in range(0, len(names), AT_ONCE):
-            some = names[start : start + AT_ONCE]
-            marks = ", ".join("?" for _ in some)
-            where = f"{self._column} IN ({marks}) AND updated_at IS NULL"
-            await engine.write([Do(f"UPDATE {self._table} SET updated_at = ? WHERE {where}", (now, *some))])
+        for start in range(0, len(keys), AT_ONCE):
+            some = keys[start : start + AT_ONCE]
+            rows = ", ".join(self._marks for _ in some)
+            where = f"({self._columns}) IN (VALUES {rows}) AND {self._time} IS NULL"
+            values = (now, *(value for key in some for value in key))
+            await engine.write([Do(f"UPDATE {self._table} SET {self._time} = ? WHERE {where}", values)])

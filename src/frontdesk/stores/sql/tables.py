@@ -67,8 +67,8 @@ RUNS = Table(
 NAMES = Table("names", ("name", "session_id"), ("text", "text"), ("name",))
 IDENTITIES = Table(
     "identities",
-    ("channel", "native_id", "isolation_key", "version", "data"),
-    ("text", "text", "text", "bigint", "bytea"),
+    ("channel", "native_id", "isolation_key", "version", "data", "seen_at"),
+    ("text", "text", "text", "bigint", "bytea", "double precision"),
     ("channel", "native_id"),
     decides="isolation_key",
 )

@@ -63,11 +63,19 @@ class SqlTasks:
         await self._engine.write([Do(_SCHEDULE, row)])
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        return await self._free("due_at < ?", before, names, holder, limit)
+
+    async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
+        return await self._free("due_at > ? AND attempts > 0", after, names, holder, limit)
+
+    async def _free(
+        self, when: str, time: float, names: Sequence[str], holder: str, limit: int
+    ) -> Sequence[TaskRecord]:
         marks, (others, left) = ", ".join("?" for _ in names), self._left.condition()
         rows = await self._engine.read(
-            f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND due_at < ? AND {self._terms.free} "
+            f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND {when} AND {self._terms.free} "
             f"AND name IN ({marks}) {others} ORDER BY due_at LIMIT ?",
-            (before, holder, *map(key, names), *left, limit),
+            (time, holder, *map(key, names), *left, limit),
         )
         found: list[TaskRecord] = []
         for row in rows:

@@ -15,7 +15,14 @@ from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import ApprovalExistsError, IdentityChangedError, RunExistsError, StaleTurnError, StoreError
+from frontdesk.errors import (
+    ApprovalExistsError,
+    IdentityChangedError,
+    LostAnswerError,
+    RunExistsError,
+    StaleTurnError,
+    StoreError,
+)
 from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.tables import key, name_key
@@ -87,7 +94,7 @@ class SqlTransaction:
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         self._changed.append(record.identity)
         place = (key(record.identity.channel), key(record.identity.native_id))
-        row = (key(record.isolation_key), record.version, encode(record))
+        row = (key(record.isolation_key), record.version, encode(record), self._clock.now())
         if instead_of is None:
             self._ops.append(Put(tables.IDENTITIES, (*place, *row)))
         else:
@@ -178,25 +185,31 @@ class SqlTransaction:
         )
 
     def decide_approval(
-        self, owner: str, approval_id: str, status: ApprovalStatus, *, at: float, reason: str | None = None
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
     ) -> None:
-        self._ops.append(
-            Do(
-                "UPDATE approvals SET status = ?, decided_at = ?, reason = ? "
-                "WHERE owner = ? AND approval_id = ? AND status = 'pending'",
-                (status, at, _bytes(reason), key(owner), key(approval_id)),
-                StoreError("the approval is not pending"),
-            )
-        )
+        decided = (status, at, _bytes(reason), attempt, int(attempt is None))
+        values = (*decided, key(owner), key(approval_id), status)
+        self._ops.append(Do(_DECIDED, values, StoreError("the approval is not pending")))
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        place = (key(owner), key(approval_id), attempt)
+        self._ops.append(Do(f"UPDATE approvals SET begun = 1 {_OF_ATTEMPT}", place, LostAnswerError()))
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        place = (key(owner), key(approval_id), attempt)
+        # Without its name, what the attempt has sent before and arrives after this changes nothing.
+        self._ops.append(Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        self._ops.append(
-            Do(
-                "UPDATE approvals SET status = 'cancelled', decided_at = ?, reason = ? "
-                "WHERE owner = ? AND status = 'pending'",
-                (at, _bytes(reason), key(owner)),
-            )
-        )
+        for waits in ("status = 'pending'", "begun = 0"):
+            self._ops.append(Do(f"{_CANCELLED} AND {waits}", (at, _bytes(reason), key(owner))))
 
     def accept(self, item: InboxItem) -> None:
         self._ops.append(inbox.accepted(item))
@@ -255,7 +268,7 @@ class SqlTransaction:
 
 
 _CHANGED = (
-    "UPDATE identities SET isolation_key = ?, version = ?, data = ? "
+    "UPDATE identities SET isolation_key = ?, version = ?, data = ?, seen_at = ? "
     "WHERE channel = ? AND native_id = ? AND isolation_key = ? AND version = ?"
 )
 _IF_FREE = (
@@ -266,6 +279,14 @@ _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AN
 _NEW_RUN = (
     "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (run_id, owner) DO NOTHING"
+)
+_DECIDED = (
+    "UPDATE approvals SET status = ?, decided_at = ?, reason = ?, attempt = ?, begun = ? "
+    "WHERE owner = ? AND approval_id = ? AND (status = 'pending' OR (status = ? AND begun = 0))"
+)
+_OF_ATTEMPT = "WHERE owner = ? AND approval_id = ? AND attempt = ?"
+_CANCELLED = (
+    "UPDATE approvals SET status = 'cancelled', decided_at = ?, reason = ?, attempt = NULL, begun = 1 WHERE owner = ?"
 )
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
 

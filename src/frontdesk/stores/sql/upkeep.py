@@ -9,7 +9,7 @@ from frontdesk.kit.stopping import stopped
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.migrations import FLOOR, VERSION, NewerStoreError, backfills, check_floor
+from frontdesk.stores.sql.migrations import FLOOR_AND_FOUND, VERSION, NewerStoreError, backfills, check_floor
 from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.writes import Do
 
@@ -25,6 +25,7 @@ class Upkeep:
         """`refuse` is called if the schema is no longer known; `None` where no other process can change it."""
         self._engine = engine
         self._refuse = refuse
+        self._noticed = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -47,13 +48,20 @@ class Upkeep:
 
     async def check(self, refuse: Callable[[], None]) -> bool:
         """Return whether this version may go on with the store; if not, everything is refused from now on."""
-        floor = (await self._engine.read(FLOOR))[0][0]
+        ((floor, found),) = await self._engine.read(FLOOR_AND_FOUND)
         try:
             check_floor(floor)
         except NewerStoreError as error:
             log.error("this host stops using its state store: %s", error)
             refuse()
             return False
+        if found > max(VERSION, self._noticed):
+            self._noticed = found
+            log.warning(
+                "a newer host has taken the schema of the state store to version %d; this one knows %d and goes on",
+                found,
+                VERSION,
+            )
         return True
 
     async def fill(self) -> bool:

@@ -31,7 +31,10 @@ class SqlRuns:
 
 
 _STATUSES: tuple[str, ...] = get_args(ApprovalStatus)
-_QUESTION = "SELECT owner, approval_id, status, decided_at, reason, data FROM approvals WHERE owner = ?"
+_COLUMNS = "number, owner, approval_id, status, decided_at, reason, attempt, begun, data"
+_QUESTION = f"SELECT {_COLUMNS} FROM approvals WHERE owner = ?"
+# Each half has an index of its own.
+_WAITING = f"{_QUESTION} AND status = 'pending' UNION ALL {_QUESTION} AND begun = 0 ORDER BY number"
 
 
 class SqlApprovals:
@@ -49,16 +52,18 @@ class SqlApprovals:
         return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        return await self._read(f"{_QUESTION} AND status = 'pending' ORDER BY number", (key(owner),))
+        return await self._read(_WAITING, (key(owner), key(owner)))
 
     async def _read(self, sql: str, values: Sequence[Any]) -> list[PendingApproval]:
         found: list[PendingApproval] = []
-        for owner, approval_id, status, decided_at, reason, data in await self._engine.read(sql, values):
+        for _, owner, approval_id, *decision, data in await self._engine.read(sql, values):
+            status, decided_at, reason, attempt, begun = decision
             place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
             question: PendingApproval | None = await self._records.read("approvals", place, data)
             if question is not None:
                 self._records.known(place, status, _STATUSES)
-                found.append(question.replace(status=status, decided_at=decided_at, reason=text(reason)))
+                decided = {"status": status, "decided_at": decided_at, "reason": text(reason)}
+                found.append(question.replace(**decided, attempt=attempt, begun=bool(begun)))
         return found
 
 

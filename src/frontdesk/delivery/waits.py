@@ -1,0 +1,101 @@
+"""How long parts wait and have waited, when the clock of the machine may be set while they do."""
+
+from collections import OrderedDict
+
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import ANEW, Delivery
+
+_NOTICED = 1.0
+"""By how many seconds the two clocks come apart before one counts as set; less than that is drift."""
+_MOST = 10_000
+
+
+class Waits:
+    """Until when the first part of each place waits, by the steady clock; of too many the oldest is forgotten."""
+
+    def __init__(self, clock: Clock, most: int = _MOST) -> None:
+        self._clock = clock
+        self._most = most
+        self._noted: OrderedDict[str, tuple[str, int, float, float]] = OrderedDict()
+
+    def begin(self, row: Delivery, until: float) -> None:
+        """Have a part wait as long as nothing changes it."""
+        self._noted[row.place] = (row.delivery_id, row.fence, until, self._clock.steady())
+        self._noted.move_to_end(row.place)
+        if len(self._noted) > self._most:
+            self._noted.popitem(last=False)
+
+    def until(self, row: Delivery) -> float | None:
+        """Return until when a part waits; nothing, if that was never noted of it as it is now."""
+        noted = self._noted.get(row.place)
+        return noted[2] if noted is not None and noted[:2] == (row.delivery_id, row.fence) else None
+
+    def since(self, row: Delivery) -> float | None:
+        """Return since when a part is known as it is now."""
+        noted = self._noted.get(row.place)
+        return noted[3] if noted is not None and noted[:2] == (row.delivery_id, row.fence) else None
+
+    def end(self, place: str) -> None:
+        """Forget a place at which nothing waits."""
+        self._noted.pop(place, None)
+
+
+class Ages:
+    """Measures how long parts have waited, and never too much.
+
+    A time of day says little by itself: it may have been set since, or come from a machine with another clock. So no
+    more counts than has passed on the steady clock since this process began, or since it last saw that the clock was
+    set. Where others write parts too, it counts from when this process has seen one as it is.
+
+    What lies before this process can't be measured: there the time of day is believed, until it is seen to be set.
+    """
+
+    def __init__(self, clock: Clock, *, shared: bool) -> None:
+        self._clock = clock
+        self._shared = shared
+        self._wall, self._steady = clock.now(), clock.steady()
+        self._began = self._steady
+        self._believed = True
+
+    def look(self) -> None:
+        """Notice whether the clock was set."""
+        now, steady = self._clock.now(), self._clock.steady()
+        if abs((now - self._wall) - (steady - self._steady)) > _NOTICED:
+            self._wall, self._steady, self._began = now, steady, steady
+            self._believed = False
+
+    def of(self, row: Delivery, known_since: float | None) -> float:
+        """Return how many seconds a part has waited since it was queued: counted at its tries, and since the last."""
+        self.look()
+        counted, at = _counted(row)
+        steady = self._clock.steady()
+        began = self._began
+        if self._shared:
+            began = steady if known_since is None else max(began, known_since)
+        age = counted + max(0.0, min(self._clock.now() - at, steady - began))
+        if self._believed and (before := self._wall - _queued_at(row)) > 0:
+            return max(age, before + steady - self._steady)
+        return age
+
+
+def _counted(row: Delivery) -> tuple[float, float]:
+    """How long a part had waited by its last try of which that is known, and when that was."""
+    for tried in reversed(row.history):
+        if tried.code == ANEW:
+            break
+        if tried.waited is not None:
+            return tried.waited, tried.at
+    return 0.0, _queued_at(row)
+
+
+def pause(row: Delivery, now: float) -> float:
+    """Return how long a part that is written down as waiting still waits: never longer than it was told to.
+
+    If more than that is left, the clock was set back since, or it was another clock.
+    """
+    told_at = row.history[-1].at if row.history else _queued_at(row)
+    return max(0.0, min(row.due_at - now, row.due_at - told_at))
+
+
+def _queued_at(row: Delivery) -> float:
+    return row.created_at if row.queued_at is None else row.queued_at

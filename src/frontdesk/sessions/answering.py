@@ -1,0 +1,72 @@
+"""The answers that a turn acts on, from their decision until a tool begins."""
+
+import asyncio
+from collections.abc import Sequence
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.loggers import runs as log
+from frontdesk.sessions.job import Job
+
+_TRIES = 3
+_PAUSE = 1.0
+
+
+class Answering:
+    """One attempt to act on answers. Until it has begun, the same answers can be given to another attempt.
+
+    An attempt is no run: a run that is begun again, or a retry under the same id, has the answers in another one.
+    """
+
+    begun = False
+    failure: BaseException | None = None
+    """Why it could not be written that the attempt begins; then it does nothing."""
+
+    def __init__(self, store: HostStateStore, owner: str, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._answers = answers
+        self._attempt = attempt
+        self._beginning = asyncio.Lock()
+
+    async def begin(self, job: Job | None) -> None:
+        """Write that the answers are used up, before they are; of a background run, together with its own beginning."""
+        # Of several tools at once, none goes ahead before it is written, nor after that has failed.
+        async with self._beginning:
+            if self.failure is not None:
+                raise self.failure
+            if self.begun:
+                return
+            try:
+                await self._write(job)
+            except BaseException as error:
+                self.failure = error
+                raise
+            self.begun = True
+
+    async def _write(self, job: Job | None) -> None:
+        if job is not None and job.guarded:
+            await job.begin(self.use_up)
+            return
+        async with self._store.transaction() as transaction:
+            self.use_up(transaction)
+
+    def use_up(self, transaction: StateTransaction) -> None:
+        """Add to a transaction that the answers are used up; it fails if another attempt has them."""
+        for one in self._answers:
+            transaction.begin_approval(self._owner, one.approval_id, self._attempt)
+
+    async def settle(self) -> None:
+        """Give the answers back if it is not known whether a failed beginning was written."""
+        if self.failure is None or isinstance(self.failure, StoreError):
+            return
+        for _ in range(_TRIES):
+            try:
+                async with self._store.transaction() as transaction:
+                    for one in self._answers:
+                        transaction.release_approval(self._owner, one.approval_id, self._attempt)
+                return
+            except StoreUnavailableError:
+                await asyncio.sleep(_PAUSE)
+        log.error("an answer that was not acted on could not be given back, and may count as used up")

@@ -1,0 +1,115 @@
+"""A host in a process of its own that asks before it pays, and ends itself at a moment of the answer.
+
+`python -m tests.faults.paying_host '{"root": ..., "kind": ..., "moment": ...}'`: with a `port` it serves Invocations,
+with a `platform` it answers a chat. What was paid is in the file `paid` of its root.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from agent_framework import Agent, ContextProvider, WorkflowAgent, tool
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ScriptedChatClient
+from frontdesk.testing.messages import MessageChannel
+from tests.scenarios.cast import call
+from tests.scenarios.pausing import Till
+
+MOMENTS = ("decided", "entered", "begun")
+"""When it can die: with the decision committed, with the agent at work and no tool begun, or in the tool."""
+
+
+def die() -> None:
+    """End the process as a power cut would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Payments(list[Any]):
+    """What was paid, over all processes."""
+
+    def __init__(self, place: Path, moment: str) -> None:
+        super().__init__()
+        self._place = place
+        self._moment = moment
+
+    def append(self, amount: Any) -> None:
+        with self._place.open("a") as file:
+            file.write(f"{amount}\n")
+        if self._moment == "begun":
+            die()
+
+
+class Doorway(ContextProvider):
+    """Is passed before any tool; the second time, it may be the end."""
+
+    def __init__(self, root: Path, moment: str) -> None:
+        super().__init__("doorway")
+        self._asked = root / "asked"
+        self._moment = moment
+
+    async def before_run(self, **_: Any) -> None:
+        if self._asked.exists() and self._moment == "entered":
+            die()
+        self._asked.touch()
+
+
+def _answer(messages: Any) -> Any:
+    results = [one for message in messages for one in message.contents if one.type == "function_result"]
+    return "done" if results else [call("pay", amount=5)]
+
+
+def target_of(kind: str, root: Path, moment: str) -> Any:
+    """A target of a kind that asks before it pays 5."""
+    paid = Payments(root / "paid", moment)
+
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    agent = Agent(ScriptedChatClient(_answer), tools=[pay], context_providers=[Doorway(root, moment)])
+    if kind == "agent":
+        return agent
+    till = Till()
+    till.agent = agent
+    return till if kind == "workflow" else lambda: WorkflowAgent(till())
+
+
+def main(given: dict[str, Any]) -> None:
+    """Serve until the process is killed."""
+    root, moment = Path(given["root"]), given["moment"]
+    channels: list[Any] = [InvocationsChannel()]
+    if "platform" in given:
+        channels = [MessageChannel(platform_url=given["platform"], token=given["token"], intake="polling")]
+    target, policy = target_of(given["kind"], root, moment), given.get("on_interrupt", "fail")
+    host = AgentFrameworkHost(target, channels=channels, state_dir=root, on_interrupt=policy)
+    answers: Any = host._parts.pipeline._answers
+    plain = answers.take
+
+    async def take(*arguments: Any) -> Any:
+        attempt = await plain(*arguments)
+        if moment == "decided":
+            die()
+        return attempt
+
+    answers.take = take
+    if "platform" in given:
+        asyncio.run(_chat(host))
+    else:
+        host.serve(port=given["port"], log_level="critical")
+
+
+async def _chat(host: AgentFrameworkHost) -> None:
+    async with host.app.router.lifespan_context(host.app):
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
