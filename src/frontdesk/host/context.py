@@ -10,14 +10,15 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
-from frontdesk.errors import ConflictError, NotFoundError
+from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.compact import compact
 from frontdesk.host.link_calls import LinkCalls
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_command, call_response_hook
+from frontdesk.kit.idempotency import HEADER
 from frontdesk.sessions.scope import tracked_name
 
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
@@ -51,18 +52,67 @@ class HostContext(LinkCalls):
     def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
+        if request.idempotency_key is not None:
+            return self._run_once(request, caller, protocol_request)
         return self._parts.pipeline.run(request, caller, protocol_request)
+
+    async def _run_once(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any
+    ) -> HostedRunResult[Any]:
+        """Runs the target, or gives what the same request came to that was here before."""
+        pipeline = self._parts.pipeline
+        admitted = await pipeline.admit(request, caller, protocol_request)
+        known = await self._earlier(admitted)
+        if known is None:
+            try:
+                return await pipeline.proceed(admitted)
+            except RunExistsError:
+                # Both came at once.
+                known = await self._earlier(admitted)
+                if known is None:
+                    raise
+        ended = known if known.background else await self._parts.background.followers.ended(known)
+        shown = await self._shown(ended, caller)
+        return HostedRunResult(result=shown.result, run=shown)
+
+    async def _earlier(self, admitted: AdmittedRequest) -> RunRecord | None:
+        """The run of the same request; another one under its key is a `KeyReusedError`."""
+        known = await self._run(admitted.owner, admitted.run_id)
+        if known is not None and known.request_digest != admitted.request.request_digest:
+            raise KeyReusedError(param=HEADER)
+        return known
 
     async def stream(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedStreamResult[Any]:
-        stream = await self._parts.pipeline.stream(request, caller, protocol_request)
+        if request.idempotency_key is not None:
+            return await self._stream_once(request, caller, protocol_request)
+        return self._live(await self._parts.pipeline.stream(request, caller, protocol_request), caller)
+
+    async def _stream_once(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any
+    ) -> HostedStreamResult[Any]:
+        pipeline = self._parts.pipeline
+        admitted = await pipeline.admit(request, caller, protocol_request)
+        known = await self._earlier(admitted)
+        if known is None:
+            try:
+                return self._live(await pipeline.proceed_stream(admitted), caller)
+            except RunExistsError:
+                known = await self._earlier(admitted)
+                if known is None:
+                    raise
+        if known.background and known.stream:
+            return self._followed(known, caller)
+        return self._parts.background.followers.replay(known, lambda ended: self._shown(ended, caller))
+
+    def _live(self, stream: HostedStreamResult[Any], caller: Caller) -> HostedStreamResult[Any]:
         if stream.run.status == "queued" and stream.run.stream:
             return self._followed(stream.run, caller)
         return stream
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
-        hosted = await self._parts.pipeline.run(request.replace(background=True), caller, protocol_request)
+        hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
     async def compact(

@@ -19,6 +19,7 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
+from frontdesk.kit.current import cancelled_run
 from frontdesk.kit.http import ClientGoneError, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
@@ -201,7 +202,9 @@ class HttpEndpoint:
         except asyncio.CancelledError:
             if not call.forgive():
                 # The server is stopping, and the caller is still there to be told.
-                await self._failed(call, UnavailableError("The server is stopping.", retry_after=1))
+                stopping = UnavailableError("The server is stopping.", retry_after=1)
+                stopping.run = cancelled_run.get()
+                await self._failed(call, stopping)
                 raise
         except Exception as error:
             # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.

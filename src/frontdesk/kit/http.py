@@ -20,6 +20,8 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _LONGEST_NUMBER = 15
 JSON = (b"content-type", b"application/json")
+NO_RETRY = (b"x-should-retry", b"false")
+"""For clients that read it, such as OpenAI's: what was asked for was done as far as it could be."""
 # What RFC 6750 calls them; a client that reads this knows whether another token would help.
 _TOKEN_ERRORS = {
     "invalid_token": b'Bearer error="invalid_token"',

@@ -51,7 +51,9 @@ class Turn:
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
-    """The background run that the turn is, if it is one."""
+    """The background run that the turn is, if it is one; or what a run with an idempotency key is held by."""
+    held = False
+    """Whether its own request works on the job, and nobody is to take it up but to say that it was interrupted."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()

@@ -22,7 +22,9 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.any_auth import as_auth, schemes_of
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
+from frontdesk.kit.idempotency import keyed
 from frontdesk.kit.large import LARGE, off_loop
+from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 
@@ -84,6 +86,7 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
+        self._lasting = LastingRuns()
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, allow_anonymous=context.anonymous_allowed)
         self._document = encode(document(channel.path, context.target, schemes_of(channel.auth)))
@@ -106,12 +109,17 @@ class _Room:
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         approval = approval_of(body)
         request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)
+        request = keyed(request, call.headers, raw, call.scope["query_string"])
         answer = Answer(call, self._renderer)
         protocol_request = Request(call.scope) if self._channel.run_hook is not None else None
+        # Under a key its client may come back for it.
+        lasting = request.idempotency_key is not None and not request.background
         if not request.stream:
-            hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
+            work = self._context.run(request, call.caller, protocol_request=protocol_request)
+            hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
-        async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
+        opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
+        async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.keep_alive)

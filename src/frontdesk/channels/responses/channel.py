@@ -36,6 +36,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
+from frontdesk.kit.idempotency import keyed
 from frontdesk.kit.large import LARGE, off_loop, run_sized
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
@@ -162,11 +163,12 @@ class _Room:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
         most = self._config.bodies.max_values
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
-        request = await self._intake.request(call.caller, body, raw)
+        request = keyed(await self._intake.request(call.caller, body, raw), call.headers, raw)
         answer = Answer(call, self._renderer)
         protocol_request = self._protocol_request(call)
-        # A run in the background does not end with its readers anyway.
-        lasting = self._config.finish_abandoned and request.store and not request.background
+        # A run in the background does not end with its readers anyway; under a key its client may come back for it.
+        lasts = self._config.finish_abandoned or request.idempotency_key is not None
+        lasting = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
             hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)

@@ -13,8 +13,8 @@ from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.framework import is_event
-from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream
+from frontdesk.kit.http import NO_RETRY, error_headers, send_json
+from frontdesk.kit.sse import EventStream, send_events
 
 RawHeader = tuple[bytes, bytes]
 
@@ -37,14 +37,23 @@ class Answer:
         """Anything else that is asked for."""
         return self._send(encode(body))
 
-    def _send(self, raw: bytes) -> Awaitable[None]:
+    def _send(self, raw: bytes, *more: RawHeader) -> Awaitable[None]:
         self._call.begun = True
-        return send_json(self._call.send, 200, raw, self._headers())
+        return send_json(self._call.send, 200, raw, [*self._headers(), *more])
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong."""
+        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        if isinstance(error.run, RunRecord):
+            return await self._failed(error.run)
         headers = [*error_headers(error), *self._headers()]
         await send_json(self._call.send, status_of(error), error_body(error), headers)
+
+    async def _failed(self, run: RunRecord) -> None:
+        if not run.stream:
+            return await self._send(encode(self._renderer.response(run)), NO_RETRY)
+        script = Script(self._renderer, run)
+        self._call.begun = True
+        await send_events(self._call.send, script.begin() + script.end(run, None), [*self._headers(), NO_RETRY])
 
     def _headers(self) -> list[RawHeader]:
         request_id = self._call.request_id
