@@ -15,6 +15,7 @@ from agent_framework import Agent, Message, tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.conversations import ConversationsChannel
 from tests.node_program import INSTALLED, SCRIPTS, node_with
+from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.responses.desk import Desk, open_desk
 
@@ -127,6 +128,16 @@ async def test_a_socket(run: Script) -> None:
     async with _open(scripted(reply)) as desk:
         await run("socket.mjs", desk)
         assert len(desk.tap.connections) == 1
+
+
+@pytest.mark.parametrize(("name", "asked"), [("repeated.mjs", 3), ("ai_repeated.mjs", 2)])
+async def test_a_failed_run_was_repeated(run: Script, name: str, asked: int) -> None:
+    if name.startswith("ai"):
+        node_with("ai", "the Responses API with")
+    shop = Shop()
+    async with _open(shop.agent()) as desk:
+        await run(name, desk)
+        assert (shop.charged, len(desk.runs())) == ([5] * asked, asked)
 
 
 async def test_errors(run: Script) -> None:

@@ -191,6 +191,11 @@ class Assembler:
             self._end_picture(index, picture)
         self._pictures.clear()
 
+    def begin_nothing(self) -> None:
+        """Shows that there was an answer of which nothing can be shown."""
+        self._begin_message()
+        self._end_item("incomplete")
+
     def approve(self, requests: Sequence[Content]) -> None:
         """Shows the questions, once they and their session are stored."""
         for request in requests:

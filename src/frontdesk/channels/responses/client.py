@@ -142,6 +142,9 @@ class Script:
     def end(self, run: RunRecord, result: Any) -> bytes:
         """The rest: open items are closed, questions are shown, and the last event says how it ended."""
         self._renderer.finish(self._assembler, run, result)
+        if run.status == "failed" and not self._assembler.items:
+            # Some clients take a stream that fails before its first item for one that never began, and ask again.
+            self._assembler.begin_nothing()
         response = self._renderer.response(run, result, self._assembler.items)
         self._tell(_last(response), {"response": response})
         return self._take()
