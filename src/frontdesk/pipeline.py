@@ -46,6 +46,7 @@ from frontdesk.errors import (
     UnlinkedError,
     UnreadableRecordError,
 )
+from frontdesk.kit.contents import open_calls
 from frontdesk.kit.current import cancelled_run, current_turn
 from frontdesk.kit.framework import is_messages, is_response
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
@@ -292,6 +293,8 @@ class Pipeline:
                 await turn.history()
             told = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
             record = self._recorder.begin(turn, told)
+            if request.approvals:
+                record = record.replace(open_calls=open_calls([*await turn.history(), *told]) or None)
             if job is not None or request.approvals or request.idempotency_key is not None:
                 with self._active.reserved(record):
                     await self._start(turn, record)

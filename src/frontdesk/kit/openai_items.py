@@ -12,6 +12,7 @@ from agent_framework import Content, Message
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ClientOutput
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.contents import reasoning_text
 from frontdesk.kit.names import is_named
 from frontdesk.kit.openai_parts import Item, Urls, read_parts
 
@@ -169,14 +170,23 @@ def _function_output(item: Item, found: Items) -> None:
 
 
 def _reasoning(item: Item, found: Items) -> None:
-    summary: Any = item.body.get("summary")
-    if not isinstance(summary, list):
-        raise InvalidRequestError("`summary` must be a list.", param=f"{item.where}.summary")
-    parts = read_parts(cast("list[Any]", summary), f"{item.where}.summary", found.urls)
-    text = "\n".join(part.text or "" for part in parts)
+    text = _joined(item, "summary", found)
     sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
-    thought = Content.from_text_reasoning(id=item.body.get("id"), text=text, protected_data=sealed)
-    found.messages.append(Message("assistant", [thought]))
+    item_id: str | None = item.body.get("id")
+    thoughts = [Content.from_text_reasoning(id=item_id, text=text, protected_data=sealed)]
+    if item.body.get("content") is not None:
+        raw = _joined(item, "content", found)
+        # A summary that is empty and holds nothing besides would say nothing.
+        thoughts = [*(thoughts if text or sealed else ()), reasoning_text(raw, item_id)] if raw else thoughts
+    found.messages.append(Message("assistant", thoughts))
+
+
+def _joined(item: Item, name: str, found: Items) -> str:
+    given: Any = item.body.get(name)
+    if not isinstance(given, list):
+        raise InvalidRequestError(f"`{name}` must be a list.", param=f"{item.where}.{name}")
+    parts = read_parts(cast("list[Any]", given), f"{item.where}.{name}", found.urls)
+    return "\n".join(part.text or "" for part in parts)
 
 
 def _approval_request(item: Item, found: Items) -> None:

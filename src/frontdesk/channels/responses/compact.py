@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from agent_framework import Content, Message
 
-from frontdesk.channels.responses.assemble import item_id
+from frontdesk.channels.responses.drawing import item_id
 from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import usage_of
 from frontdesk.channels.responses.wire import CompactBody, CompactionItem, CompactionOut, CreateBody
@@ -62,12 +62,16 @@ def _part(content: Content) -> dict[str, Any]:
     if content.type == "text":
         return {"type": "input_text", "text": content.text or ""}
     if content.type in ("data", "uri") and (content.media_type or "").startswith("image/"):
-        return {"type": "input_image", "image_url": content.uri, "detail": "auto"}
+        return {"type": "input_image", "image_url": content.uri, "detail": _detail(content)}
     if content.type in ("data", "uri") and content.uri:
         name = content.additional_properties.get("filename") or "file"
         where = "file_data" if content.uri.startswith("data:") else "file_url"
         return {"type": "input_file", "filename": name, where: content.uri}
     return {"type": "input_text", "text": ""}
+
+
+def _detail(content: Content) -> str:
+    return str(content.additional_properties.get("detail") or "auto")
 
 
 async def _summary_of(references: References, seal: str, where: str) -> str:

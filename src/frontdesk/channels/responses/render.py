@@ -13,8 +13,9 @@ from agent_framework import (
 )
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.assemble import Assembler, Emit, item_id, nothing
+from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
+from frontdesk.channels.responses.drawing import call_of, item_id
 from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText, ResponseOut, TextDelta, Usage
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
@@ -127,6 +128,7 @@ class Renderer:
             label=self._target.name,
             client_tools={tool["name"] for tool in tools} if tools else (),
             host_tools=self._config.host_tools,
+            approved={call_of(one): one for one in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
             emit=emit,
             delta=delta,
@@ -153,13 +155,11 @@ class Renderer:
     ) -> None:
         """Ends an output: with what is open closed, and the questions shown that wait for a human."""
         given = answers(result) if said is None else said
-        assembler.finish(whole=run.status == "completed" and _cut_off(given) is None)
-        if is_response(result):
-            assembler.approve(result.user_input_requests)
-            return
-        waiting = requests_of(result)
-        assembler.approve(approvals_in(waiting))
-        for one in calls_in(waiting):
+        requests = () if is_response(result) else requests_of(result)
+        asked = result.user_input_requests if is_response(result) else approvals_in(requests)
+        assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
+        assembler.approve(asked)
+        for one in calls_in(requests):
             assembler.ask(call_id_of(one), REQUEST_INFO, encode(told(one)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:

@@ -157,6 +157,13 @@ class SummaryText(msgspec.Struct, kw_only=True):
     text: str
 
 
+class ReasoningText(msgspec.Struct, kw_only=True):
+    """What the model thought, in full."""
+
+    type: Literal["reasoning_text"] = "reasoning_text"
+    text: str
+
+
 class MessageItem(msgspec.Struct, kw_only=True):
     """A message of the answer."""
 
@@ -174,6 +181,7 @@ class ReasoningItem(msgspec.Struct, kw_only=True):
     type: Literal["reasoning"] = "reasoning"
     id: str
     summary: list[SummaryText]
+    content: list[ReasoningText] | msgspec.UnsetType = msgspec.UNSET
     encrypted_content: str | msgspec.UnsetType = msgspec.UNSET
 
 
