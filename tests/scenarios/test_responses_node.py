@@ -92,6 +92,31 @@ async def test_a_tool_that_waits_for_a_human(run: Script) -> None:
         assert paid == [5, 5]
 
 
+@pytest.mark.parametrize("host_tools", ["hide", "full"])
+async def test_an_approval_of_the_ai_sdk_named_its_question_and_was_a_404(run: Script, host_tools: str) -> None:
+    node_with("ai", "the Responses API with")
+    paid: list[int] = []
+
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    def reply(messages: list[Message]) -> Any:
+        if messages[-1].text == "thanks":
+            return ["you are welcome"]
+        if any(one.type == "function_result" for one in messages[-1].contents):
+            return ["paid twice"]
+        turn = len(agent.client.seen)
+        return [call("pay", f"call-{turn}-{number}", amount=5) for number in range(2)]
+
+    agent: Any = scripted(reply, tools=[pay])
+    async with open_desk(agent, auth=ApiKeyAuth({"node": KEY}), host_tools=host_tools) as desk:
+        await run("ai_approvals.mjs", desk)
+        assert paid == [5] * 4
+
+
 def _payer(pay: Any) -> Agent:
     def reply(messages: list[Message]) -> Any:
         results = [one for one in messages[-1].contents if one.type == "function_result"]

@@ -197,6 +197,12 @@ class HostContext(LinkCalls):
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
 
+    async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
+        found = await self._store.approvals.get(await self._owner(caller), approval_id)
+        if found is None:
+            raise NotFoundError("There is no such approval.")
+        return found
+
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         owner = await self._owner(caller)
         questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]

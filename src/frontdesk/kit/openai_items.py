@@ -38,6 +38,8 @@ class Items:
     messages: list[Message] = field(default_factory=list[Message])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
+    earlier: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
+    """Answers with another question behind them: of the same response, or of one that came after them."""
     urls: Urls = field(default_factory=list[tuple[Content, str]])
     """The pictures and files that are named by their address, each with its place in the request."""
     questions: list[Question] = field(default_factory=list[Question])
@@ -53,6 +55,8 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
     open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
     if open_calls:
         raise InvalidRequestError(f"No tool output found for function call {open_calls[0]}.", param="input")
+    if not found.approvals:
+        found.earlier.clear()
     if replayed and found.approvals:
         # The session that asked has everything up to the question; what came before it here is the same once more.
         del found.messages[: found.asked[0]]
@@ -75,9 +79,13 @@ def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str]
             raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")
         if not isinstance(body.get("id"), (str, NoneType)):
             raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
-        if replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
+        if replayed and kind == "mcp_approval_request":
+            found.earlier += found.approvals
+            found.approvals.clear()
+        elif replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
             # The conversation went on after these answers: they are history.
             found.approvals.clear()
+            found.earlier.clear()
         reader(item, found)
     return found
 
@@ -208,7 +216,7 @@ def _host_call(item: Item, found: Items) -> None:
     """A call that the host has made and shown: the host knows it better than the wire does."""
 
 
-_ANSWERS = frozenset({"function_call", "reasoning", "mcp_approval_request", "mcp_call", "image_generation_call"})
+_ANSWERS = frozenset({"function_call", "reasoning", "mcp_call", "image_generation_call"})
 _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,

@@ -19,10 +19,10 @@ from frontdesk.channels.responses.drawing import (
     annotations,
     item_id,
     piece,
+    question,
 )
 from frontdesk.channels.responses.thoughts import Thought
 from frontdesk.channels.responses.wire import (
-    ApprovalItem,
     FunctionCallItem,
     HostCallItem,
     ImageItem,
@@ -33,7 +33,6 @@ from frontdesk.channels.responses.wire import (
     TextDelta,
 )
 from frontdesk.kit.contents import (
-    asked_for,
     call_arguments,
     call_outcome,
     file_name,
@@ -188,8 +187,7 @@ class Assembler:
         """Shows the questions, once they and their session are stored."""
         for request in requests:
             if request.type == "function_approval_request":
-                name, arguments = asked_for(request)
-                item = ApprovalItem(id=str(request.id), name=name, arguments=arguments, server_label=self._label)
+                item = question(request, self._label)
                 self._done(self._add(item), item)
             elif is_request(request) and REQUEST_INFO not in self._client_tools:
                 self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))

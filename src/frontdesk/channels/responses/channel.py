@@ -12,7 +12,7 @@ from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
-from frontdesk.channels.responses.compact import compactor_findings, decode_compact, draw_compaction, is_compaction
+from frontdesk.channels.responses.compact import compactor_findings, decode_compact
 from frontdesk.channels.responses.config import (
     FORWARDED,
     Bodies,
@@ -27,6 +27,7 @@ from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.parse import decode, trimmed_input
 from frontdesk.channels.responses.render import Renderer, input_items, turn_items
 from frontdesk.channels.responses.socket import Sockets
+from frontdesk.channels.responses.summaries import draw_compaction, is_compaction
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode

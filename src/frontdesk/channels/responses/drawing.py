@@ -5,7 +5,8 @@ from typing import Any
 
 from agent_framework import Content
 
-from frontdesk.channels.responses.wire import FunctionCallItem, HostCallItem
+from frontdesk.channels.responses.wire import ApprovalItem, FunctionCallItem, HostCallItem
+from frontdesk.kit.contents import asked_for
 
 HOST_CALLS = frozenset(
     {
@@ -45,6 +46,12 @@ class Call:
     @property
     def place(self) -> dict[str, Any]:
         return {"item_id": "" if self.item is None else self.item.id, "output_index": self.index}
+
+
+def question(asked: Content, label: str) -> ApprovalItem:
+    """A question about a call that waits for a human."""
+    name, arguments = asked_for(asked)
+    return ApprovalItem(id=str(asked.id), name=name, arguments=arguments, server_label=label)
 
 
 def call_of(asked: Content) -> str:

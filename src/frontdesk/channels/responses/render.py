@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 from agent_framework import (
     AgentResponse,
+    Content,
     Message,
     WorkflowRunResult,
     add_usage_details,
@@ -15,8 +16,16 @@ from agent_framework import (
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.drawing import call_of, item_id
-from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText, ResponseOut, TextDelta, Usage
+from frontdesk.channels.responses.drawing import call_of, item_id, question
+from frontdesk.channels.responses.wire import (
+    ApprovalItem,
+    ErrorOut,
+    MessageItem,
+    OutputText,
+    ResponseOut,
+    TextDelta,
+    Usage,
+)
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_response, whole_outputs
@@ -133,6 +142,10 @@ class Renderer:
             emit=emit,
             delta=delta,
         )
+
+    def question(self, request: Content) -> ApprovalItem:
+        """A tool call that waits for a human, or has waited."""
+        return question(request, self._target.name)
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
         """The items of a whole result."""
