@@ -19,6 +19,7 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
+from frontdesk.ids import RandomIds
 from frontdesk.kit.current import cancelled_run
 from frontdesk.kit.http import ClientGoneError, headers_of, read_body
 from frontdesk.kit.limits import Limiter
@@ -33,6 +34,7 @@ _PATIENCE = 0.05
 
 
 Release = Callable[[], None]
+_ids = RandomIds()
 
 
 class HttpCall(Waiting):
@@ -123,6 +125,12 @@ class HttpCall(Waiting):
         """The caller's own id for the request, if it is safe to repeat."""
         given = self.headers.get(b"x-request-id")
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
+
+
+    @property
+    def answer_id(self) -> bytes:
+        """By what the caller can ask about the request: its own id for it, or a new one."""
+        return self.request_id or _ids.new("req").encode()
 
 
 class BodyDeadline(Patience[HttpCall]):

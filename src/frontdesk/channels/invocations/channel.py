@@ -158,7 +158,7 @@ class _Room:
 
     async def describe(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
-        await send_json(call.send, 200, self._document)
+        await send_json(call.send, 200, self._document, [(b"x-request-id", call.answer_id)])
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
         await Answer(call, self._renderer).error(error)

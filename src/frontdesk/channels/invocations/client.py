@@ -46,9 +46,7 @@ class Answer:
         """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
         if isinstance(error.run, RunRecord):
             return await self._failed(error.run)
-        headers = error_headers(error)
-        if self._call.request_id is not None:
-            headers.append((b"x-request-id", self._call.request_id))
+        headers = [*error_headers(error), (b"x-request-id", self._call.answer_id)]
         await send_json(self._call.send, error.status, error_body(error), headers)
 
     async def _failed(self, run: RunRecord) -> None:

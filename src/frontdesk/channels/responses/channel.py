@@ -1,5 +1,6 @@
 """The channel itself: routes, and the way of a request through this room."""
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -24,7 +25,7 @@ from frontdesk.channels.responses.config import (
     StorePolicy,
 )
 from frontdesk.channels.responses.intake import Intake
-from frontdesk.channels.responses.parse import decode, trimmed_input
+from frontdesk.channels.responses.parse import check_included, decode, trimmed_input
 from frontdesk.channels.responses.render import Renderer, input_items, turn_items
 from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.summaries import draw_compaction, is_compaction
@@ -45,6 +46,7 @@ from frontdesk.kit.names import plain_id
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
+_INCLUDE = re.compile(r"include(\[\d*\])?")
 
 T = TypeVar("T")
 
@@ -70,6 +72,7 @@ class ResponsesChannel(Channel):
         response_hook: ResponseHook | None = None,
         stream_transform_hook: StreamTransformHook | None = None,
         host_tools: HostTools = "hide",
+        force_host_tools: bool = False,
         instructions: Instructions = "append",
         store_policy: StorePolicy = "as_asked",
         forward: Collection[str] = FORWARDED,
@@ -99,6 +102,7 @@ class ResponsesChannel(Channel):
             allowed_origins=tuple(allowed_origins),
             limits=limits,
             host_tools=host_tools,
+            force_host_tools=force_host_tools,
             instructions=instructions,
             store_policy=store_policy,
             forward=frozenset(forward),
@@ -210,12 +214,13 @@ class _Room:
         await answer.run(run, run.result)
 
     async def get(self, call: HttpCall) -> None:
-        after = resumed_after(call.scope["query_string"])
+        after, included = resumed_after(call.scope["query_string"]), _included(call)
         if after is not None:
             async with await self._followed(call) as stream:
                 call.watched()
+                stream.run = _including(stream.run, included)
                 return await Answer(call, self._renderer).stream(stream, self._config.keep_alive, after)
-        await self._show(call, await self._about(call, self._context.get_run))
+        await self._show(call, _including(await self._about(call, self._context.get_run), included))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
         try:
@@ -241,6 +246,7 @@ class _Room:
             raise NotFoundError("There is no such response.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
+        _included(call)
         run = await self._about(call, self._context.get_run)
         await Answer(call, self._renderer).json(page(input_items(run), call.scope["query_string"]))
 
@@ -283,6 +289,20 @@ def page(items: list[dict[str, Any]], query: bytes) -> dict[str, Any]:
         "last_id": shown[-1]["id"] if shown else None,
         "has_more": len(found) > len(shown),
     }
+
+
+def _included(call: HttpCall) -> list[str]:
+    """What a request asks to see beside the rest, in its query."""
+    asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    names = [one for name, values in asked.items() if _INCLUDE.fullmatch(name) for one in values]
+    check_included(names)
+    return names
+
+
+def _including(run: RunRecord, names: Sequence[str]) -> RunRecord:
+    if not names:
+        return run
+    return run.replace(details={**run.details, "include": [*(run.details.get("include") or ()), *names]})
 
 
 def _run_id(call: HttpCall) -> str:

@@ -31,15 +31,15 @@ class Answer:
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
         """A response, whole."""
         drawn = self._renderer.plain(run, result)
-        return self._send(drawn or encode(self._renderer.response(run, result)))
+        return self._send(drawn or encode(self._renderer.response(run, result)), self._headers(run))
 
     def json(self, body: Any) -> Awaitable[None]:
         """Anything else that is asked for."""
-        return self._send(encode(body))
+        return self._send(encode(body), self._headers())
 
-    def _send(self, raw: bytes, *more: RawHeader) -> Awaitable[None]:
+    def _send(self, raw: bytes, headers: list[RawHeader]) -> Awaitable[None]:
         self._call.begun = True
-        return send_json(self._call.send, 200, raw, [*self._headers(), *more])
+        return send_json(self._call.send, 200, raw, headers)
 
     async def error(self, error: RequestError) -> None:
         """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
@@ -50,14 +50,16 @@ class Answer:
 
     async def _failed(self, run: RunRecord) -> None:
         if not run.stream:
-            return await self._send(encode(self._renderer.response(run)), NO_RETRY)
+            return await self._send(encode(self._renderer.response(run)), [*self._headers(run), NO_RETRY])
         script = Script(self._renderer, run)
         self._call.begun = True
-        await send_events(self._call.send, script.begin() + script.end(run, None), [*self._headers(), NO_RETRY])
+        await send_events(self._call.send, script.begin() + script.end(run, None), [*self._headers(run), NO_RETRY])
 
-    def _headers(self) -> list[RawHeader]:
-        request_id = self._call.request_id
-        return [] if request_id is None else [(b"x-request-id", request_id)]
+    def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
+        """The caller's own id for the request comes back; else that of the run, or a new one."""
+        if run is None:
+            return [(b"x-request-id", self._call.answer_id)]
+        return [(b"x-request-id", self._call.request_id or run.run_id.encode())]
 
     async def stream(self, stream: HostedStreamResult[Any], keep_alive: float, after: int = -1) -> None:
         """The sequence of events above a number; the last one always comes."""
@@ -65,7 +67,7 @@ class Answer:
         script = Script(self._renderer, stream.run, after)
         try:
             self._call.begun = True
-            await events.start(self._headers())
+            await events.start(self._headers(stream.run))
             if first := script.begin():
                 await events.send(first)
             try:

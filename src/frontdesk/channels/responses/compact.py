@@ -23,6 +23,8 @@ _NOT_OURS = "This is no compaction of this caller's, or it is kept no longer."
 def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody, str | None]:
     """The body as that of a response, and the instructions for the summary."""
     body = decode_as(_decoder, raw, max_values)
+    if body.model is msgspec.UNSET:
+        raise InvalidRequestError("A compaction needs `model`, which may be null.", param="model")
     if body.input is None and body.previous_response_id is None:
         raise InvalidRequestError("There is nothing to compact: give `input` or `previous_response_id`.", param="input")
     created = CreateBody(input=body.input, previous_response_id=body.previous_response_id)

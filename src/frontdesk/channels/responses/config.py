@@ -115,6 +115,7 @@ class ResponsesConfig:
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
     host_tools: HostTools = "hide"
+    force_host_tools: bool = False
     instructions: Instructions = "append"
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
