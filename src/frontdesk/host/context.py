@@ -1,8 +1,9 @@
 """What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import CoroutineType
-from typing import Any
+from typing import Any, TypeVar
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext
@@ -21,6 +22,9 @@ from frontdesk.kit.hooks import call_command, call_response_hook
 from frontdesk.kit.idempotency import HEADER
 from frontdesk.sessions.scope import tracked_name
 
+T = TypeVar("T")
+
+_A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
@@ -61,26 +65,28 @@ class HostContext(LinkCalls):
     ) -> HostedRunResult[Any]:
         """Runs the target, or gives what the same request came to that was here before."""
         pipeline = self._parts.pipeline
-        admitted = await pipeline.admit(request, caller, protocol_request)
-        known = await self._earlier(admitted)
-        if known is None:
-            try:
-                return await pipeline.proceed(admitted)
-            except RunExistsError:
-                # Both came at once.
-                known = await self._earlier(admitted)
-                if known is None:
-                    raise
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed)
+        if isinstance(known, HostedRunResult):
+            return known
         ended = known if known.background else await self._parts.background.followers.ended(known)
         shown = await self._shown(ended, caller)
         return HostedRunResult(result=shown.result, run=shown)
 
-    async def _earlier(self, admitted: AdmittedRequest) -> RunRecord | None:
-        """The run of the same request; another one under its key is a `KeyReusedError`."""
-        known = await self._run(admitted.owner, admitted.run_id)
-        if known is not None and known.request_digest != admitted.request.request_digest:
-            raise KeyReusedError(param=HEADER)
-        return known
+    async def _once(
+        self, admitted: AdmittedRequest, proceed: Callable[[AdmittedRequest], Awaitable[T]]
+    ) -> T | RunRecord:
+        """Proceed with a request, or find the run of the same one; another under its key is a `KeyReusedError`."""
+        while True:
+            known = await self._run(admitted.owner, admitted.run_id)
+            if known is not None and known.request_digest != admitted.request.request_digest:
+                raise KeyReusedError(param=HEADER)
+            if known is not None:
+                return known
+            try:
+                return await proceed(admitted)
+            except RunExistsError:
+                # Another that came at once is being written down, or refused.
+                await asyncio.sleep(_A_MOMENT)
 
     async def stream(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
@@ -93,15 +99,9 @@ class HostContext(LinkCalls):
         self, request: ChannelRequest, caller: Caller, protocol_request: Any
     ) -> HostedStreamResult[Any]:
         pipeline = self._parts.pipeline
-        admitted = await pipeline.admit(request, caller, protocol_request)
-        known = await self._earlier(admitted)
-        if known is None:
-            try:
-                return self._live(await pipeline.proceed_stream(admitted), caller)
-            except RunExistsError:
-                known = await self._earlier(admitted)
-                if known is None:
-                    raise
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed_stream)
+        if isinstance(known, HostedStreamResult):
+            return self._live(known, caller)
         if known.background and known.stream:
             return self._followed(known, caller)
         return self._parts.background.followers.replay(known, lambda ended: self._shown(ended, caller))
