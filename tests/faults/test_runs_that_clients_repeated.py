@@ -49,7 +49,7 @@ async def test_one_call_of_the_openai_client_charged_three_times() -> None:
         assert [item["type"] for item in items] == ["message"]
 
 
-async def test_one_streamed_call_of_the_openai_client_charged_three_times() -> None:
+async def test_one_streamed_call_of_the_openai_client_charges_once() -> None:
     shop = Shop()
     async with open_desk(shop.agent()) as desk:
         client = desk.client().with_options(max_retries=2)

@@ -178,6 +178,25 @@ async def test_a_refused_request_used_its_key_up() -> None:
         assert (len(desk.runs()), paid) == (2, [5])
 
 
+async def test_a_compaction_that_was_asked_for_twice_was_made_twice() -> None:
+    made: list[Any] = []
+
+    def compactor(messages: Any) -> str:
+        made.append(messages)
+        return "short"
+
+    async with open_desk(Counter().answer, channels=[ResponsesChannel(compactor=compactor)]) as desk:
+
+        async def compact(text: str) -> httpx.Response:
+            body, headers = {"model": "any", "input": text}, {"idempotency-key": "k"}
+            return await desk.client.post("/v1/responses/compact", json=body, headers=headers)
+
+        first, again = [await compact("hello") for _ in range(2)]
+        assert (first.text, len(made)) == (again.text, 1)
+        assert (await compact("good bye")).status_code == 422
+        assert (await _asker(desk, "responses")("hello")).status_code == 422
+
+
 async def test_the_key_of_one_caller_is_not_that_of_another() -> None:
     counter = Counter()
     auth = ApiKeyAuth({"ada": "key-of-ada-1234567", "bob": "key-of-bob-1234567"})

@@ -12,6 +12,7 @@ from frontdesk.errors import (
     InvalidRequestError,
     MethodNotAllowedError,
     RequestError,
+    TargetError,
     TooManyRequestsError,
 )
 
@@ -114,6 +115,8 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
         headers.append((b"allow", ", ".join(error.allow).encode()))
     if error.status == 401 or error.code in _TOKEN_ERRORS:
         headers.append((b"www-authenticate", _TOKEN_ERRORS.get(error.code, b"Bearer")))
+    if isinstance(error, TargetError):
+        headers.append(NO_RETRY)
     if error.status in (408, 413):
         # The rest of the body is still on its way, and nobody will read it.
         headers.append((b"connection", b"close"))
