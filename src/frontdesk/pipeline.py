@@ -61,7 +61,6 @@ Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
 
 
-
 class Holds(Protocol):
     """Runs that are written down as begun, because their requests have idempotency keys."""
 
@@ -155,7 +154,8 @@ class Pipeline:
                 return await self._broken(run, error)
             return await self._conclude(run, result)
         except RequestError as error:
-            raise _of_run(error, run.record)
+            _tell_of_run(error, run.record)
+            raise
         finally:
             self._close(run)
 
@@ -188,7 +188,8 @@ class Pipeline:
             try:
                 return _ended(await self._broken(run, error))
             except RequestError as told:
-                raise _of_run(told, run.record)
+                _tell_of_run(told, run.record)
+                raise
             finally:
                 self._close(run)
         outcome: list[Result] = []
@@ -447,13 +448,12 @@ class Pipeline:
         return await call_response_hook(hook, hosted, context)
 
 
-def _of_run(error: RequestError, record: RunRecord) -> RequestError:
-    """The error with its run, if a client would try again: the target was asked, and would be asked once more."""
+def _tell_of_run(error: RequestError, record: RunRecord) -> None:
+    """Gives an error its run, if a client would try again: the target was asked, and would be asked once more."""
     again = error.status >= 500 or error.status in (408, 409, 429)
     # The second of two with one id is refused before it runs, if it is tried again.
     if error.run is None and again and not isinstance(error, (UnreadableRecordError, RunExistsError)):
         error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
-    return error
 
 
 def _tells_of_calls(said: Any) -> bool:

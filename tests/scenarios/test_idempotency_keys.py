@@ -1,7 +1,7 @@
 """A request under an idempotency key runs once, and whoever sends it again gets the same answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -34,7 +34,7 @@ class Counter:
         return f"{text} {len(self.heard)}"
 
 
-Ask = Callable[..., Awaitable[httpx.Response]]
+Ask = Callable[..., Coroutine[Any, Any, httpx.Response]]
 
 
 def _asker(desk: Any, door: str) -> Ask:

@@ -14,8 +14,8 @@ from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.conversations import ConversationsChannel
-from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.faults.test_runs_that_clients_repeated import Shop
+from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.responses.desk import Desk, open_desk
 

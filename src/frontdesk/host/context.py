@@ -60,9 +60,7 @@ class HostContext(LinkCalls):
             return self._run_once(request, caller, protocol_request)
         return self._parts.pipeline.run(request, caller, protocol_request)
 
-    async def _run_once(
-        self, request: ChannelRequest, caller: Caller, protocol_request: Any
-    ) -> HostedRunResult[Any]:
+    async def _run_once(self, request: ChannelRequest, caller: Caller, protocol_request: Any) -> HostedRunResult[Any]:
         """Runs the target, or gives what the same request came to that was here before."""
         pipeline = self._parts.pipeline
         known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed)

@@ -1,4 +1,4 @@
-"""The turn that the present task works on, for code that runs inside the target; and the run that ended with its task."""
+"""The turn that the present task works on, for code inside the target; and the run that was cancelled with its task."""
 
 from contextvars import ContextVar
 

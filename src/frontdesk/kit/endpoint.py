@@ -126,7 +126,6 @@ class HttpCall(Waiting):
         given = self.headers.get(b"x-request-id")
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
 
-
     @property
     def answer_id(self) -> bytes:
         """By what the caller can ask about the request: its own id for it, or a new one."""

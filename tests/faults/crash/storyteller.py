@@ -1,7 +1,7 @@
 """A host that tells long stories: `python -m tests.faults.crash.storyteller STORE PLACE SIGNS LEASE`.
 
-Asked for `40`, it tells forty words, a moment apart; asked for `40 stop`, it makes a file `stop-reached` beside SIGNS in
-the middle, and waits for a file `stop`. It says its port on its output when it is ready.
+Asked for `40`, it tells forty words, a moment apart; asked for `40 stop`, it makes a file `stop-reached` beside SIGNS
+in the middle, and waits for a file `stop`. It says its port on its output when it is ready.
 """
 
 import asyncio

@@ -106,9 +106,7 @@ async def test_of_several_calls_that_waited_each_is_shown_when_it_was_made(strea
         while questions := [item for item in last.output if item.type == "mcp_approval_request"]:
             answer: Any = {"type": "mcp_approval_response", "approval_request_id": questions[0].id, "approve": True}
             more = {"previous_response_id": last.id}
-            last = (
-                (await customer.stream([answer], **more))[1] if stream else await customer.create([answer], **more)
-            )
+            last = (await customer.stream([answer], **more))[1] if stream else await customer.create([answer], **more)
             shown += last.output
         made = [(item.name, item.status, item.output) for item in shown if item.type == "mcp_call"]
         assert sorted(made) == [

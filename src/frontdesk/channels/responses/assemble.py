@@ -44,6 +44,7 @@ from frontdesk.kit.requests import REQUEST_INFO, is_request
 
 Emit = Callable[[str, dict[str, Any]], None]
 
+
 def nothing(kind: str, fields: dict[str, Any]) -> None:
     """For a result that nobody watches come about."""
 
@@ -63,7 +64,7 @@ class Assembler:
         emit: Emit = nothing,
         delta: Callable[[TextDelta], None] | None = None,
     ) -> None:
-        """`approved` are calls of earlier responses that may run in this one, by their ids: as asked about, or alone."""
+        """`approved` are calls of earlier responses that may run in this one, by id: as asked about, or alone."""
         self.items: list[Any] = []
         self._run_id = run_id
         self._label = label

@@ -200,7 +200,10 @@ class _Room:
             details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.compact(
-            keyed(request, call.headers, raw, b"compact"), call.caller, by=self._channel.compactor, protocol_request=self._protocol_request(call)
+            keyed(request, call.headers, raw, b"compact"),
+            call.caller,
+            by=self._channel.compactor,
+            protocol_request=self._protocol_request(call),
         )
         await self._show(call, run)
 

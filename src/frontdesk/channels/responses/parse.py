@@ -139,7 +139,7 @@ class Parser:
             self._check_choice(body)
 
     def _check_choice(self, body: CreateBody) -> None:
-        """What is chosen must be there: a tool of the request's, or one of the host's where callers may choose those."""
+        """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
         mode, names = _chosen(body.tool_choice)
         own = {tool.get("name") for tool in body.tools or ()}
         hosts = self._target.tool_names if self._config.force_host_tools else ()

@@ -1,7 +1,7 @@
 """Draws what a model thought: a summary of it, the text itself, or one after the other."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from agent_framework import Content
@@ -9,6 +9,29 @@ from agent_framework import Content
 from frontdesk.channels.responses.drawing import piece
 from frontdesk.channels.responses.wire import ReasoningItem, ReasoningText, SummaryText
 from frontdesk.kit.contents import is_reasoning_text
+
+
+class _Events(NamedTuple):
+    """What is told of a part of a thought."""
+
+    added: str
+    delta: str
+    said: str
+    done: str
+
+
+_IN_SHORT = _Events(
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+)
+_IN_FULL = _Events(
+    "response.content_part.added",
+    "response.reasoning_text.delta",
+    "response.reasoning_text.done",
+    "response.content_part.done",
+)
 
 
 class Thought:
@@ -41,8 +64,7 @@ class Thought:
             self._begin_part(raw)
         text = piece(self._pieces, content.text, content)
         if text:
-            name = "reasoning_text" if raw else "reasoning_summary_text"
-            self._emit(f"response.{name}.delta", {**self._place(raw), "delta": text})
+            self._emit((_IN_FULL if raw else _IN_SHORT).delta, {**self._place(raw), "delta": text})
 
     def _begin_part(self, raw: bool) -> None:
         item = self.item
@@ -52,8 +74,7 @@ class Thought:
         else:
             self._part = SummaryText(text="")
             item.summary.append(self._part)
-        name = "content_part" if raw else "reasoning_summary_part"
-        self._emit(f"response.{name}.added", {**self._place(raw), "part": self._part})
+        self._emit((_IN_FULL if raw else _IN_SHORT).added, {**self._place(raw), "part": self._part})
 
     def _end_part(self) -> None:
         part, self._part = self._part, None
@@ -61,9 +82,9 @@ class Thought:
             return
         part.text, self._pieces = "".join(self._pieces), []
         raw = isinstance(part, ReasoningText)
-        said, kind = ("reasoning_text", "content_part") if raw else ("reasoning_summary_text", "reasoning_summary_part")
-        self._emit(f"response.{said}.done", {**self._place(raw), "text": part.text})
-        self._emit(f"response.{kind}.done", {**self._place(raw), "part": part})
+        events = _IN_FULL if raw else _IN_SHORT
+        self._emit(events.said, {**self._place(raw), "text": part.text})
+        self._emit(events.done, {**self._place(raw), "part": part})
 
     def _place(self, raw: bool) -> dict[str, Any]:
         place: dict[str, Any] = {"item_id": self.item.id, "output_index": self._index}
