@@ -16,12 +16,12 @@ from frontdesk.channels.responses.drawing import (
     HOST_RESULTS,
     MEDIA,
     Call,
+    Thought,
     annotations,
     item_id,
     piece,
     question,
 )
-from frontdesk.channels.responses.thoughts import Thought
 from frontdesk.channels.responses.wire import (
     FunctionCallItem,
     HostCallItem,

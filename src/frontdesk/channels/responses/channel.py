@@ -23,12 +23,18 @@ from frontdesk.channels.responses.config import (
     ResponsesConfig,
     SocketLimits,
     StorePolicy,
+    ToolRules,
 )
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.parse import check_included, decode, trimmed_input
-from frontdesk.channels.responses.render import Renderer, input_items, turn_items
+from frontdesk.channels.responses.render import (
+    Renderer,
+    draw_compaction,
+    input_items,
+    is_compaction,
+    turn_items,
+)
 from frontdesk.channels.responses.socket import Sockets
-from frontdesk.channels.responses.summaries import draw_compaction, is_compaction
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
@@ -83,7 +89,7 @@ class ResponsesChannel(Channel):
         finish_abandoned: bool = False,
         max_body_bytes: int = Bodies.max_bytes,
         max_body_values: int = Bodies.max_values,
-        max_items: int = ResponsesConfig.max_items,
+        max_items: int = Bodies.max_items,
         body_timeout: float = Bodies.timeout,
         keep_alive: float = ResponsesConfig.keep_alive,
         allowed_origins: Sequence[str] = (),
@@ -91,18 +97,16 @@ class ResponsesChannel(Channel):
         compactor: Any = None,
         sockets: SocketLimits = ResponsesConfig.sockets,
     ) -> None:
-        self.name, self.path, self.auth, self.session_mode = name, path, as_auth(auth), session_mode
+        self.name, self.path, self.compactor = name, path, compactor
+        self.auth, self.session_mode = as_auth(auth), session_mode
         self.allowlist, self.require_link, self.confidentiality_tier = allowlist, require_link, confidentiality_tier
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
-        self.compactor = compactor
         self._config = ResponsesConfig(
-            bodies=Bodies(max_body_bytes, max_body_values, body_timeout),
-            max_items=max_items,
+            bodies=Bodies(max_body_bytes, max_body_values, body_timeout, max_items),
             keep_alive=keep_alive,
             allowed_origins=tuple(allowed_origins),
             limits=limits,
-            host_tools=host_tools,
-            force_host_tools=force_host_tools,
+            tools=ToolRules(host_tools, force_host_tools),
             instructions=instructions,
             store_policy=store_policy,
             forward=frozenset(forward),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.channels.responses.references import References
-from frontdesk.channels.responses.summaries import MARK, is_compaction
+from frontdesk.channels.responses.render import COMPACTION_MARK, is_compaction
 from frontdesk.channels.responses.wire import CompactBody, CreateBody
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.bodies import MAX_VALUES, decode_as
@@ -35,7 +35,7 @@ async def _summary_of(references: References, seal: str, where: str) -> str:
     """What a compaction stands for; one that is forged, foreign or gone is a bad request."""
     mark, _, rest = seal.partition(".")
     run_id, _, key = rest.partition(".")
-    run = await references.compaction(run_id, where) if mark == MARK and is_plain_id(run_id) else None
+    run = await references.compaction(run_id, where) if mark == COMPACTION_MARK and is_plain_id(run_id) else None
     known = "" if run is None else str(run.details.get("seal", ""))
     if run is None or not is_compaction(run) or not hmac.compare_digest(known.encode(), key.encode(errors="replace")):
         raise InvalidRequestError(_NOT_OURS, param=where, code="invalid_encrypted_content")

@@ -68,6 +68,7 @@ class Bodies:
     max_bytes: int = 32 * 1024 * 1024
     max_values: int = MAX_VALUES
     timeout: float = 60.0
+    max_items: int = 2_000
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -75,8 +76,17 @@ class Bodies:
             "max_body_bytes": self.max_bytes,
             "max_body_values": self.max_values,
             "body_timeout": self.timeout,
+            "max_items": self.max_items,
         }
         return [f"{name} must be positive" for name, value in values.items() if value <= 0]
+
+
+@dataclass(frozen=True)
+class ToolRules:
+    """What callers see of the host's own tools, and whether they may choose one."""
+
+    shown: HostTools = "hide"
+    forced: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,18 +120,21 @@ class ResponsesConfig:
     """The settings of the channel; they check themselves."""
 
     bodies: Bodies = Bodies()
-    max_items: int = 2_000
     keep_alive: float = 15.0
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
-    host_tools: HostTools = "hide"
-    force_host_tools: bool = False
+    tools: ToolRules = ToolRules()
     instructions: Instructions = "append"
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
     fetching: Fetching = Fetching()
     finish_abandoned: bool = False
     sockets: SocketLimits = SocketLimits()
+
+    @property
+    def host_tools(self) -> HostTools:
+        """How the calls of the host's own tools appear."""
+        return self.tools.shown
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
@@ -135,10 +148,7 @@ class ResponsesConfig:
         return wrong + origin_findings(self.allowed_origins) + limit_findings(self.limits)
 
 
-_POSITIVE = (
-    "max_items",
-    "keep_alive",
-)
+_POSITIVE = ("keep_alive",)
 _CHOICES: dict[str, tuple[str, ...]] = {
     "host_tools": ("hide", "summary", "full"),
     "instructions": ("append", "ignore", "refuse"),

@@ -94,8 +94,8 @@ class Parser:
 
     def check_length(self, items: Sized) -> None:
         """Refuses more items than a request may have."""
-        if len(items) > self._config.max_items:
-            raise InvalidRequestError(f"A request takes {self._config.max_items} items at most.", param="input")
+        if len(items) > self._config.bodies.max_items:
+            raise InvalidRequestError(f"A request takes {self._config.bodies.max_items} items at most.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """The request, with its questions still to be looked up; without items, its input is nothing but a text."""
@@ -142,11 +142,11 @@ class Parser:
         """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
         mode, names = _chosen(body.tool_choice)
         own = {tool.get("name") for tool in body.tools or ()}
-        hosts = self._target.tool_names if self._config.force_host_tools else ()
+        hosts = self._target.tool_names if self._config.tools.forced else ()
         for name in names:
             if name not in own and name not in hosts:
                 raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
-        if mode == "required" and not (own or self._config.force_host_tools):
+        if mode == "required" and not (own or self._config.tools.forced):
             raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:

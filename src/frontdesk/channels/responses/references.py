@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.responses.render import Renderer, encode, input_items
-from frontdesk.channels.responses.summaries import draw_compaction, is_compaction
+from frontdesk.channels.responses.render import Renderer, draw_compaction, encode, input_items, is_compaction
 from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError

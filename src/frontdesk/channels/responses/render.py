@@ -19,6 +19,8 @@ from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.drawing import call_of, item_id, question
 from frontdesk.channels.responses.wire import (
     ApprovalItem,
+    CompactionItem,
+    CompactionOut,
     ErrorOut,
     MessageItem,
     OutputText,
@@ -38,6 +40,8 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
 
 _STATUS = {"running": "in_progress"}
+COMPACTION_MARK = "fd1"
+"""How the seal of a compaction begins."""
 _TOO_EARLY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -357,6 +361,46 @@ def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
     answered = renderer.output(run, result) if run.status == "completed" else []
     return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(one, enc_hook=str) for one in answered)]
+
+
+def is_compaction(run: RunRecord) -> bool:
+    """Whether a run is a compaction and no response."""
+    return "summary" in run.details
+
+
+def draw_compaction(run: RunRecord) -> CompactionOut:
+    """A compaction as the API shows it: the user's messages, then the item that stands for all the rest."""
+    said: Sequence[Message] = run.input or ()
+    output: list[Any] = [
+        {
+            "type": "message",
+            "id": item_id("msg", run.run_id, place),
+            "status": "completed",
+            "role": "user",
+            "content": [_shown_part(content) for content in message.contents],
+        }
+        for place, message in enumerate(said)
+    ]
+    seal = f"{COMPACTION_MARK}.{run.run_id}.{run.details['seal']}"
+    output.append(CompactionItem(id=item_id("cmp", run.run_id, len(output)), encrypted_content=seal))
+    usage = usage_of(run.details["usage"])
+    return CompactionOut(id=run.run_id, created_at=int(run.created_at), output=output, usage=usage)
+
+
+def _shown_part(content: Content) -> dict[str, Any]:
+    if content.type == "text":
+        return {"type": "input_text", "text": content.text or ""}
+    if content.type in ("data", "uri") and (content.media_type or "").startswith("image/"):
+        return {"type": "input_image", "image_url": content.uri, "detail": _detail(content)}
+    if content.type in ("data", "uri") and content.uri:
+        name = content.additional_properties.get("filename") or "file"
+        where = "file_data" if content.uri.startswith("data:") else "file_url"
+        return {"type": "input_file", "filename": name, where: content.uri}
+    return {"type": "input_text", "text": ""}
+
+
+def _detail(content: Content) -> str:
+    return str(content.additional_properties.get("detail") or "auto")
 
 
 def error_body(error: RequestError) -> bytes:
