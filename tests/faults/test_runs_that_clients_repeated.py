@@ -80,7 +80,7 @@ async def test_a_stream_that_failed_before_its_first_event_was_asked_for_again()
     async with open_desk(target) as desk:
         client = desk.client().with_options(max_retries=2)
         events = [event async for event in await client.responses.create(model="any", input="go", stream=True)]
-        assert [event.type for event in events] == ["response.created", "response.in_progress", "response.failed"]
+        assert (events[0].type, events[-1].type) == ("response.created", "response.failed")
         assert target.called == 1
 
 

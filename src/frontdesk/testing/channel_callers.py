@@ -29,8 +29,9 @@ def keys() -> ApiKeyAuth:
 
 
 def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """All that an answer tells, apart from when it was sent."""
-    return answer.status_code, answer.content, {name: answer.headers[name] for name in answer.headers if name != "date"}
+    """All that an answer tells, apart from when it was sent and which one it is."""
+    shown = {name: answer.headers[name] for name in answer.headers if name not in ("date", "x-request-id")}
+    return answer.status_code, answer.content, shown
 
 
 def broken_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
