@@ -16,7 +16,7 @@ ROOM = {"__init__", "config", "wire", "verify", "parse", "render", "client", "ch
 # The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to,
 # speaks over WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the
 # seven.
-MORE = {"responses": {"assemble", "compact", "intake", "memory", "references", "socket"}}
+MORE = {"responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"}}
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,

@@ -40,6 +40,7 @@
         ├── UnsupportedMediaError  415
         ├── HookError              422
         ├── SessionTooLargeError   422
+        ├── KeyReusedError         422
         ├── TooManyRequestsError   429
         ├── InternalError          500
         ├── TargetError            500
@@ -57,6 +58,7 @@ too: in a group a channel says that, and the message itself in the person's dire
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 
 class FrontdeskError(Exception):
@@ -191,6 +193,13 @@ class PushUnknownError(PushError):
     unknown = True
 
 
+class BegunRun(Protocol):
+    """A run that has begun, and did not complete."""
+
+    @property
+    def run_id(self) -> str: ...
+
+
 class RequestError(FrontdeskError):
     """A request that can't be served; the text is meant for the caller."""
 
@@ -210,8 +219,13 @@ class RequestError(FrontdeskError):
             self.code = code
         self.param = param
         self.retry_after = retry_after
-        self.run_id: str | None = None
-        """The run that failed, under which the log has the reason."""
+        self.run: BegunRun | None = None
+        """The run that failed. Where there is one, the target was asked: whoever tries again runs it once more."""
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the run that failed, under which the log has the reason."""
+        return None if self.run is None else self.run.run_id
 
     @property
     def message(self) -> str:
@@ -350,6 +364,13 @@ class SessionTooLargeError(RequestError):
 
     status = 422
     code = "session_too_large"
+
+
+class KeyReusedError(RequestError):
+    """This Idempotency-Key came with another request before; a new request needs a new key."""
+
+    status = 422
+    code = "idempotency_key_reused"
 
 
 class TooManyRequestsError(RequestError):

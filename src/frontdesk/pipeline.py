@@ -10,7 +10,7 @@ leaves behind is written in one transaction, before anybody gets the answer.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from agent_framework import AgentResponse, Message, MiddlewareFailure, WorkflowRunResult
 
@@ -49,8 +49,10 @@ from frontdesk.errors import (
     StoreUnavailableError,
     TargetError,
     UnlinkedError,
+    UnreadableRecordError,
 )
-from frontdesk.kit.current import current_turn
+from frontdesk.kit.contents import open_calls
+from frontdesk.kit.current import cancelled_run, current_turn
 from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
 from frontdesk.kit.outputs import need_new_calls
@@ -62,6 +64,23 @@ from frontdesk.sessions.turns import Turn, Turns
 
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
+
+
+class Holds(Protocol):
+    """Runs that are written down as begun, because their requests have idempotency keys."""
+
+    async def hold(self, turn: Turn, record: RunRecord) -> Job:
+        """Write that a run begins; a key that another request has used is a `RunExistsError`."""
+        ...
+
+    async def revoke(self, turn: Turn) -> None:
+        """Take back that a run began: its request was refused, and its key is free again."""
+        ...
+
+    def let_go(self, turn: Turn) -> None:
+        """End the hold; a run whose end could not be written is left to whoever can write it."""
+        ...
+
 
 _TRIES = 8
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
@@ -84,6 +103,7 @@ class Pipeline:
         planner: Planner,
         outbox: Outbox,
         defer: Defer,
+        holds: Holds,
     ) -> None:
         self._target = target
         self._channels = channels
@@ -96,6 +116,7 @@ class Pipeline:
         self._outbox = outbox
         self._defer = defer
         self._tells_own_history = target.info.history == "own"
+        self._holds = holds
         self._scopes: dict[str, ConversationScope | None] = {
             name: one.conversation_scope if one.session_family == "host_tracked" else None
             for name, one in channels.items()
@@ -103,7 +124,10 @@ class Pipeline:
 
     async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
-        admitted = await self.admit(request, caller, protocol_request)
+        return await self.proceed(await self.admit(request, caller, protocol_request))
+
+    async def proceed(self, admitted: AdmittedRequest) -> Result:
+        """The same for a request that was admitted already."""
         if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
             return await self._put_off(admitted)
         return await self.run_admitted(admitted)
@@ -130,10 +154,14 @@ class Pipeline:
                 result = await self._target.run(run.turn)
             except InvalidRequestError:
                 # What the target can't take leaves nothing behind.
+                await self._revoke(run.turn)
                 raise
             except BaseException as error:
                 return await self._broken(run, error)
             return await self._conclude(run, result)
+        except RequestError as error:
+            _tell_of_run(error, run.record)
+            raise
         finally:
             self._close(run)
 
@@ -141,7 +169,10 @@ class Pipeline:
         self, request: ChannelRequest, caller: Caller, protocol_request: Any = None
     ) -> HostedStreamResult[Any]:
         """One question, an answer in pieces; `queued`, without updates, if it goes to the background."""
-        admitted = await self.admit(request, caller, protocol_request)
+        return await self.proceed_stream(await self.admit(request, caller, protocol_request))
+
+    async def proceed_stream(self, admitted: AdmittedRequest) -> HostedStreamResult[Any]:
+        """The same for a request that was admitted already."""
         if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
             return _ended(await self._put_off(admitted))
         return await self.stream_admitted(admitted)
@@ -156,11 +187,15 @@ class Pipeline:
                 await self._turns.announce(run.turn)
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
+            await self._revoke(run.turn)
             self._close(run)
             raise
         except BaseException as error:
             try:
                 return _ended(await self._broken(run, error))
+            except RequestError as told:
+                _tell_of_run(told, run.record)
+                raise
             finally:
                 self._close(run)
         outcome: list[Result] = []
@@ -267,19 +302,36 @@ class Pipeline:
                 await turn.history()
             told = await (self._answered(turn) if request.approvals else self._target.prepare(turn))
             record = self._recorder.begin(turn, told)
-            if job is not None or request.approvals:
+            if request.approvals:
+                record = record.replace(open_calls=open_calls([*await turn.history(), *told]) or None)
+            if job is not None or request.approvals or request.idempotency_key is not None:
                 with self._active.reserved(record):
-                    await self._recorder.started(turn, record)
+                    await self._start(turn, record)
                     if request.approvals:
                         # Last: whatever can be refused is refused before anything is decided.
                         attempt = await self._answers.take(admitted.owner, request.approvals)
                         turn.answer(request.approvals, attempt)
             run = self._active.begin(turn, record)
-        except BaseException:
+        except BaseException as error:
+            if turn.held:
+                if isinstance(error, RequestError):
+                    await self._holds.revoke(turn)
+                self._holds.let_go(turn)
             self._turns.close(turn)
             raise
         current_turn.set(turn)
         return run
+
+    async def _start(self, turn: Turn, record: RunRecord) -> None:
+        """Writes that a run begins, where that must be known if this process ends."""
+        if turn.job is None and turn.admitted.request.idempotency_key is not None:
+            turn.job, turn.held = await self._holds.hold(turn, record), True
+        else:
+            await self._recorder.started(turn, record)
+
+    async def _revoke(self, turn: Turn) -> None:
+        if turn.held:
+            await self._holds.revoke(turn)
 
     async def _answered(self, turn: Turn) -> Sequence[Message]:
         """What takes the session further beside the input: a human's answers, and results of the client's functions."""
@@ -290,6 +342,8 @@ class Pipeline:
     def _close(self, run: ActiveRun) -> None:
         current_turn.set(None)
         self._active.end(run)
+        if run.turn.held:
+            self._holds.let_go(run.turn)
         self._turns.close(run.turn)
 
     async def _conclude(self, run: ActiveRun, result: Any, shown: list[Any] | None = None) -> Result:
@@ -373,6 +427,7 @@ class Pipeline:
         cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
         if run.turn.unreadable is not None:
             # Nothing was asked of the target: a process that can read the history may begin the turn.
+            await self._revoke(run.turn)
             raise run.turn.unreadable
         if run.turn.answering is not None:
             await asyncio.shield(run.turn.answering.settle())
@@ -398,8 +453,9 @@ class Pipeline:
             return HostedRunResult(result=None, run=record)
         if isinstance(error, Exception):
             shown = error if isinstance(error, RequestError) else TargetError()
-            shown.run_id = record.run_id
+            shown.run = record
             raise shown from (None if shown is error else error)
+        cancelled_run.set(record)
         raise error
 
     async def _excuse(self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure) -> Sequence[Delivery]:
@@ -428,8 +484,16 @@ def _reason(error: BaseException) -> BaseException:
 def _is_redone(turn: Turn) -> bool:
     """Whether a turn has done nothing yet, and is begun again by whoever takes it up."""
     if turn.job is not None:
-        return turn.job.guarded
+        return turn.job.guarded and not turn.held
     return turn.event is not None and turn.answering is not None and turn.answering.failure is not None
+
+
+def _tell_of_run(error: RequestError, record: RunRecord) -> None:
+    """Gives an error its run, if a client would try again: the target was asked, and would be asked once more."""
+    again = error.status >= 500 or error.status in (408, 409, 429)
+    # The second of two with one id is refused before it runs, if it is tried again.
+    if error.run is None and again and not isinstance(error, (UnreadableRecordError, RunExistsError)):
+        error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
 def _tells_of_calls(said: Any) -> bool:

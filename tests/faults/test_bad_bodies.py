@@ -105,7 +105,7 @@ NOT_A_BODY: dict[str, tuple[Any, str | None]] = {
     "an unknown field": ({"message": "a", "mesage": "b"}, None),
     "an unknown option": ({"message": "a", "options": {"model": "x"}}, "options"),
     "an option out of range": ({"message": "a", "options": {"temperature": 3}}, "options.temperature"),
-    "metadata that is not text": ({"message": "a", "metadata": {"a": 1}}, "metadata[...]"),
+    "metadata that is not text": ({"message": "a", "metadata": {"a": 1}}, "metadata.a"),
     "17 pieces of metadata": ({"message": "a", "metadata": {str(n): "" for n in range(17)}}, "metadata"),
     "an approval without an answer": ({"approval": {"id": "x"}}, "approval"),
     "an approval in words": ({"approval": {"id": "x", "approved": "true"}}, "approval.approved"),

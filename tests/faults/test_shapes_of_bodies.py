@@ -81,8 +81,8 @@ PLACES: dict[str, list[tuple[str, Any]]] = {
         ),
     ],
     "/v1/responses/compact": [
-        ("a field of an item that nobody knows", lambda shape: {"input": [{**SAID, "x": shape}]}),
-        ("the content", lambda shape: {"input": [{"role": "user", "content": shape}]}),
+        ("a field of an item that nobody knows", lambda shape: {"model": None, "input": [{**SAID, "x": shape}]}),
+        ("the content", lambda shape: {"model": None, "input": [{"role": "user", "content": shape}]}),
     ],
     "/v1/conversations": [
         ("a field of an item that nobody knows", lambda shape: {"items": [{"type": "message", **SAID, "x": shape}]}),

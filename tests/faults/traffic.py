@@ -34,10 +34,10 @@ class Traffic:
             number += 1
             text = f"{name}: {number}"
             response = await self._client.post("/invocations", json={"message": text, "session_id": name})
-            if response.status_code == 200:
-                self.acknowledged[name].append(text)
-            elif is_unavailable(response):
+            if is_unavailable(response):
                 self.refused[name] += 1
+            elif response.status_code == 200 and response.json()["status"] == "completed":
+                self.acknowledged[name].append(text)
             else:
                 self.wrong.append(f"{response.status_code}: {response.text}")
 
@@ -83,13 +83,21 @@ class Traffic:
 
 
 def is_unavailable(response: httpx.Response) -> bool:
-    """Whether it is the error of a store that can't be reached, in the shape of its channel."""
-    if response.status_code != 503:
+    """Whether it is the error of a store that can't be reached, in the shape of its channel.
+
+    If the target has run by then, it is no error that clients repeat.
+    """
+    if response.headers["content-type"] != "application/json":
         return False
-    assert response.headers["retry-after"] == "1"
-    assert response.headers["content-type"] == "application/json"
     error = response.json()["error"]
-    assert error["code"] == "store_unavailable"
+    if response.status_code == 503:
+        assert response.headers["retry-after"] == "1"
+        assert error["code"] == "store_unavailable"
+    elif response.status_code != 200 or response.json()["status"] != "failed":
+        return False
+    else:
+        assert response.headers["x-should-retry"] == "false"
+        assert error["code"] in ("store_unavailable", "server_error")
     assert "confirmed is lost" in error["message"]
     return True
 

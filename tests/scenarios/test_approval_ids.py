@@ -35,7 +35,7 @@ async def test_a_yes_to_one_session_ran_the_call_of_another(caplog: pytest.LogCa
         assert (await desk.ask("pay 5", session_id="one")).json()["approvals"][0]["id"] == "q"
         with caplog.at_level(logging.ERROR):
             refused = await desk.ask("pay 500", session_id="two")
-        assert error_of(refused) == (500, "approval_id_taken")
+        assert error_of(refused) == (200, "approval_id_taken")
         assert "'pay'" in caplog.text
         (kept,) = desk.ledger.kept_approvals.values()
         assert kept.request.function_call.parse_arguments() == {"amount": 5}
@@ -46,7 +46,7 @@ async def test_a_yes_to_one_session_ran_the_call_of_another(caplog: pytest.LogCa
 async def test_a_question_without_an_id_was_kept_as_none() -> None:
     for missing in (None, "", "  "):
         async with open_desk(Clerk(missing).answer) as desk:
-            assert error_of(await desk.ask("pay 5", session_id="s")) == (500, "approval_id_missing")
+            assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_missing")
             assert not desk.ledger.kept_approvals
             assert (await say_yes(desk, "None")).status_code == 404
 
@@ -54,13 +54,13 @@ async def test_a_question_without_an_id_was_kept_as_none() -> None:
 async def test_an_id_that_no_channel_could_send_back_is_refused() -> None:
     for wrong in ("x" * 257, "a\nb", " a", 7):
         async with open_desk(Clerk(wrong).answer) as desk:
-            assert error_of(await desk.ask("pay 5", session_id="s")) == (500, "approval_id_invalid")
+            assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_invalid")
             assert not desk.ledger.kept_approvals
 
 
 async def test_two_questions_of_one_turn_with_one_id_are_refused() -> None:
     async with open_desk(Clerk(["q", "q"]).answer) as desk:
-        assert error_of(await desk.ask("pay 5 500", session_id="s")) == (500, "approval_id_taken")
+        assert error_of(await desk.ask("pay 5 500", session_id="s")) == (200, "approval_id_taken")
         assert not desk.ledger.kept_approvals
 
 
@@ -71,8 +71,8 @@ async def test_of_two_turns_that_ask_with_one_id_at_once_one_fails() -> None:
         asked = [asyncio.create_task(desk.ask(f"pay {amount}", session_id=f"s{amount}")) for amount in (5, 500)]
         await until(lambda: desk.active == 2)
         clerk.go_on.set()
-        statuses = sorted([(await one).status_code for one in asked])
-        assert statuses == [200, 500]
+        statuses = sorted([(await one).json()["status"] for one in asked])
+        assert statuses == ["completed", "failed"]
         (kept,) = desk.ledger.kept_approvals.values()
         assert (await say_yes(desk, "q")).json()["text"] == "done"
         assert clerk.paid == [kept.request.function_call.parse_arguments()["amount"]]
@@ -95,7 +95,7 @@ async def test_an_id_that_was_used_up_is_not_asked_again() -> None:
     async with open_desk(clerk.answer) as desk:
         await desk.ask("pay 5", session_id="s")
         await say_yes(desk, "q")
-        assert error_of(await desk.ask("pay 5", session_id="s")) == (500, "approval_id_taken")
+        assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, "q")).status_code == 409
         assert clerk.paid == [5]
 
@@ -122,8 +122,9 @@ async def test_the_responses_api_says_so_too() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer, channels=[ResponsesChannel()]) as desk:
         assert (await desk.client.post("/responses", json={"input": "pay 5"})).status_code == 200
-        refused = await desk.client.post("/responses", json={"input": "pay 500"})
-        assert error_of(refused) == (500, "approval_id_taken")
+        refused = (await desk.client.post("/responses", json={"input": "pay 500"})).json()
+        assert (refused["status"], refused["error"]["code"]) == ("failed", "server_error")
+        assert "an id that another question has" in refused["error"]["message"]
 
 
 async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None:
@@ -138,7 +139,7 @@ async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None
 
     async with open_desk(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
         assert (await desk.ask("pay 5", session_id="s")).json()["approvals"][0]["id"] == "q"
-        assert error_of(await desk.ask("pay 500", session_id="s")) == (500, "approval_id_taken")
+        assert error_of(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
         assert (await say_yes(desk, "q")).json()["text"] == "done"
         assert paid == [5]
 
@@ -152,7 +153,7 @@ async def test_a_workflow_in_another_session_asks_under_the_same_id() -> None:
     till = Till(paying(5), paying(500), ["done"])
     async with open_desk(till) as desk:
         assert (await desk.ask("pay 5", session_id="one")).json()["approvals"][0]["id"] == "q"
-        assert error_of(await desk.ask("pay 500", session_id="two")) == (500, "approval_id_taken")
+        assert error_of(await desk.ask("pay 500", session_id="two")) == (200, "approval_id_taken")
         assert (await say_yes(desk, "q")).json()["text"] == "done"
         assert till.paid == [5]
 

@@ -14,6 +14,7 @@ from agent_framework import Agent, Message, tool
 
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.conversations import ConversationsChannel
+from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
 from tests.scenarios.responses.desk import Desk, open_desk
@@ -91,6 +92,31 @@ async def test_a_tool_that_waits_for_a_human(run: Script) -> None:
         assert paid == [5, 5]
 
 
+@pytest.mark.parametrize("host_tools", ["hide", "full"])
+async def test_an_approval_of_the_ai_sdk_named_its_question_and_was_a_404(run: Script, host_tools: str) -> None:
+    node_with("ai", "the Responses API with")
+    paid: list[int] = []
+
+    @tool(approval_mode="always_require")
+    def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    def reply(messages: list[Message]) -> Any:
+        if messages[-1].text == "thanks":
+            return ["you are welcome"]
+        if any(one.type == "function_result" for one in messages[-1].contents):
+            return ["paid twice"]
+        turn = len(agent.client.seen)
+        return [call("pay", f"call-{turn}-{number}", amount=5) for number in range(2)]
+
+    agent: Any = scripted(reply, tools=[pay])
+    async with open_desk(agent, auth=ApiKeyAuth({"node": KEY}), host_tools=host_tools) as desk:
+        await run("ai_approvals.mjs", desk)
+        assert paid == [5] * 4
+
+
 def _payer(pay: Any) -> Agent:
     def reply(messages: list[Message]) -> Any:
         results = [one for one in messages[-1].contents if one.type == "function_result"]
@@ -127,6 +153,16 @@ async def test_a_socket(run: Script) -> None:
     async with _open(scripted(reply)) as desk:
         await run("socket.mjs", desk)
         assert len(desk.tap.connections) == 1
+
+
+@pytest.mark.parametrize(("name", "asked"), [("repeated.mjs", 3), ("ai_repeated.mjs", 2)])
+async def test_a_failed_run_was_repeated(run: Script, name: str, asked: int) -> None:
+    if name.startswith("ai"):
+        node_with("ai", "the Responses API with")
+    shop = Shop()
+    async with _open(shop.agent()) as desk:
+        await run(name, desk)
+        assert (shop.charged, len(desk.runs())) == ([5] * asked, asked)
 
 
 async def test_errors(run: Script) -> None:

@@ -194,6 +194,10 @@ class ChannelContext(Protocol):
         """The questions that wait for the caller, with those whose answer nothing was done with: it may come again."""
         ...
 
+    async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
+        """A question that was asked of the caller, decided or not."""
+        ...
+
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         """The request that answers questions of the caller's and resumes what asked them; to be run or streamed."""
         ...

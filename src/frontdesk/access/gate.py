@@ -15,6 +15,7 @@ from frontdesk.data.response_target import Address
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError, UnlinkedError
 from frontdesk.ids import Ids
 from frontdesk.kit.hooks import call_access
+from frontdesk.kit.idempotency import run_id_of
 from frontdesk.loggers import access as log
 
 
@@ -90,9 +91,15 @@ class Gate(Authorizer):
             caller=caller,
             identity=identity,
             owner=owner,
-            run_id=request.run_id or self._ids.new(self._run_prefixes.get(request.channel, "run")),
+            run_id=request.run_id or self._run_id(request, owner),
             admitted_at=self._clock.now(),
         )
+
+    def _run_id(self, request: ChannelRequest, owner: str) -> str:
+        prefix = self._run_prefixes.get(request.channel, "run")
+        if request.idempotency_key is None:
+            return self._ids.new(prefix)
+        return run_id_of(prefix, owner, request.channel, request.idempotency_key)
 
     async def requester(self, admitted: AdmittedRequest) -> IdentityRecord | None:
         """Return the record by which the requester still has the owner's key; refuse one who was unlinked meanwhile.

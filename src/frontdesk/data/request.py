@@ -79,6 +79,10 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """What the channel needs to show the run again, in its own words; kept with the run."""
     run_id: str | None = None
     """The id that the wire chose for this run; the host makes one when there is none."""
+    idempotency_key: str | None = None
+    """Under which the caller sends the same request again if its answer was lost; it runs once."""
+    request_digest: str | None = None
+    """What the request says, in short, to tell it from another one with the same key."""
     previous_run_id: str | None = None
     """The run that this one continues; it must belong to the caller."""
     checkpoint_id: str | None = None

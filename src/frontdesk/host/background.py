@@ -1,8 +1,9 @@
 """Runs that go on after their request has been answered, and after their process has ended."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from typing import Any
 
 from frontdesk.abc.store import HostStateStore, News
 from frontdesk.clock import Clock
@@ -11,22 +12,31 @@ from frontdesk.data.codec import form_of
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
-from frontdesk.errors import CodecError, InvalidRequestError, NotStorableError, StoreError, StoreUnavailableError
+from frontdesk.errors import (
+    CodecError,
+    InvalidRequestError,
+    LostRunError,
+    NotStorableError,
+    StoreError,
+    StoreUnavailableError,
+)
 from frontdesk.host.bells import Bells
 from frontdesk.host.config import HostConfig
 from frontdesk.host.followers import Followers
 from frontdesk.host.work import Work, Worker, queued
 from frontdesk.ids import RandomIds
 from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.tasks import present_task, spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.job import Job
 from frontdesk.sessions.keeping import keep
-from frontdesk.sessions.turns import fresh_session
+from frontdesk.sessions.turns import Turn, fresh_session
 
 _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
 _SHARED_POLL, _OWN_POLL = 1.0, 15.0
+_ANY_NUMBER = 2**31 - 1
 
 
 class Background:
@@ -40,6 +50,8 @@ class Background:
         self._bells = Bells(_SHARED_POLL if self._shared else _OWN_POLL)
         self.followers = Followers(store, self._bells)
         self.workers: dict[tuple[str, str], Worker] = {}
+        self._held: dict[tuple[str, str], Worker] = {}
+        """Runs that their own requests work on, and that are kept like those of the background."""
         self._coming = 0
         self._holder = RandomIds().new("host")
         self._wake = asyncio.Event()
@@ -61,7 +73,7 @@ class Background:
         self._holder = RandomIds().new("host")
         self._tasks = [spawn_clean(self._dispatch())]
         if self._store.lease_seconds is not None:
-            kept = keep(self._store.lease_seconds, lambda: list(self.workers.values()), self._renew, self._lose)
+            kept = keep(self._store.lease_seconds, self._all, self._renew, self._lose)
             self._tasks.append(spawn_clean(kept))
 
     async def submit(
@@ -85,15 +97,47 @@ class Background:
             holder=self._holder if room else "",
             fence=int(room),
         )
-        try:
-            form_of(job)
-        except CodecError as error:
-            log.error("a request can't be kept for the background: %s", error)
-            raise NotStorableError(_NOT_KEPT) from error
+        _need_storable(job)
         self._coming += room
         record = queued(job).replace(session_key=key)
         # Whoever asked may leave in the middle of this, and what was stored must be worked on.
         return await asyncio.shield(spawn_clean(self._queue(job, record, event)))
+
+    async def hold(self, turn: Turn, record: RunRecord) -> Job:
+        """Write that a run begins in its own request; if this process ends, another one ends it as interrupted."""
+        session_id = turn.record.session_id if turn.new and turn.record is not None else None
+        job = BackgroundRun(admitted=turn.admitted, session_id=session_id, holder=self._holder, fence=1)
+        _need_storable(job)
+        most = self._config.runs.max_waiting_background_runs
+        async with self._store.transaction() as transaction:
+            # How many requests may be answered at once is limited at the door.
+            transaction.queue_run(record, job, most_waiting=most, most_of_owner=_ANY_NUMBER)
+        worker = self._held[job.key] = Worker(job)
+        worker.task = present_task()
+        worker.begin()
+        return Job(self._store, job)
+
+    async def revoke(self, turn: Turn) -> None:
+        """Take back that a run began: its request was refused, and nothing was done for it."""
+        if turn.job is not None:
+            with suppress(LostRunError):
+                async with self._store.transaction() as transaction:
+                    transaction.end_job(turn.job.run)
+                    transaction.delete_run(*turn.job.run.key)
+                turn.settled = True
+
+    def let_go(self, turn: Turn) -> None:
+        """End the hold; a run whose end could not be written is left to whoever can say that it was interrupted."""
+        owner, run_id = turn.admitted.owner, turn.admitted.run_id
+        worker = self._held.pop((owner, run_id), None)
+        self._bells.ring(run_id)
+        if worker is not None and not turn.settled:
+            self._beside(self._leave(worker.job))
+
+    async def _leave(self, job: BackgroundRun) -> None:
+        await self._work.give_up(job)
+        self._may_wait = True
+        self._wake.set()
 
     async def _key(self, admitted: AdmittedRequest) -> str | None:
         """What the caller knows the session by, which is the same before the run begins as later."""
@@ -200,7 +244,7 @@ class Background:
 
     def interrupt(self, owner: str, run_id: str) -> bool:
         """Stops what this process does for a run, if it works on it in the background: another decides about it."""
-        worker = self.workers.get((owner, run_id))
+        worker = self.workers.get((owner, run_id)) or self._held.get((owner, run_id))
         if worker is not None:
             self.stop(worker, cancelled=False)
         return worker is not None
@@ -224,11 +268,17 @@ class Background:
             self._wake.set()
         else:
             # By id alone, because a word carries no owner; whether it is meant the store knows.
-            held = [one for one in self.workers.values() if run_id in ("", one.job.admitted.run_id)]
+            held = [one for one in self._all() if run_id in ("", one.job.admitted.run_id)]
             if held:
-                task = spawn_clean(self._look_once(held))
-                self._looking.add(task)
-                task.add_done_callback(self._looking.discard)
+                self._beside(self._look_once(held))
+
+    def _all(self) -> list[Worker]:
+        return [*self.workers.values(), *self._held.values()]
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = spawn_clean(work)
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
 
     async def _look_once(self, workers: Sequence[Worker]) -> None:
         # If it can't be seen now, it is at the next renewal.
@@ -270,3 +320,11 @@ class Background:
         tasks = [worker.task for worker in self.workers.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=within)
+
+
+def _need_storable(job: BackgroundRun) -> None:
+    try:
+        form_of(job)
+    except CodecError as error:
+        log.error("a request can't be kept for the background: %s", error)
+        raise NotStorableError(_NOT_KEPT) from error

@@ -9,9 +9,19 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.run import RunRecord
-from frontdesk.errors import CodecError, NotFoundError, NotStorableError, RequestError, TargetError, UnsupportedError
+from frontdesk.errors import (
+    CodecError,
+    KeyReusedError,
+    NotFoundError,
+    NotStorableError,
+    RequestError,
+    RunExistsError,
+    TargetError,
+    UnsupportedError,
+)
 from frontdesk.host.parts import Parts
 from frontdesk.kit.calls import settle
+from frontdesk.kit.idempotency import HEADER
 from frontdesk.kit.messages import as_messages, need_messages
 from frontdesk.kit.transcript import transcript
 from frontdesk.loggers import runs as log
@@ -35,6 +45,8 @@ async def compact(
     await parts.gate.let_in(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
     summarise = _summariser(by, parts.target.native)
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
+    if (known := await _earlier(parts.store, admitted)) is not None:
+        return known
     messages = [*await _history(parts.store, admitted), *(as_messages(admitted.request.input) or ())]
     need_messages(messages)
     text, usage = await _summary(summarise, messages, admitted)
@@ -48,16 +60,30 @@ async def compact(
         previous_run_id=admitted.request.previous_run_id,
         input=[one for one in messages if one.role == "user"],
         details=await rewritten({**admitted.request.details, "summary": text, "usage": usage}),
+        request_digest=admitted.request.request_digest,
     )
     try:
         async with parts.store.transaction() as transaction:
-            transaction.save_run(record)
+            transaction.save_run(record, new=admitted.request.idempotency_key is not None)
+    except RunExistsError:
+        # Of two at once under one key the first counts: a summary that nobody has seen changes nothing.
+        return await _earlier(parts.store, admitted) or record
     except CodecError as error:
         log.error("the compaction %s can't be stored: %s", admitted.run_id, error)
         raise NotStorableError("The summary can't be stored.") from error
     finally:
         release(record.details)
     return record
+
+
+async def _earlier(store: HostStateStore, admitted: AdmittedRequest) -> RunRecord | None:
+    """What the same request came to that was here before, if it has an idempotency key."""
+    if admitted.request.idempotency_key is None:
+        return None
+    known = await store.runs.get(admitted.owner, admitted.run_id)
+    if known is not None and known.request_digest != admitted.request.request_digest:
+        raise KeyReusedError(param=HEADER)
+    return known
 
 
 async def _history(store: HostStateStore, admitted: AdmittedRequest) -> Sequence[Message]:

@@ -1,8 +1,9 @@
 """What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import CoroutineType
-from typing import Any
+from typing import Any, TypeVar
 
 from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext
 from frontdesk.abc.hooks import ChannelResponseContext
@@ -10,16 +11,20 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
-from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
-from frontdesk.errors import ConflictError, NotFoundError
+from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.compact import compact
 from frontdesk.host.link_calls import LinkCalls
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_command, call_response_hook
+from frontdesk.kit.idempotency import HEADER
 from frontdesk.sessions.scope import tracked_name
 
+T = TypeVar("T")
+
+_A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
@@ -60,18 +65,61 @@ class HostContext(LinkCalls):
     def run(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
+        if request.idempotency_key is not None:
+            return self._run_once(request, caller, protocol_request)
         return self._parts.pipeline.run(request, caller, protocol_request)
+
+    async def _run_once(self, request: ChannelRequest, caller: Caller, protocol_request: Any) -> HostedRunResult[Any]:
+        """Runs the target, or gives what the same request came to that was here before."""
+        pipeline = self._parts.pipeline
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed)
+        if isinstance(known, HostedRunResult):
+            return known
+        ended = known if known.background else await self._parts.background.followers.ended(known)
+        shown = await self._shown(ended, caller)
+        return HostedRunResult(result=shown.result, run=shown)
+
+    async def _once(
+        self, admitted: AdmittedRequest, proceed: Callable[[AdmittedRequest], Awaitable[T]]
+    ) -> T | RunRecord:
+        """Proceed with a request, or find the run of the same one; another under its key is a `KeyReusedError`."""
+        while True:
+            known = await self._run(admitted.owner, admitted.run_id)
+            if known is not None and known.request_digest != admitted.request.request_digest:
+                raise KeyReusedError(param=HEADER)
+            if known is not None:
+                return known
+            try:
+                return await proceed(admitted)
+            except RunExistsError:
+                # Another that came at once is being written down, or refused.
+                await asyncio.sleep(_A_MOMENT)
 
     async def stream(
         self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
     ) -> HostedStreamResult[Any]:
-        stream = await self._parts.pipeline.stream(request, caller, protocol_request)
+        if request.idempotency_key is not None:
+            return await self._stream_once(request, caller, protocol_request)
+        return self._live(await self._parts.pipeline.stream(request, caller, protocol_request), caller)
+
+    async def _stream_once(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any
+    ) -> HostedStreamResult[Any]:
+        pipeline = self._parts.pipeline
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed_stream)
+        if isinstance(known, HostedStreamResult):
+            return self._live(known, caller)
+        if known.background and known.stream:
+            return self._followed(known, caller)
+        return self._parts.background.followers.replay(known, lambda ended: self._shown(ended, caller))
+
+    def _live(self, stream: HostedStreamResult[Any], caller: Caller) -> HostedStreamResult[Any]:
         if stream.run.status == "queued" and stream.run.stream:
             return self._followed(stream.run, caller)
         return stream
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
-        hosted = await self._parts.pipeline.run(request.replace(background=True), caller, protocol_request)
+        hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
     async def compact(
@@ -163,6 +211,12 @@ class HostContext(LinkCalls):
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
         return await self._store.approvals.pending(await self._owner(caller))
+
+    async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
+        found = await self._store.approvals.get(await self._owner(caller), approval_id)
+        if found is None:
+            raise NotFoundError("There is no such approval.")
+        return found
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         owner = await self._owner(caller)

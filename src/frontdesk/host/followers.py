@@ -10,6 +10,7 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import NotFoundError, StoreUnavailableError
 from frontdesk.host.bells import Bells
+from frontdesk.kit.framework import updates_of
 from frontdesk.kit.large import run_sized
 from frontdesk.sessions.job import EventLog, Numbered
 
@@ -49,6 +50,30 @@ class Followers:
             yield update
         record = await show(ended[0])
         outcome.append(HostedRunResult(result=record.result, run=record))
+
+    def replay(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
+        """The stream of a run that keeps no events: once it has ended, what it came to."""
+        outcome: list[HostedRunResult[Any]] = []
+        updates = self._replayed(run, show, outcome)
+        return HostedStreamResult(run, updates, outcome, updates.aclose)
+
+    async def _replayed(
+        self, run: RunRecord, show: Show, outcome: list[HostedRunResult[Any]]
+    ) -> AsyncGenerator[Any, None]:
+        record = await show(await self.ended(run))
+        for update in updates_of(record.result):
+            yield update
+        outcome.append(HostedRunResult(result=record.result, run=record))
+
+    async def ended(self, run: RunRecord) -> RunRecord:
+        """The run as it ended, here or in another process; waits for that."""
+        async with self._bells.heard(run.run_id) as bell:
+            while True:
+                bell.quiet()
+                record = await self._ended(run.owner, run.run_id)
+                if record is not None:
+                    return record
+                await bell.wait()
 
     async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
         """The events of a run, from the past and then live."""

@@ -80,6 +80,7 @@ class Parts:
             planner=planner,
             outbox=self.outbox,
             defer=self.background.submit,
+            holds=self.background,
         )
         self.background.use(self.pipeline)
         self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock)

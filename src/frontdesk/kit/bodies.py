@@ -4,7 +4,7 @@ A body is measured before it is decoded: how many values it has, and how deep th
 in a moment, and can be stored, since the codec takes deeper values than these (`data.json_tree.MAX_DEPTH`).
 """
 
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -31,9 +31,24 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        refuse_body(error)
+        text, where = place_of(error)
+        raise InvalidRequestError(f"{text}.", param=_named(decoder, raw, where) or None) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequestError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+
+
+def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
+    """The path of a field; where it is about any entry of an object, with the name of the entry."""
+    name = where.removesuffix("[...]")
+    if name == where:
+        return where
+    for key, value in _parts(bytes(_parts(raw, _fields).get(name, b"{}")), _fields).items():
+        try:
+            decoder.decode(msgspec.json.encode({name: {key: value}}))
+        except msgspec.ValidationError as error:
+            if place_of(error)[1] == where:
+                return f"{name}.{key[:_LONGEST_NAME]}"
+    return name
 
 
 def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:

@@ -1,13 +1,14 @@
 """What the framework's contents say, in plain words. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
-from agent_framework import Content
+from agent_framework import Content, Message
 from agent_framework.exceptions import ContentError
 
 _KIND = "model_output_kind"
+_REASONING = "reasoning_text"
 
 
 def refusal(text: str) -> Content:
@@ -20,6 +21,34 @@ def is_refusal(properties: Mapping[str, Any]) -> bool:
     core: Any = properties.get("core")
     kind: Any = cast("Mapping[str, Any]", core).get(_KIND) if isinstance(core, Mapping) else None
     return (properties.get(_KIND) if kind is None else kind) == "refusal"
+
+
+def reasoning_text(text: str, item_id: str | None) -> Content:
+    """What a model thought, in full."""
+    return Content.from_text_reasoning(id=item_id, text=text, additional_properties={_REASONING: text})
+
+
+def is_reasoning_text(content: Content) -> bool:
+    """Whether a thought is the text itself, and no summary of it."""
+    own: Any = content.additional_properties.get("openai")
+    return _REASONING in content.additional_properties or (isinstance(own, Mapping) and _REASONING in own)
+
+
+def open_calls(history: Sequence[Message]) -> list[Content]:
+    """The tool calls of a history that have no result: each as the question that asks about it, or as itself."""
+    found: dict[str, Content] = {}
+    for message in history:
+        for content in message.contents:
+            if content.type == "function_call":
+                found[str(content.call_id)] = content
+            elif content.type == "function_result":
+                found.pop(str(content.call_id), None)
+            elif content.type == "function_approval_request" and content.function_call is not None:
+                found[str(content.function_call.call_id)] = content
+            elif content.type == "function_approval_response" and not content.approved and content.function_call:
+                # It never runs.
+                found.pop(str(content.function_call.call_id), None)
+    return list(found.values())
 
 
 def call_arguments(call: Content) -> str:

@@ -1,11 +1,15 @@
-"""What the present task works on, and for whom."""
+"""What the present task works on, for whom, and what was cancelled with it."""
 
 from contextvars import ContextVar
 
 from frontdesk.abc.target import TargetTurn
+from frontdesk.data.run import RunRecord
 
 current_turn: ContextVar[TargetTurn | None] = ContextVar("frontdesk_turn", default=None)
 """The turn, for code that runs inside the target."""
 
 current_caller: ContextVar[tuple[str, str] | None] = ContextVar("frontdesk_caller", default=None)
 """The key of the caller, by which the callers share what there is only one of; `None` for work of the host's own."""
+
+cancelled_run: ContextVar[RunRecord | None] = ContextVar("frontdesk_cancelled_run", default=None)
+"""The run that was cancelled together with the present task, for whoever still answers for the task."""

@@ -19,7 +19,8 @@ from frontdesk.errors import (
     UnavailableError,
     UnsupportedMediaError,
 )
-from frontdesk.kit.current import current_caller
+from frontdesk.ids import RandomIds
+from frontdesk.kit.current import cancelled_run, current_caller
 from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
@@ -36,6 +37,7 @@ CONNECTION = "frontdesk.connection"
 """The extension of ASGI by which a server offers the connection of a request."""
 
 Release = Callable[[], None]
+_ids = RandomIds()
 
 
 class Connection(Protocol):
@@ -164,6 +166,11 @@ class HttpCall(Waiting):
         given = self.headers.get(b"x-request-id")
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
 
+    @property
+    def answer_id(self) -> bytes:
+        """By what the caller can ask about the request: its own id for it, or a new one."""
+        return self.request_id or _ids.new("req").encode()
+
 
 class BodyDeadline(Patience[HttpCall]):
     """How long the bodies of a channel's requests may take."""
@@ -253,7 +260,9 @@ class HttpEndpoint:
         except asyncio.CancelledError:
             if not call.forgive():
                 # The server is stopping, and the caller is still there to be told.
-                await self._failed(call, UnavailableError("The server is stopping.", retry_after=1))
+                stopping = UnavailableError("The server is stopping.", retry_after=1)
+                stopping.run = cancelled_run.get()
+                await self._failed(call, stopping)
                 raise
         except Exception as error:
             # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.

@@ -48,6 +48,24 @@ def _voice(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
     return isinstance(event.data, AgentResponseUpdate), event.executor_id
 
 
+def updates_of(result: Any) -> list[Any]:
+    """The updates that a stream of a result would bring, were it said again; a message each, or an event."""
+    if isinstance(result, WorkflowRunResult):
+        return list(cast("list[Any]", result))
+    if not is_response(result):
+        return []
+    return [
+        AgentResponseUpdate(
+            contents=message.contents,
+            role=message.role,
+            author_name=message.author_name,
+            # Messages that follow each other without ids of their own would be joined.
+            message_id=f"{place}",
+        )
+        for place, message in enumerate(result.messages)
+    ]
+
+
 def is_messages(value: Any) -> TypeGuard[list[Message]]:
     """A list of messages, and not an empty one."""
     many = cast("list[Any]", value) if isinstance(value, list) else []

@@ -12,6 +12,7 @@ from frontdesk.errors import (
     InvalidRequestError,
     MethodNotAllowedError,
     RequestError,
+    TargetError,
     TooManyRequestsError,
 )
 
@@ -20,6 +21,8 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _LONGEST_NUMBER = 15
 JSON = (b"content-type", b"application/json")
+NO_RETRY = (b"x-should-retry", b"false")
+"""For clients that read it, such as OpenAI's: what was asked for was done as far as it could be."""
 # What RFC 6750 calls them; a client that reads this knows whether another token would help.
 _TOKEN_ERRORS = {
     "invalid_token": b'Bearer error="invalid_token"',
@@ -112,6 +115,8 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
         headers.append((b"allow", ", ".join(error.allow).encode()))
     if error.status == 401 or error.code in _TOKEN_ERRORS:
         headers.append((b"www-authenticate", _TOKEN_ERRORS.get(error.code, b"Bearer")))
+    if isinstance(error, TargetError):
+        headers.append(NO_RETRY)
     if error.status in (408, 413):
         # The rest of the body is still on its way, and nobody will read it.
         headers.append((b"connection", b"close"))

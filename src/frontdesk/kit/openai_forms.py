@@ -130,6 +130,7 @@ def _item_of(content: Content) -> dict[str, Any] | None:
 def _media(content: Content) -> dict[str, Any]:
     uri = str(content.uri)
     if (content.media_type or "").startswith("image/"):
-        return {"type": "input_image", "image_url": uri}
+        detail = content.additional_properties.get("detail")
+        return {"type": "input_image", "image_url": uri, **({"detail": detail} if detail else {})}
     where = "file_data" if uri.startswith("data:") else "file_url"
     return {"type": "input_file", "filename": file_name(content) or "file", where: uri}

@@ -12,6 +12,7 @@ from agent_framework import Content, Message
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ClientOutput
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.contents import reasoning_text
 from frontdesk.kit.names import is_named
 from frontdesk.kit.openai_parts import Item, Urls, read_parts
 
@@ -37,6 +38,8 @@ class Items:
     messages: list[Message] = field(default_factory=list[Message])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     approvals: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
+    earlier: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
+    """Answers with another question behind them: of the same response, or of one that came after them."""
     urls: Urls = field(default_factory=list[tuple[Content, str]])
     """The pictures and files that are named by their address, each with its place in the request."""
     questions: list[Question] = field(default_factory=list[Question])
@@ -52,6 +55,8 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
     open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
     if open_calls:
         raise InvalidRequestError(f"No tool output found for function call {open_calls[0]}.", param="input")
+    if not found.approvals:
+        found.earlier.clear()
     if replayed and found.approvals:
         # The session that asked has everything up to the question; what came before it here is the same once more.
         del found.messages[: found.asked[0]]
@@ -74,9 +79,13 @@ def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str]
             raise InvalidRequestError(f"Unknown item type: {body.get('type')!r}.", param=f"{item.where}.type")
         if not isinstance(body.get("id"), (str, NoneType)):
             raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
-        if replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
+        if replayed and kind == "mcp_approval_request":
+            found.earlier += found.approvals
+            found.approvals.clear()
+        elif replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
             # The conversation went on after these answers: they are history.
             found.approvals.clear()
+            found.earlier.clear()
         reader(item, found)
     return found
 
@@ -169,14 +178,23 @@ def _function_output(item: Item, found: Items) -> None:
 
 
 def _reasoning(item: Item, found: Items) -> None:
-    summary: Any = item.body.get("summary")
-    if not isinstance(summary, list):
-        raise InvalidRequestError("`summary` must be a list.", param=f"{item.where}.summary")
-    parts = read_parts(cast("list[Any]", summary), f"{item.where}.summary", found.urls)
-    text = "\n".join(part.text or "" for part in parts)
+    text = _joined(item, "summary", found)
     sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
-    thought = Content.from_text_reasoning(id=item.body.get("id"), text=text, protected_data=sealed)
-    found.messages.append(Message("assistant", [thought]))
+    item_id: str | None = item.body.get("id")
+    thoughts = [Content.from_text_reasoning(id=item_id, text=text, protected_data=sealed)]
+    if item.body.get("content") is not None:
+        raw = _joined(item, "content", found)
+        # A summary that is empty and holds nothing besides would say nothing.
+        thoughts = [*(thoughts if text or sealed else ()), reasoning_text(raw, item_id)] if raw else thoughts
+    found.messages.append(Message("assistant", thoughts))
+
+
+def _joined(item: Item, name: str, found: Items) -> str:
+    given: Any = item.body.get(name)
+    if not isinstance(given, list):
+        raise InvalidRequestError(f"`{name}` must be a list.", param=f"{item.where}.{name}")
+    parts = read_parts(cast("list[Any]", given), f"{item.where}.{name}", found.urls)
+    return "\n".join(part.text or "" for part in parts)
 
 
 def _approval_request(item: Item, found: Items) -> None:
@@ -198,7 +216,7 @@ def _host_call(item: Item, found: Items) -> None:
     """A call that the host has made and shown: the host knows it better than the wire does."""
 
 
-_ANSWERS = frozenset({"function_call", "reasoning", "mcp_approval_request", "mcp_call", "image_generation_call"})
+_ANSWERS = frozenset({"function_call", "reasoning", "mcp_call", "image_generation_call"})
 _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,

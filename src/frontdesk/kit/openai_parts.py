@@ -15,6 +15,7 @@ Urls = list[tuple[Content, str]]
 """The pictures and files that are named by their address, each with its place in the request."""
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)((?:;[\w.+=-]+)*);base64,", re.ASCII)
+_DETAILS = ("low", "high", "auto", "original")
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 
@@ -56,12 +57,22 @@ def _part(part: Any, where: str, urls: Urls) -> Content:
     if kind == "refusal":
         return Content.from_text(item.text("refusal"), additional_properties={"core": {"model_output_kind": "refusal"}})
     if kind == "input_image":
-        return _media(item, "image_url", "image/png", urls)
+        return _image(item, urls)
     if kind == "input_file":
         return _file(item, urls)
     if kind == "input_audio":
         return _audio(item)
     raise InvalidRequestError(f"Unknown content type: {kind!r}.", param=f"{where}.type")
+
+
+def _image(item: Item, urls: Urls) -> Content:
+    detail = item.body.get("detail")
+    if detail is not None and detail not in _DETAILS:
+        raise InvalidRequestError(f"`detail` must be one of {', '.join(_DETAILS)}.", param=f"{item.where}.detail")
+    content = _media(item, "image_url", "image/png", urls)
+    if detail is not None:
+        content.additional_properties["detail"] = detail
+    return content
 
 
 def _media(item: Item, name: str, otherwise: str, urls: Urls) -> Content:

@@ -49,6 +49,12 @@ def data_of(events: bytes) -> list[bytes]:
     return [event.partition(b"data: ")[2] for event in events.split(b"\n\n")[:-1]]
 
 
+async def send_events(send: Send, events: bytes, headers: RawHeaders = ()) -> None:
+    """A whole stream at once."""
+    await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
+    await send({"type": "http.response.body", "body": events})
+
+
 class Reader(Protocol):
     """The client of a stream, as far as its server tells."""
 

@@ -88,6 +88,7 @@ class Recorder:
             input=turn.messages,
             metadata=request.metadata,
             details=request.details,
+            request_digest=request.request_digest,
             unknown_fields=None if job is None else job.unknown_fields,
         )
 
@@ -225,7 +226,9 @@ class Recorder:
             async with job.writing() as write, self._store.transaction() as transaction:
                 write(transaction)
                 transaction.end_job(job.run)
-                return self._note(transaction, turn, run, *noted)
+                written = self._note(transaction, turn, run, *noted)
+            turn.settled = True
+            return written
         except LostRunError:
             return self._taken(turn, run)
 

@@ -58,7 +58,11 @@ class Turn:
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None
-    """The background run that the turn is, if it is one."""
+    """The background run that the turn is, if it is one; or what a run with an idempotency key is held by."""
+    held = False
+    """Whether its own request works on the job, and nobody is to take it up but to say that it was interrupted."""
+    settled = False
+    """Whether nothing of its job is left to be ended."""
     answering: Answering | None = None
     """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None

@@ -207,7 +207,13 @@ def _watches(turn: TargetTurn) -> list[FunctionMiddleware | ChatMiddleware]:
 
 
 def _declared(tool: ClientTool) -> FunctionTool:
-    return FunctionTool(name=tool.name, description=tool.description, func=None, input_model=dict(tool.parameters))
+    return FunctionTool(
+        name=tool.name,
+        description=tool.description,
+        func=None,
+        input_model=dict(tool.parameters),
+        additional_properties=None if tool.strict is None else {"strict": tool.strict},
+    )
 
 
 def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:

@@ -53,6 +53,10 @@ class ChannelWire:
         """The text of an error; an `AssertionError` if it has not the protocol's shape."""
         raise NotImplementedError("say what an error looks like")
 
+    def failure_text(self, response: httpx.Response) -> str:
+        """The text that says why a run failed, in the answer that has it."""
+        return str(response.json()["error"]["message"])
+
     def body(self, text: str) -> bytes:
         """The body of a message as it goes over the wire."""
         return msgspec.json.encode(self.message(text))

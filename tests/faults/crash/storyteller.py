@@ -1,7 +1,7 @@
 """A host that tells long stories: `python -m tests.faults.crash.storyteller STORE PLACE SIGNS LEASE`.
 
-Asked for `40`, it tells forty words, a moment apart; asked for `40 stop`, it waits in the middle for a file of that
-name beside SIGNS. It says its port on its output when it is ready.
+Asked for `40`, it tells forty words, a moment apart; asked for `40 stop`, it makes a file `stop-reached` beside SIGNS
+in the middle, and waits for a file `stop`. It says its port on its output when it is ready.
 """
 
 import asyncio
@@ -43,6 +43,7 @@ def main(kind: str, place: str, signs: str, lease: str, wait: str) -> None:
             yield f"word{number} "
             await asyncio.sleep(A_MOMENT)
             if sign and number == int(count) // 2:
+                Path(signs).with_name(f"{sign}-reached").touch()
                 await seen(Path(signs).with_name(sign))
 
     async def ready() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 FIRST = ["response.created", "response.in_progress"]
 LAST = ("response.completed", "response.failed", "response.incomplete")
+Place = tuple[str, str, int]
 _CALLS = {"function_call": "response.function_call_arguments", "mcp_call": "response.mcp_call_arguments"}
 
 
@@ -47,12 +48,12 @@ class _Reader:
         self.wrong: list[str] = []
         self._items: list[dict[str, Any]] = []
         self._done: dict[int, dict[str, Any]] = {}
-        self._parts: dict[tuple[str, int], list[str]] = {}
-        self._whole: set[tuple[str, int]] = set()
-        self._ended: dict[tuple[str, int], dict[str, Any]] = {}
+        self._parts: dict[Place, list[str]] = {}
+        self._whole: set[Place] = set()
+        self._ended: dict[Place, dict[str, Any]] = {}
         self._arguments: dict[str, list[str]] = {}
         self._all_arguments: dict[str, str] = {}
-        self._annotations: dict[tuple[str, int], list[Any]] = {}
+        self._annotations: dict[Place, list[Any]] = {}
 
     def read(self, event: dict[str, Any]) -> None:
         """Takes the next event."""
@@ -89,7 +90,8 @@ class _Reader:
             self._all_arguments[event["item_id"]] = event["arguments"]
 
     def _about_part(self, kind: str, event: dict[str, Any]) -> None:
-        place = (event["item_id"], event["content_index"] if "content_index" in event else event["summary_index"])
+        where = "content" if "content_index" in event else "summary"
+        place = (event["item_id"], where, event[f"{where}_index"])
         if kind.endswith("part.added"):
             self._need(place not in self._parts, f"part {place} was added twice")
             self._need(not _said(event["part"]), f"part {place} began with words in it")
@@ -112,7 +114,7 @@ class _Reader:
             self._need(event["annotation_index"] == len(noted), f"annotation {event['annotation_index']} of {place}")
             noted.append(event["annotation"])
 
-    def _so_far(self, place: tuple[str, int]) -> str:
+    def _so_far(self, place: Place) -> str:
         return "".join(self._parts.get(place, ()))
 
     def unlike(self, output: list[dict[str, Any]]) -> list[str]:
@@ -130,9 +132,10 @@ class _Reader:
         return wrong
 
     def _parts_unlike(self, item: dict[str, Any]) -> list[str]:
-        parts = item.get("content") or item.get("summary") or []
-        told = [self._ended.get((item["id"], index)) for index in range(len(parts))]
-        noted = [self._annotations.get((item["id"], index), []) for index in range(len(parts))]
+        places = [(item["id"], where, n) for where in ("content", "summary") for n in range(len(item.get(where) or ()))]
+        parts = [*(item.get("content") or ()), *(item.get("summary") or ())]
+        told = [self._ended.get(place) for place in places]
+        noted = [self._annotations.get(place, []) for place in places]
         wrong = [] if told == parts else [f"the parts of {item['id']} came as {told}"]
         if noted != [part.get("annotations", []) for part in parts]:
             wrong.append(f"the annotations of {item['id']} came as {noted}")

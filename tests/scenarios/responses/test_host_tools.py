@@ -71,14 +71,50 @@ async def test_a_call_that_fails_is_shown_without_its_reason(stream: bool) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_call_that_waits_for_a_human_is_not_complete(stream: bool) -> None:
+@pytest.mark.parametrize("approve", [True, False])
+async def test_a_call_that_waited_for_a_human_was_shown_before_it_was_made_and_not_after(
+    stream: bool, approve: bool
+) -> None:
     till = Till()
-    async with open_desk(till.agent([call("pay", amount=5)], ["paid"]), host_tools="full") as desk:
+    async with open_desk(till.agent([call("pay", amount=5)], ["fine"]), host_tools="full") as desk:
         customer = AsyncCustomer(desk)
-        response: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
-        made, question = response.output
-        assert (made.type, made.status, question.type) == ("mcp_call", "incomplete", "mcp_approval_request")
-        assert json.loads(made.arguments) == json.loads(question.arguments) == {"amount": 5}
+        asked: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
+        (question,) = asked.output
+        assert question.type == "mcp_approval_request"
+        answer: Any = [{"type": "mcp_approval_response", "approval_request_id": question.id, "approve": approve}]
+        more = {"previous_response_id": asked.id}
+        response: Any = (await customer.stream(answer, **more))[1] if stream else await customer.create(answer, **more)
+        *made, message = response.output
+        assert message.content[0].text == "fine"
+        if not approve:
+            assert (made, till.ran) == ([], [])
+            return
+        (item,) = made
+        assert (item.type, item.name, item.status, item.output) == ("mcp_call", "pay", "completed", "paid 5")
+        assert (json.loads(item.arguments), item.approval_request_id) == ({"amount": 5}, question.id)
+        assert (await customer.retrieve(response.id)).output[0] == item
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_of_several_calls_that_waited_each_is_shown_when_it_was_made(stream: bool) -> None:
+    till = Till()
+    several = [call("pay", "one", amount=5), call("add", "two", a=1, b=2), call("refund", "three", amount=7)]
+    async with open_desk(till.agent(several, ["fine"]), host_tools="full") as desk:
+        customer = AsyncCustomer(desk)
+        last: Any = (await customer.stream("?"))[1] if stream else await customer.create("?")
+        shown = list(last.output)
+        while questions := [item for item in last.output if item.type == "mcp_approval_request"]:
+            answer: Any = {"type": "mcp_approval_response", "approval_request_id": questions[0].id, "approve": True}
+            more = {"previous_response_id": last.id}
+            last = (await customer.stream([answer], **more))[1] if stream else await customer.create([answer], **more)
+            shown += last.output
+        made = [(item.name, item.status, item.output) for item in shown if item.type == "mcp_call"]
+        assert sorted(made) == [
+            ("add", "completed", "3"),
+            ("pay", "completed", "paid 5"),
+            ("refund", "completed", "refunded 7"),
+        ]
+        assert sorted(till.ran) == [("add", 1, 2), ("pay", 5), ("refund", 7)]
 
 
 async def test_calls_at_the_models_service_are_shown_too() -> None:

@@ -362,7 +362,7 @@ async def test_a_function_of_messages_hears_them_all() -> None:
 async def test_a_compaction_is_opened_on_a_socket() -> None:
     target = listener()
     async with open_desk(target, compactor=lambda _: "the summary") as desk, dial(desk) as line:
-        compacted = (await desk.http.post("/responses/compact", json={"input": "one"})).json()
+        compacted = (await desk.http.post("/responses/compact", json={"model": "any", "input": "one"})).json()
         said = [*compacted["output"], {"role": "user", "content": "two"}]
         first = await line.response(said, store=False)
         assert text_of(first) == "heard one, two"

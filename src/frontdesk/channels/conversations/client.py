@@ -29,5 +29,4 @@ class Answer:
         await send_json(self._call.send, error.status, error_body(error), [*error_headers(error), *self._headers()])
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        request_id = self._call.request_id
-        return [] if request_id is None else [(b"x-request-id", request_id)]
+        return [(b"x-request-id", self._call.answer_id)]

@@ -30,7 +30,9 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.any_auth import as_auth, schemes_of
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after, send_json
+from frontdesk.kit.idempotency import keyed
 from frontdesk.kit.large import LARGE, off_loop
+from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
 from frontdesk.kit.names import plain_id
 from frontdesk.kit.payload import read_payload
@@ -97,6 +99,7 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
+        self._lasting = LastingRuns()
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, context)
         self._open = config.extra_fields == "attributes"
@@ -131,11 +134,16 @@ class _Room:
             request = self._asked(call, body, extra)
         else:
             request = await self._answered(call, body, approval, extra)
+        request = keyed(request, call.headers, raw, call.scope["query_string"])
         answer = Answer(call, self._renderer)
+        # Under a key its client may come back for it.
+        lasting = request.idempotency_key is not None and not request.background
         if not request.stream:
-            hosted = await self._context.run(request, call.caller, protocol_request=protocol_request)
+            work = self._context.run(request, call.caller, protocol_request=protocol_request)
+            hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
-        async with await self._context.stream(request, call.caller, protocol_request=protocol_request) as stream:
+        opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
+        async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.streams)
@@ -177,7 +185,7 @@ class _Room:
 
     async def describe(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
-        await send_json(call.send, 200, self._document)
+        await send_json(call.send, 200, self._document, [(b"x-request-id", call.answer_id)])
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
         await Answer(call, self._renderer).error(error)

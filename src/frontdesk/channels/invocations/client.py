@@ -10,8 +10,8 @@ from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream, StreamTimes
+from frontdesk.kit.http import NO_RETRY, error_headers, send_json
+from frontdesk.kit.sse import EventStream, StreamTimes, send_events
 from frontdesk.kit.tasks import present_task
 
 RawHeader = tuple[bytes, bytes]
@@ -43,13 +43,19 @@ class Answer:
         return send_json(self._call.send, status, body, run_headers(run, self._call.request_id))
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong."""
-        headers = error_headers(error)
-        if self._call.request_id is not None:
-            headers.append((b"x-request-id", self._call.request_id))
-        if error.run_id is not None:
-            headers.append((INVOCATION_ID, error.run_id.encode()))
+        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        if isinstance(error.run, RunRecord):
+            return await self._failed(error.run)
+        headers = [*error_headers(error), (b"x-request-id", self._call.answer_id)]
         await send_json(self._call.send, error.status, error_body(error), headers)
+
+    async def _failed(self, run: RunRecord) -> None:
+        headers = [*run_headers(run, self._call.request_id), NO_RETRY]
+        out = self._renderer.invocation(run, None)
+        self._call.begun = True
+        if run.stream:
+            return await send_events(self._call.send, started(run) + ended(out, 1), headers)
+        await send_json(self._call.send, 200, encode(out), headers)
 
     async def stream(self, stream: HostedStreamResult[object], times: StreamTimes, after: int = -1) -> None:
         """Every update above a number as it comes, and at the end what it all came to."""
@@ -71,7 +77,7 @@ class Answer:
                         number += 1
                 out = self._ended(stream)
             except RequestError as error:
-                out = self._failed(stream.run, error)
+                out = self._broken_off(stream.run, error)
             except asyncio.CancelledError:
                 # If it was the run that was cancelled, closing it takes that back from this task, which waited for a
                 # slow reader at that moment.
@@ -89,8 +95,8 @@ class Answer:
         hosted = stream.final()
         return self._renderer.invocation(hosted.run, hosted.result)
 
-    def _failed(self, run: RunRecord, error: RequestError) -> InvocationOut:
-        out = self._renderer.invocation(run, None)
+    def _broken_off(self, run: RunRecord, error: RequestError) -> InvocationOut:
+        out = self._renderer.invocation(error.run if isinstance(error.run, RunRecord) else run, None)
         out.status = "failed"
         out.error = error_out(error, run.run_id)
         return out

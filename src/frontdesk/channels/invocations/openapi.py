@@ -7,9 +7,11 @@ import msgspec
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut
+from frontdesk.kit.idempotency import LONGEST_KEY
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}
+_KEY: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[ -~]*$"}
 _SAID = {"message", "input", "approval", "responses"}
 _KINDS = {
     "message": _SAID - {"message"},
@@ -79,9 +81,9 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "409": "No session, a busy or a waiting one, or a known invocation id.",
         "413": "The body is too large.",
         "415": "The body must be JSON.",
-        "422": "A hook refused the request, or the session has become too large.",
+        "422": "A hook refused the request, or its idempotency key came with another one.",
         "429": "Too many at once.",
-        "500": "The agent failed.",
+        "500": "The host failed before the agent was asked.",
         "501": "This host is not set up for that.",
         "503": "The service can't answer at the moment.",
     }
@@ -92,10 +94,11 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "parameters": [
             {"name": "agent_session_id", "in": "query", "schema": _ID},
             {"name": "x-agent-invocation-id", "in": "header", "schema": _ID},
+            {"name": "idempotency-key", "in": "header", "schema": _KEY},
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {
-            "200": {"description": "The answer, or with `stream` its events.", "content": answers},
+            "200": {"description": "How the run ended, or with `stream` its events.", "content": answers},
             "202": {"description": "It runs in the background.", "content": {"application/json": {"schema": out}}},
             **_errors({**_IN, **conflicts}, error),
         },

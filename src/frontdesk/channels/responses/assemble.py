@@ -11,8 +11,18 @@ import msgspec
 from agent_framework import AgentResponseUpdate, Content, Message
 
 from frontdesk.channels.responses.config import HostTools
+from frontdesk.channels.responses.drawing import (
+    HOST_CALLS,
+    HOST_RESULTS,
+    MEDIA,
+    Call,
+    Thought,
+    annotations,
+    item_id,
+    piece,
+    question,
+)
 from frontdesk.channels.responses.wire import (
-    ApprovalItem,
     FunctionCallItem,
     HostCallItem,
     ImageItem,
@@ -20,56 +30,23 @@ from frontdesk.channels.responses.wire import (
     OutputText,
     ReasoningItem,
     Refusal,
-    SummaryText,
     TextDelta,
 )
-from frontdesk.kit.contents import asked_for, call_arguments, call_outcome, file_name, is_refusal, joined_call, refusal
+from frontdesk.kit.contents import (
+    call_arguments,
+    call_outcome,
+    file_name,
+    is_refusal,
+    joined_call,
+    refusal,
+)
 from frontdesk.kit.requests import REQUEST_INFO, is_request
 
 Emit = Callable[[str, dict[str, Any]], None]
 
-_HOST_CALLS = frozenset(
-    {
-        "function_call",
-        "mcp_server_tool_call",
-        "code_interpreter_tool_call",
-        "search_tool_call",
-        "shell_tool_call",
-        "computer_tool_call",
-    }
-)
-_HOST_RESULTS = frozenset(
-    {
-        "function_result",
-        "mcp_server_tool_result",
-        "code_interpreter_tool_result",
-        "search_tool_result",
-        "shell_tool_result",
-        "computer_tool_result",
-    }
-)
-_MEDIA = frozenset({"data", "uri", "hosted_file"})
-
 
 def nothing(kind: str, fields: dict[str, Any]) -> None:
     """For a result that nobody watches come about."""
-
-
-class _Call:
-    """A call that has not ended; without an item if it is not shown."""
-
-    __slots__ = ("content", "index", "item", "message", "pieces")
-
-    def __init__(self, content: Content, item: FunctionCallItem | HostCallItem | None, index: int) -> None:
-        self.content = content
-        self.item = item
-        self.index = index
-        self.message = 0
-        self.pieces: list[str] = []
-
-    @property
-    def place(self) -> dict[str, Any]:
-        return {"item_id": "" if self.item is None else self.item.id, "output_index": self.index}
 
 
 class Assembler:
@@ -83,15 +60,18 @@ class Assembler:
         client_tools: Collection[str] = (),
         host_tools: HostTools = "hide",
         encrypted: bool = False,
+        approved: Mapping[str, Content] | None = None,
         emit: Emit = nothing,
         delta: Callable[[TextDelta], None] | None = None,
     ) -> None:
+        """`approved` are calls of earlier responses that may run in this one, by id: as asked about, or alone."""
         self.items: list[Any] = []
         self._run_id = run_id
         self._label = label
         self._client_tools = client_tools
         self._host_tools = host_tools
         self._encrypted = encrypted
+        self._approved = approved or {}
         self._emit = emit
         self._watched = emit is not nothing
         self._delta = delta
@@ -103,12 +83,11 @@ class Assembler:
         self._author: str | None = None
         self._message_id: str | None = None
         # The message or thought that is open is always the last item; what it says is joined once, at its end.
-        self._open: MessageItem | ReasoningItem | None = None
+        self._open: MessageItem | Thought | None = None
         self._part: OutputText | Refusal | None = None
         self._pieces: list[str] = []
-        self._thought_id: str | None = None
-        self._calls: dict[str, _Call] = {}
-        self._last_call: _Call | None = None
+        self._calls: dict[str, Call] = {}
+        self._last_call: Call | None = None
         self._pictures: dict[str, tuple[int, ImageItem]] = {}
 
     def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
@@ -154,7 +133,7 @@ class Assembler:
             if self._role == "user" or self._role == "system":
                 # A workflow may hand out its whole conversation; what was asked is no part of the answer.
                 return
-            if kind in _HOST_CALLS:
+            if kind in HOST_CALLS:
                 if kind != "function_call":
                     self._last_call = None
                 self._call(content)
@@ -165,9 +144,11 @@ class Assembler:
                     self._text(content)
             elif kind == "text_reasoning":
                 self._thought(content)
-            elif kind in _HOST_RESULTS:
+            elif kind in HOST_RESULTS:
                 self._result(content)
-            elif kind in _MEDIA:
+            elif kind == "function_approval_request" and content.function_call is not None:
+                self._wait(content.function_call)
+            elif kind in MEDIA:
                 self._media(content)
             elif kind == "image_generation_tool_result":
                 self._made(content)
@@ -176,27 +157,38 @@ class Assembler:
             elif kind == "oauth_consent_request":
                 self._address(content.consent_link or "", "Consent")
 
-    def finish(self, *, whole: bool = True) -> None:
-        """Ends whatever is open; a run that did not come to its end leaves it incomplete."""
+    def finish(self, *, whole: bool = True, waiting: Sequence[Content] = ()) -> None:
+        """Ends whatever is open; a run that did not come to its end leaves it incomplete.
+
+        `waiting` are the questions about calls that wait for a human: those are not shown as made.
+        """
+        for request in waiting:
+            if request.function_call is not None:
+                self._wait(request.function_call)
         self._end_item("completed" if whole else "incomplete")
         if not self._calls and not self._pictures:
             return
         for call in self._calls.values():
             if isinstance(call.item, FunctionCallItem):
                 self._end_client_call(call, call.item, "completed" if whole else "incomplete")
-            elif call.item is not None:
-                self._end_host_call(call, call.item, "incomplete")
+            elif self._host_tools != "hide" and (call.item is not None or not waiting):
+                # What was called together with one that waits goes on with it.
+                self._end_host_call(call, "incomplete")
         self._calls.clear()
         for index, picture in self._pictures.values():
             self._end_picture(index, picture)
         self._pictures.clear()
 
+    def begin_nothing(self) -> None:
+        """Shows that there was an answer of which nothing can be shown."""
+        self._begin_message()
+        self._end_item("incomplete")
+
     def approve(self, requests: Sequence[Content]) -> None:
         """Shows the questions, once they and their session are stored."""
         for request in requests:
             if request.type == "function_approval_request":
-                name, arguments = asked_for(request)
-                item = ApprovalItem(id=str(request.id), name=name, arguments=arguments, server_label=self._label)
+                item = question(request, self._label)
                 self._done(self._add(item), item)
             elif is_request(request) and REQUEST_INFO not in self._client_tools:
                 self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))
@@ -204,7 +196,8 @@ class Assembler:
     def ask(self, call_id: str, name: str, arguments: str) -> None:
         """Shows something that waits for the client as a call of its own."""
         item = FunctionCallItem(id=self._id("fc"), call_id=call_id, name=name, arguments="", status="in_progress")
-        call = _Call(Content.from_function_call(call_id, name), item, self._add(item))
+        call = Call(Content.from_function_call(call_id, name))
+        call.item, call.index = item, self._add(item)
         call.pieces.append(arguments)
         self._emit("response.function_call_arguments.delta", {**call.place, "delta": arguments})
         self._end_client_call(call, item, "completed")
@@ -224,7 +217,7 @@ class Assembler:
         if content.merge_mode is None:
             self._pieces.append(text)
         else:
-            text = _piece(self._pieces, text, content)
+            text = piece(self._pieces, text, content)
         if isinstance(part, Refusal):
             if text and self._watched:
                 self._emit("response.refusal.delta", {**self._place(item), "delta": text})
@@ -243,7 +236,7 @@ class Assembler:
             self._annotate(item, part, annotation)
 
     def _annotate(self, item: MessageItem, part: OutputText, annotation: Mapping[str, Any]) -> None:
-        for drawn in _annotations(annotation):
+        for drawn in annotations(annotation):
             part.annotations.append(drawn)
             if self._watched:
                 place = {**self._place(item), "annotation_index": len(part.annotations) - 1}
@@ -289,24 +282,12 @@ class Assembler:
             self._end_part(self._open)
 
     def _thought(self, content: Content) -> None:
-        item = self._open
-        if not isinstance(item, ReasoningItem) or (content.id and self._thought_id and content.id != self._thought_id):
+        thought = self._open
+        if not isinstance(thought, Thought) or not thought.continues(content):
             self._end_item()
             item = ReasoningItem(id=self._id("rs"), summary=[])
-            self._add(item)
-            self._open, self._thought_id = item, None
-        self._thought_id = self._thought_id or content.id
-        if content.protected_data and self._encrypted:
-            item.encrypted_content = content.protected_data
-        if not content.text:
-            return
-        place = {"item_id": item.id, "output_index": len(self.items) - 1, "summary_index": 0}
-        if not item.summary:
-            item.summary.append(SummaryText(text=""))
-            self._emit("response.reasoning_summary_part.added", {**place, "part": item.summary[0]})
-        text = _piece(self._pieces, content.text, content)
-        if text:
-            self._emit("response.reasoning_summary_text.delta", {**place, "delta": text})
+            thought = self._open = Thought(item, self._add(item), self._emit)
+        thought.add(content, encrypted=self._encrypted)
 
     def _end_item(self, status: str = "completed") -> None:
         item, self._open = self._open, None
@@ -315,13 +296,8 @@ class Assembler:
             item.status = status
             self._done(len(self.items) - 1, item)
         elif item is not None:
-            if item.summary:
-                said, self._pieces = "".join(self._pieces), []
-                item.summary[0].text = said
-                place = {"item_id": item.id, "output_index": len(self.items) - 1, "summary_index": 0}
-                self._emit("response.reasoning_summary_text.done", {**place, "text": said})
-                self._emit("response.reasoning_summary_part.done", {**place, "part": item.summary[0]})
-            self._done(len(self.items) - 1, item)
+            item.end()
+            self._done(len(self.items) - 1, item.item)
 
     def _call(self, content: Content) -> None:
         if is_request(content) and REQUEST_INFO not in self._client_tools:
@@ -333,7 +309,7 @@ class Assembler:
             return
         if call is None:
             call = self._begin_call(content)
-        elif isinstance(call.item, HostCallItem):
+        elif not isinstance(call.item, FunctionCallItem):
             call.content = joined_call(call.content, content)
         if content.type == "function_call" and call.message != self._message:
             # A piece without an id belongs to the call that is the last of its message.
@@ -342,38 +318,47 @@ class Assembler:
         if isinstance(call.item, FunctionCallItem):
             # The framework names a call once more when it pauses for it.
             again = bool(content.user_input_request and call.pieces)
-            piece = "" if again else _piece(call.pieces, call_arguments(content), content)
-            if piece:
-                self._emit("response.function_call_arguments.delta", {**call.place, "delta": piece})
+            more = "" if again else piece(call.pieces, call_arguments(content), content)
+            if more:
+                self._emit("response.function_call_arguments.delta", {**call.place, "delta": more})
 
-    def _begin_call(self, content: Content) -> _Call:
-        item = self._call_item(content)
-        if item is not None:
+    def _begin_call(self, content: Content) -> Call:
+        call = Call(content)
+        if content.type == "function_call" and content.name in self._client_tools:
             self._end_item()
-            self._add(item)
-        call = _Call(content, item, len(self.items) - 1)
-        if isinstance(item, HostCallItem):
-            self._emit("response.mcp_call.in_progress", call.place)
+            call_id = content.call_id or self._id("call")
+            call.item = FunctionCallItem(
+                id=self._id("fc"), call_id=call_id, name=content.name or "", arguments="", status="in_progress"
+            )
+            call.index = self._add(call.item)
+        elif content.type != "function_call" and self._host_tools != "hide":
+            # One of the model's service. Whether one of the host's own runs, or waits for a human, is known later.
+            self._begin_host_call(call)
         self._calls[content.call_id or f"{content.type} {len(self._calls)}"] = call
         return call
 
-    def _call_item(self, content: Content) -> FunctionCallItem | HostCallItem | None:
-        if content.type == "function_call" and content.name in self._client_tools:
-            call_id = content.call_id or self._id("call")
-            return FunctionCallItem(
-                id=self._id("fc"), call_id=call_id, name=content.name or "", arguments="", status="in_progress"
-            )
-        if self._host_tools == "hide":
-            return None
-        return HostCallItem(
+    def _begin_host_call(self, call: Call, approval_id: str | None = None) -> HostCallItem:
+        self._end_item()
+        content = call.content
+        item = call.item = HostCallItem(
             id=self._id("mcp"),
             name=content.name or content.tool_name or content.type.removesuffix("_tool_call"),
             arguments="",
             server_label=content.server_name or self._label,
             status="in_progress",
+            approval_request_id=approval_id,
         )
+        call.index = self._add(item)
+        self._emit("response.mcp_call.in_progress", call.place)
+        return item
 
-    def _end_client_call(self, call: _Call, item: FunctionCallItem, status: str) -> None:
+    def _wait(self, asked: Content) -> None:
+        """A call waits for a human: it is shown as a question, and as made when it was."""
+        call = self._calls.get(asked.call_id or "")
+        if call is not None and call.item is None:
+            del self._calls[asked.call_id or ""]
+
+    def _end_client_call(self, call: Call, item: FunctionCallItem, status: str) -> None:
         if not any(call.pieces):
             call.pieces.append("{}")
             self._emit("response.function_call_arguments.delta", {**call.place, "delta": "{}"})
@@ -384,16 +369,24 @@ class Assembler:
         self._done(call.index, item)
 
     def _result(self, content: Content) -> None:
-        call = self._calls.get(content.call_id or "")
+        call_id = content.call_id or ""
+        call, earlier, approval_id = self._calls.get(call_id), self._approved.get(call_id), None
+        if call is None and earlier is not None:
+            call = Call(earlier.function_call or earlier)
+            approval_id = None if earlier.function_call is None else str(earlier.id)
         if call is None or isinstance(call.item, FunctionCallItem):
             return
-        del self._calls[content.call_id or ""]
-        if call.item is not None:
-            if self._host_tools == "full":
-                call.item.output = call_outcome(content)
-            self._end_host_call(call, call.item, "failed" if content.exception else "completed")
+        self._calls.pop(call_id, None)
+        if self._host_tools != "hide":
+            status = "failed" if content.exception else "completed"
+            self._end_host_call(call, status, content, approval_id)
 
-    def _end_host_call(self, call: _Call, item: HostCallItem, status: str) -> None:
+    def _end_host_call(
+        self, call: Call, status: str, result: Content | None = None, approval_id: str | None = None
+    ) -> None:
+        item = call.item if isinstance(call.item, HostCallItem) else self._begin_host_call(call, approval_id)
+        if result is not None and self._host_tools == "full":
+            item.output = call_outcome(result)
         item.arguments = (call_arguments(call.content) if self._host_tools == "full" else "") or "{}"
         item.status = status
         self._emit("response.mcp_call_arguments.delta", {**call.place, "delta": item.arguments})
@@ -465,33 +458,3 @@ class Assembler:
 
     def _id(self, prefix: str) -> str:
         return item_id(prefix, self._run_id, len(self.items))
-
-
-def item_id(prefix: str, run_id: str, place: int) -> str:
-    """The id of an item, which holds that of its response: so it is found again without an index of items."""
-    return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
-
-
-def _piece(pieces: list[str], text: str, content: Content) -> str:
-    """What a content adds to the pieces before it; a snapshot repeats them."""
-    if content.merge_mode == "replace":
-        said = "".join(pieces)
-        if text.startswith(said):
-            text = text[len(said) :]
-        else:
-            pieces.clear()
-    pieces.append(text)
-    return text
-
-
-def _annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """An annotation as the API draws it, once for every place that it is about."""
-    regions: Sequence[Mapping[str, Any]] = given.get("annotated_regions") or ({},)
-    title = given.get("title") or ""
-    if given.get("file_id") and not given.get("url"):
-        cited = {"type": "file_citation", "file_id": given["file_id"], "filename": title}
-        return [{**cited, "index": one.get("start_index") or 0} for one in regions]
-    cited = {"type": "url_citation", "url": given.get("url") or "", "title": title}
-    return [
-        {**cited, "start_index": one.get("start_index") or 0, "end_index": one.get("end_index") or 0} for one in regions
-    ]

@@ -1,5 +1,6 @@
 """The channel itself: routes, and the way of a request through this room."""
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -11,7 +12,7 @@ from frontdesk.abc.auth import Auth
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.channels.responses.client import Answer
-from frontdesk.channels.responses.compact import compactor_findings, decode_compact, draw_compaction, is_compaction
+from frontdesk.channels.responses.compact import compactor_findings, decode_compact
 from frontdesk.channels.responses.config import (
     FORWARDED,
     Bodies,
@@ -21,10 +22,18 @@ from frontdesk.channels.responses.config import (
     ResponsesConfig,
     SocketLimits,
     StorePolicy,
+    ToolRules,
 )
 from frontdesk.channels.responses.intake import Intake
-from frontdesk.channels.responses.parse import decode, trimmed_input
-from frontdesk.channels.responses.render import Renderer, encode, given_items, turn_items
+from frontdesk.channels.responses.parse import check_included, decode, trimmed_input
+from frontdesk.channels.responses.render import (
+    Renderer,
+    draw_compaction,
+    encode,
+    given_items,
+    is_compaction,
+    turn_items,
+)
 from frontdesk.channels.responses.socket import Sockets
 from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
@@ -35,6 +44,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.any_auth import as_auth
 from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http import resumed_after
+from frontdesk.kit.idempotency import keyed
 from frontdesk.kit.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.lasting import LastingRuns
 from frontdesk.kit.limits import Limiter, Limits
@@ -45,6 +55,7 @@ from frontdesk.kit.sse import StreamTimes
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
+_INCLUDE = re.compile(r"include(\[\d*\])?")
 
 T = TypeVar("T")
 
@@ -70,6 +81,7 @@ class ResponsesChannel(Channel):
         response_hook: ResponseHook | None = None,
         stream_transform_hook: StreamTransformHook | None = None,
         host_tools: HostTools = "hide",
+        force_host_tools: bool = False,
         instructions: Instructions = "append",
         store_policy: StorePolicy = "as_asked",
         forward: Collection[str] = FORWARDED,
@@ -98,7 +110,7 @@ class ResponsesChannel(Channel):
             streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
-            host_tools=host_tools,
+            tools=ToolRules(host_tools, force_host_tools),
             instructions=instructions,
             store_policy=store_policy,
             forward=frozenset(forward),
@@ -168,9 +180,11 @@ class _Room:
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request = await self._intake.request(call.caller, body, raw, protocol_request)
+        request = keyed(request, call.headers, raw)
         answer = Answer(call, self._renderer)
-        # A run in the background does not end with its readers anyway.
-        lasting = self._config.finish_abandoned and request.store and not request.background
+        # A run in the background does not end with its readers anyway; under a key its client may come back for it.
+        lasts = self._config.finish_abandoned or request.idempotency_key is not None
+        lasting = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
             hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
@@ -197,7 +211,7 @@ class _Room:
             details={"input": given, "seal": self._context.new_id("seal")},
         )
         run = await self._context.compact(
-            request,
+            keyed(request, call.headers, raw, b"compact"),
             call.caller,
             by=self._channel.compactor,
             protocol_request=await read_payload(raw, call.scope) if self._intake.shows_payload else None,
@@ -211,11 +225,12 @@ class _Room:
         await answer.run(run, run.result)
 
     async def get(self, call: HttpCall) -> None:
-        after = resumed_after(call.scope["query_string"])
+        after, included = resumed_after(call.scope["query_string"]), _included(call)
         if after is not None:
             async with await self._followed(call) as stream:
+                stream.run = _including(stream.run, included)
                 return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
-        await self._show(call, await self._about(call, self._context.get_run))
+        await self._show(call, _including(await self._about(call, self._context.get_run), included))
 
     async def _followed(self, call: HttpCall) -> HostedStreamResult[Any]:
         try:
@@ -241,6 +256,7 @@ class _Room:
             raise NotFoundError("There is no such response.", param="response_id") from None
 
     async def list_input(self, call: HttpCall) -> None:
+        _included(call)
         run = await self._about(call, self._context.get_run)
         await Answer(call, self._renderer).raw(
             await run_weighed(run.details, _input_page, run, call.scope["query_string"])
@@ -293,6 +309,20 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
             "has_more": len(found) > len(shown),
         }
     )
+
+
+def _included(call: HttpCall) -> list[str]:
+    """What a request asks to see beside the rest, in its query."""
+    asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    names = [one for name, values in asked.items() if _INCLUDE.fullmatch(name) for one in values]
+    check_included(names)
+    return names
+
+
+def _including(run: RunRecord, names: Sequence[str]) -> RunRecord:
+    if not names:
+        return run
+    return run.replace(details={**run.details, "include": [*(run.details.get("include") or ()), *names]})
 
 
 def _run_id(call: HttpCall) -> str:

@@ -13,8 +13,8 @@ from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
 from frontdesk.kit.framework import is_event
-from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.sse import EventStream, StreamTimes
+from frontdesk.kit.http import NO_RETRY, error_headers, send_json
+from frontdesk.kit.sse import EventStream, StreamTimes, send_events
 
 RawHeader = tuple[bytes, bytes]
 
@@ -31,7 +31,7 @@ class Answer:
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
         """A response, whole."""
         drawn = self._renderer.plain(run, result)
-        return self.raw(drawn or encode(self._renderer.response(run, result)))
+        return self._send(drawn or encode(self._renderer.response(run, result)), self._headers(run))
 
     def json(self, body: Any) -> Awaitable[None]:
         """Anything else that is asked for."""
@@ -39,17 +39,31 @@ class Answer:
 
     def raw(self, raw: bytes) -> Awaitable[None]:
         """The same, written already."""
+        return self._send(raw, self._headers())
+
+    def _send(self, raw: bytes, headers: list[RawHeader]) -> Awaitable[None]:
         self._call.begun = True
-        return send_json(self._call.send, 200, raw, self._headers())
+        return send_json(self._call.send, 200, raw, headers)
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong."""
+        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        if isinstance(error.run, RunRecord):
+            return await self._failed(error.run)
         headers = [*error_headers(error), *self._headers()]
         await send_json(self._call.send, status_of(error), error_body(error), headers)
 
-    def _headers(self) -> list[RawHeader]:
-        request_id = self._call.request_id
-        return [] if request_id is None else [(b"x-request-id", request_id)]
+    async def _failed(self, run: RunRecord) -> None:
+        if not run.stream:
+            return await self._send(encode(self._renderer.response(run)), [*self._headers(run), NO_RETRY])
+        script = Script(self._renderer, run)
+        self._call.begun = True
+        await send_events(self._call.send, script.begin() + script.end(run, None), [*self._headers(run), NO_RETRY])
+
+    def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
+        """The caller's own id for the request comes back; else that of the run, or a new one."""
+        if run is None:
+            return [(b"x-request-id", self._call.answer_id)]
+        return [(b"x-request-id", self._call.request_id or run.run_id.encode())]
 
     async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
         """The sequence of events above a number; the last one always comes."""
@@ -58,7 +72,7 @@ class Answer:
         script = Script(self._renderer, stream.run, after)
         try:
             self._call.begun = True
-            await events.start(self._headers())
+            await events.start(self._headers(stream.run))
             if first := script.begin():
                 await events.send(first)
             try:
@@ -135,6 +149,9 @@ class Script:
     def end(self, run: RunRecord, result: Any) -> bytes:
         """The rest: open items are closed, questions are shown, and the last event says how it ended."""
         self._renderer.finish(self._assembler, run, result)
+        if run.status == "failed" and not self._assembler.items:
+            # Some clients take a stream that fails before its first item for one that never began, and ask again.
+            self._assembler.begin_nothing()
         response = self._renderer.response(run, result, self._assembler.items)
         self._tell(_last(response), {"response": response})
         return self._take()

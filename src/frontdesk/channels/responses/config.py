@@ -83,6 +83,14 @@ class Bodies:
 
 
 @dataclass(frozen=True)
+class ToolRules:
+    """What callers see of the host's own tools, and whether they may choose one."""
+
+    shown: HostTools = "hide"
+    forced: bool = False
+
+
+@dataclass(frozen=True)
 class Fetching:
     """Whether pictures and files are fetched that a request names by their address, and from where."""
 
@@ -116,13 +124,18 @@ class ResponsesConfig:
     streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
-    host_tools: HostTools = "hide"
+    tools: ToolRules = ToolRules()
     instructions: Instructions = "append"
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
     fetching: Fetching = Fetching()
     finish_abandoned: bool = False
     sockets: SocketLimits = SocketLimits()
+
+    @property
+    def host_tools(self) -> HostTools:
+        """How the calls of the host's own tools appear."""
+        return self.tools.shown
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""

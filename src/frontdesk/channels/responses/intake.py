@@ -13,6 +13,7 @@ from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_
 from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import Renderer
 from frontdesk.channels.responses.wire import CreateBody
+from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
@@ -101,6 +102,8 @@ class Intake:
         await self._fill(caller, items)
         if items.approvals:
             await self._check_questions(caller, items)
+        if items.earlier and request.approvals:
+            request = request.replace(approvals=(*await self._unanswered(caller, items), *request.approvals))
         if items.approvals and request.previous_run_id is None and request.session is None:
             asked = await self._asked(caller, items)
             request = request.replace(session=asked.session, operation=asked.operation)
@@ -111,6 +114,12 @@ class Intake:
             return await self._context.approval_request(caller, items.approvals)
         except NotFoundError:
             raise NotFoundError("There is no such approval.", param="input") from None
+
+    async def _unanswered(self, caller: Caller, items: Items) -> list[ApprovalAnswer]:
+        """Answers that another question follows, and that don't count as given yet: all are of one response."""
+        asked = {one.approval_id for one in await self._context.pending_approvals(caller)}
+        items.approvals[:0] = found = [one for one in items.earlier if one.approval_id in asked]
+        return found
 
     async def _check_questions(self, caller: Caller, items: Items) -> None:
         """A question that the caller repeats with its answer must be the one that was asked."""

@@ -1,13 +1,20 @@
 """From the wire to a `ChannelRequest`. Pure."""
 
-from collections.abc import Mapping, Sized
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.wire import AllowedTools, CreateBody, FunctionToolIn, NamedTool, TextFormat
+from frontdesk.channels.responses.wire import (
+    AllowedTools,
+    CreateBody,
+    FunctionToolIn,
+    ModerationIn,
+    NamedTool,
+    TextFormat,
+)
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
@@ -125,9 +132,21 @@ class Parser:
             raise InvalidRequestError("A background run has to be stored.", param="store")
         if body.instructions is not None and self._config.instructions == "refuse":
             raise InvalidRequestError("This host sets the instructions itself.", param="instructions")
-        for place, name in enumerate(body.include or ()):
-            if name not in INCLUDES:
-                raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
+        check_included(body.include or ())
+        _check_served(body)
+        if body.tool_choice is not None:
+            self._check_choice(body)
+
+    def _check_choice(self, body: CreateBody) -> None:
+        """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
+        mode, names = _chosen(body.tool_choice)
+        own = {tool.get("name") for tool in body.tools or ()}
+        hosts = self._target.tool_names if self._config.tools.forced else ()
+        for name in names:
+            if name not in own and name not in hosts:
+                raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
+        if mode == "required" and not (own or self._config.tools.forced):
+            raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:
         if body.previous_response_id is not None:
@@ -199,7 +218,9 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
     if choice is not None:
         found["tool_choice", "tool_choice"] = choice
     if body.reasoning is not None:
-        found["reasoning", "reasoning"] = _without_none(body.reasoning)
+        asked = msgspec.structs.replace(body.reasoning, mode=None, context=None)
+        if thinking := _without_none(asked):
+            found["reasoning", "reasoning"] = thinking
     if body.text is not None:
         form = _response_format(body.text.format)
         if form is not None:
@@ -207,6 +228,50 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
         if body.text.verbosity is not None:
             found["text", "verbosity"] = body.text.verbosity
     return found
+
+
+def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
+    """What a choice of tools comes to: how, and which ones it names."""
+    choice = _tool_choice(value)
+    if not isinstance(choice, dict):
+        return choice or "auto", ()
+    chosen = cast("dict[str, Any]", choice)
+    name = chosen.get("required_function_name")
+    return chosen["mode"], chosen["allowed_tools"] if name is None else [name]
+
+
+def check_included(names: Sequence[str]) -> None:
+    """Refuses what nobody can ask to see."""
+    for place, name in enumerate(names):
+        if name not in INCLUDES:
+            raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
+
+
+def _check_served(body: CreateBody) -> None:
+    """Refuses by its name what would change the answer, and can't be done here."""
+    refused: str | None = None
+    if body.prompt is not None:
+        refused = "prompt"
+    elif body.context_management:
+        refused = "context_management"
+    elif body.moderation is not None and _blocks(body.moderation):
+        refused = "moderation"
+    elif body.prompt_cache_options is not None and body.prompt_cache_options.prewarm:
+        refused = "prompt_cache_options.prewarm"
+    elif body.generate is False:
+        refused = "generate"
+    elif body.reasoning is not None and body.reasoning.mode not in (None, "standard"):
+        refused = "reasoning.mode"
+    elif body.reasoning is not None and body.reasoning.context not in (None, "auto"):
+        refused = "reasoning.context"
+    if refused is not None:
+        raise InvalidRequestError(f"`{refused}` is not served here.", param=refused, code="unsupported")
+
+
+def _blocks(moderation: ModerationIn) -> bool:
+    policy = moderation.policy
+    steps = () if policy is None else (policy.input, policy.output)
+    return any(one is not None and one.mode == "block" for one in steps)
 
 
 def _without_none(value: msgspec.Struct) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.responses.render import Renderer, encode, input_items
+from frontdesk.channels.responses.render import Renderer, draw_compaction, encode, input_items, is_compaction
 from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
@@ -45,6 +45,7 @@ class References:
         self._inside = inside
         self._max_bytes, self._max_values = limits
         self._said: dict[str, _Known | None] = {}
+        self._questions: dict[str, _Known | None] = {}
         self._runs: dict[str, dict[str, _Known]] = {}
         self._compactions: dict[str, RunRecord | None] = {}
         self._read = 0
@@ -57,6 +58,8 @@ class References:
         known = None if self._inside is None else await self._in_conversation(self._inside, item_id, where)
         # An item's id holds that of its response, which is looked up as the caller's own like any other.
         known = known or (await self._of_run(f"resp_{item_id.partition('_')[2][:-4]}", where)).get(item_id)
+        # That of a question is the target's own.
+        known = known or await self._question(item_id, where)
         if known is None:
             raise NotFoundError("There is no such item.", param=where)
         self._count(known.size, known.values, where)
@@ -84,6 +87,15 @@ class References:
                 self._said |= await self._known({item_id: dict(found.body)}, where)
         return self._said[item_id]
 
+    async def _question(self, item_id: str, where: str) -> _Known | None:
+        if item_id not in self._questions:
+            self._questions[item_id] = None
+            with suppress(NotFoundError):
+                found = await self._context.get_approval(self._caller, item_id)
+                item = msgspec.to_builtins(self._renderer.question(found.request))
+                self._questions |= await self._known({item_id: item}, where)
+        return self._questions[item_id]
+
     async def _of_run(self, run_id: str, where: str) -> dict[str, _Known]:
         if run_id not in self._runs:
             run = await self._run(run_id)
@@ -98,7 +110,8 @@ class References:
             return None
 
     def _all_of(self, run: RunRecord) -> dict[str, Found]:
-        items: list[Found] = [msgspec.to_builtins(one) for one in self._renderer.output(run, run.result)]
+        output = draw_compaction(run).output if is_compaction(run) else self._renderer.output(run, run.result)
+        items: list[Found] = [msgspec.to_builtins(one) for one in output]
         return {one["id"]: one for one in (*reversed(input_items(run)), *reversed(items))}
 
     async def _known(self, found: dict[str, Found], where: str) -> dict[str, _Known]:

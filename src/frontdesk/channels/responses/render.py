@@ -7,15 +7,27 @@ from typing import Any, cast
 import msgspec
 from agent_framework import (
     AgentResponse,
+    Content,
     Message,
     WorkflowRunResult,
     add_usage_details,
 )
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.assemble import Assembler, Emit, item_id, nothing
+from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.wire import ErrorOut, MessageItem, OutputText, ResponseOut, TextDelta, Usage
+from frontdesk.channels.responses.drawing import call_of, item_id, question
+from frontdesk.channels.responses.wire import (
+    ApprovalItem,
+    CompactionItem,
+    CompactionOut,
+    ErrorOut,
+    MessageItem,
+    OutputText,
+    ResponseOut,
+    TextDelta,
+    Usage,
+)
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.framework import is_response, whole_outputs
@@ -28,6 +40,8 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
 
 _STATUS = {"running": "in_progress"}
+COMPACTION_MARK = "fd1"
+"""How the seal of a compaction begins."""
 _TOO_EARLY = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TEXT: dict[str, Any] = {"format": {"type": "text"}}
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -127,10 +141,15 @@ class Renderer:
             label=self._target.name,
             client_tools={tool["name"] for tool in tools} if tools else (),
             host_tools=self._config.host_tools,
+            approved={call_of(one): one for one in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
             emit=emit,
             delta=delta,
         )
+
+    def question(self, request: Content) -> ApprovalItem:
+        """A tool call that waits for a human, or has waited."""
+        return question(request, self._target.name)
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
         """The items of a whole result."""
@@ -153,13 +172,11 @@ class Renderer:
     ) -> None:
         """Ends an output: with what is open closed, and the questions shown that wait for a human."""
         given = answers(result) if said is None else said
-        assembler.finish(whole=run.status == "completed" and _cut_off(given) is None)
-        if is_response(result):
-            assembler.approve(result.user_input_requests)
-            return
-        waiting = requests_of(result)
-        assembler.approve(approvals_in(waiting))
-        for one in calls_in(waiting):
+        requests = () if is_response(result) else requests_of(result)
+        asked = result.user_input_requests if is_response(result) else approvals_in(requests)
+        assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
+        assembler.approve(asked)
+        for one in calls_in(requests):
             assembler.ask(call_id_of(one), REQUEST_INFO, encode(told(one)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
@@ -349,6 +366,46 @@ def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
     answered = renderer.output(run, result) if run.status == "completed" else []
     return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(one, enc_hook=str) for one in answered)]
+
+
+def is_compaction(run: RunRecord) -> bool:
+    """Whether a run is a compaction and no response."""
+    return "summary" in run.details
+
+
+def draw_compaction(run: RunRecord) -> CompactionOut:
+    """A compaction as the API shows it: the user's messages, then the item that stands for all the rest."""
+    said: Sequence[Message] = run.input or ()
+    output: list[Any] = [
+        {
+            "type": "message",
+            "id": item_id("msg", run.run_id, place),
+            "status": "completed",
+            "role": "user",
+            "content": [_shown_part(content) for content in message.contents],
+        }
+        for place, message in enumerate(said)
+    ]
+    seal = f"{COMPACTION_MARK}.{run.run_id}.{run.details['seal']}"
+    output.append(CompactionItem(id=item_id("cmp", run.run_id, len(output)), encrypted_content=seal))
+    usage = usage_of(run.details["usage"])
+    return CompactionOut(id=run.run_id, created_at=int(run.created_at), output=output, usage=usage)
+
+
+def _shown_part(content: Content) -> dict[str, Any]:
+    if content.type == "text":
+        return {"type": "input_text", "text": content.text or ""}
+    if content.type in ("data", "uri") and (content.media_type or "").startswith("image/"):
+        return {"type": "input_image", "image_url": content.uri, "detail": _detail(content)}
+    if content.type in ("data", "uri") and content.uri:
+        name = content.additional_properties.get("filename") or "file"
+        where = "file_data" if content.uri.startswith("data:") else "file_url"
+        return {"type": "input_file", "filename": name, where: content.uri}
+    return {"type": "input_text", "text": ""}
+
+
+def _detail(content: Content) -> str:
+    return str(content.additional_properties.get("detail") or "auto")
 
 
 def error_body(error: RequestError) -> bytes:

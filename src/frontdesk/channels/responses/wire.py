@@ -63,9 +63,37 @@ class TextIn(In, frozen=True, kw_only=True):
 class ReasoningIn(In, frozen=True, kw_only=True):
     """How hard the model should think."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
+    mode: str | None = None
+    context: str | None = None
+
+
+class ModerationStep(In, frozen=True, kw_only=True):
+    """What is done with what moderation finds."""
+
+    mode: Literal["score", "block"]
+
+
+class ModerationPolicy(In, frozen=True, kw_only=True):
+    """The same for what goes in and what comes out."""
+
+    input: ModerationStep | None = None
+    output: ModerationStep | None = None
+
+
+class ModerationIn(In, frozen=True, kw_only=True):
+    """Whether somebody looks over what is said."""
+
+    model: str | None = None
+    policy: ModerationPolicy | None = None
+
+
+class CacheOptions(In, frozen=True, kw_only=True):
+    """How the model's service should cache what it reads."""
+
+    prewarm: bool | None = None
 
 
 class StreamOptions(In, frozen=True, kw_only=True):
@@ -109,15 +137,21 @@ class CreateBody(In, frozen=True, kw_only=True):
     text: TextIn | None = None
     reasoning: ReasoningIn | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    service_tier: Literal["auto", "default", "flex", "priority", "scale"] | None = None
-    safety_identifier: Annotated[str, Meta(max_length=64)] | None = None
+    service_tier: Literal["auto", "default", "flex", "priority", "scale", "fast", "ultrafast"] | None = None
+    safety_identifier: Annotated[str, Meta(max_length=128)] | None = None
     prompt_cache_key: Annotated[str, Meta(max_length=64)] | None = None
+    # What can't be done here is refused by its name.
+    prompt: dict[str, Any] | None = None
+    moderation: ModerationIn | None = None
+    context_management: list[Any] | None = None
+    prompt_cache_options: CacheOptions | None = None
+    generate: bool | None = None
 
 
 class CompactBody(In, frozen=True, kw_only=True):
     """`POST /responses/compact`."""
 
-    model: str | None = None
+    model: str | msgspec.UnsetType | None = msgspec.UNSET
     input: Text | list[dict[str, Any]] | None = None
     previous_response_id: str | None = None
     instructions: Text | None = None
@@ -157,6 +191,13 @@ class SummaryText(msgspec.Struct, kw_only=True):
     text: str
 
 
+class ReasoningText(msgspec.Struct, kw_only=True):
+    """What the model thought, in full."""
+
+    type: Literal["reasoning_text"] = "reasoning_text"
+    text: str
+
+
 class MessageItem(msgspec.Struct, kw_only=True):
     """A message of the answer."""
 
@@ -174,6 +215,7 @@ class ReasoningItem(msgspec.Struct, kw_only=True):
     type: Literal["reasoning"] = "reasoning"
     id: str
     summary: list[SummaryText]
+    content: list[ReasoningText] | msgspec.UnsetType = msgspec.UNSET
     encrypted_content: str | msgspec.UnsetType = msgspec.UNSET
 
 
