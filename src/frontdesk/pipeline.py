@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from functools import partial
 from typing import Any, Protocol
 
-from agent_framework import AgentResponse, Message, MiddlewareFailure, WorkflowRunResult
+from agent_framework import Message, MiddlewareFailure
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
@@ -49,7 +49,6 @@ from frontdesk.errors import (
     StoreUnavailableError,
     TargetError,
     UnlinkedError,
-    UnreadableRecordError,
 )
 from frontdesk.kit.contents import open_calls
 from frontdesk.kit.current import cancelled_run, current_turn
@@ -58,9 +57,11 @@ from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_h
 from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.endings import ended_stream, is_redone, joined, tell_of_run
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import CANCELLED, Recorder, answer_hosting
-from frontdesk.sessions.turns import Turn, Turns
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
@@ -160,7 +161,7 @@ class Pipeline:
                 return await self._broken(run, error)
             return await self._conclude(run, result)
         except RequestError as error:
-            _tell_of_run(error, run.record)
+            tell_of_run(error, run.record)
             raise
         finally:
             self._close(run)
@@ -174,7 +175,7 @@ class Pipeline:
     async def proceed_stream(self, admitted: AdmittedRequest) -> HostedStreamResult[Any]:
         """The same for a request that was admitted already."""
         if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
-            return _ended(await self._put_off(admitted))
+            return ended_stream(await self._put_off(admitted))
         return await self.stream_admitted(admitted)
 
     async def stream_admitted(
@@ -192,9 +193,9 @@ class Pipeline:
             raise
         except BaseException as error:
             try:
-                return _ended(await self._broken(run, error))
+                return ended_stream(await self._broken(run, error))
             except RequestError as told:
-                _tell_of_run(told, run.record)
+                tell_of_run(told, run.record)
                 raise
             finally:
                 self._close(run)
@@ -385,7 +386,7 @@ class Pipeline:
             await self._outbox.wake(turn.deliveries)
         if record.status != "completed":
             return HostedRunResult(result=None, run=record)
-        hosted = HostedRunResult(result=result if shown is None else _joined(shown, result), run=record)
+        hosted = HostedRunResult(result=result if shown is None else joined(shown, result), run=record)
         hook = self._channels[admitted.request.channel].response_hook
         # What goes out as a delivery has been through the hook.
         return hosted if hook is None or admitted.pushes else await self._deliver(hosted, admitted, hook)
@@ -431,7 +432,7 @@ class Pipeline:
             raise run.turn.unreadable
         if run.turn.answering is not None:
             await asyncio.shield(run.turn.answering.settle())
-        if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and _is_redone(run.turn)):
+        if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and is_redone(run.turn)):
             raise error
         if run.interrupted or (cancelled and run.turn.event is not None and not run.cancel_requested):
             # Somebody else decides how it goes on; an event is answered by the next process.
@@ -481,44 +482,9 @@ def _reason(error: BaseException) -> BaseException:
     return answered() if isinstance(error, LostAnswerError) else error
 
 
-def _is_redone(turn: Turn) -> bool:
-    """Whether a turn has done nothing yet, and is begun again by whoever takes it up."""
-    if turn.job is not None:
-        return turn.job.guarded and not turn.held
-    return turn.event is not None and turn.answering is not None and turn.answering.failure is not None
-
-
-def _tell_of_run(error: RequestError, record: RunRecord) -> None:
-    """Gives an error its run, if a client would try again: the target was asked, and would be asked once more."""
-    again = error.status >= 500 or error.status in (408, 409, 429)
-    # The second of two with one id is refused before it runs, if it is tried again.
-    if error.run is None and again and not isinstance(error, (UnreadableRecordError, RunExistsError)):
-        error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
-
-
 def _tells_of_calls(said: Any) -> bool:
     return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
 
 
 def _leaves(admitted: AdmittedRequest) -> bool:
     return admitted.request.response_target.kind != "originating"
-
-
-def _ended(result: Result) -> HostedStreamResult[Any]:
-    async def nothing() -> AsyncGenerator[Any, None]:
-        return
-        yield
-
-    async def close() -> None:
-        return
-
-    return HostedStreamResult(result.run, nothing(), [result], close)
-
-
-def _joined(shown: list[Any], result: Any) -> Any:
-    """The result as the hook has shown it, so that the end of a stream tells nothing that its updates did not."""
-    if isinstance(result, AgentResponse):
-        return AgentResponse.from_updates(shown)
-    if isinstance(result, WorkflowRunResult):
-        return WorkflowRunResult(shown, result.status_timeline())
-    return result

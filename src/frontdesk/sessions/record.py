@@ -28,7 +28,7 @@ from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.salvage import salvaged, salvaged_messages
 from frontdesk.sessions.snapshot import NOTHING, Snapshots, is_blank, release
-from frontdesk.sessions.turns import Turn
+from frontdesk.sessions.turn import Turn
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
 _TAKEN = RunFailure(code="cancelled", message="The run is no longer this process's.")
