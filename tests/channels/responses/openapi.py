@@ -168,10 +168,17 @@ def _refine_input(parts: dict[str, Any]) -> None:
         "previous_response_id": _or_null(_ID),
         "include": _or_null({"type": "array", "items": {"enum": ["reasoning.encrypted_content"]}}),
         "tools": _or_null({"type": "array", "items": _function()}),
-        "tool_choice": {"enum": [None, "auto", "none", "required"]},
+        # What is required needs tools.
+        "tool_choice": {"enum": [None, "auto", "none"]},
+        "prompt": {"type": "null"},
+        "context_management": _or_null({"type": "array", "maxItems": 0}),
+        "generate": _MAYBE_TRUE,
     }
+    parts["ModerationStep"]["properties"] |= {"mode": {"const": "score"}}
+    parts["CacheOptions"]["properties"] |= {"prewarm": _MAYBE_FALSE}
+    parts["ReasoningIn"]["properties"] |= {"mode": {"enum": [None, "standard"]}, "context": {"enum": [None, "auto"]}}
     compact = parts["CompactBody"]
-    compact["required"] = ["input"]
+    compact["required"] = ["input", "model"]
     # The last kind is an answer, and what is only told has no answers in it.
     told = {"type": "array", "items": {"anyOf": _input_items()[:-1]}, "minItems": 1}
     compact["properties"] |= {"input": {"anyOf": [_TEXT, told]}, "previous_response_id": _or_null(_ID)}
