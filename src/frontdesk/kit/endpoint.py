@@ -20,7 +20,7 @@ from frontdesk.errors import (
     UnsupportedMediaError,
 )
 from frontdesk.kit.current import current_caller
-from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
+from frontdesk.kit.http import ClientGoneError, Headers, headers_of, need_single, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
@@ -234,6 +234,8 @@ class HttpEndpoint:
             handler = self._methods.get(scope["method"])
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
+            if len(call.headers) != len(scope["headers"]):
+                need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
             current_caller.set(caller.identity.key)
             if (limiter := self._limiter) is not None:

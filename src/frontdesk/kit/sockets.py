@@ -18,7 +18,7 @@ from frontdesk.errors import (
     UnavailableError,
 )
 from frontdesk.kit.current import current_caller
-from frontdesk.kit.http import JSON, error_headers, headers_of
+from frontdesk.kit.http import JSON, error_headers, headers_of, need_single
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
 from frontdesk.kit.tasks import present_task
 from frontdesk.kit.verifier import HttpVerifier
@@ -90,6 +90,7 @@ class Socket:
 
     async def admit(self, allow: Allow) -> None:
         """Finds the caller at the handshake, or refuses them."""
+        need_single(self.scope)
         self.caller = await self._sure(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
