@@ -57,7 +57,8 @@ from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import CANCELLED, Recorder
-from frontdesk.sessions.turns import Turn, Turns
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 
 Result = HostedRunResult[Any]
 Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
@@ -415,7 +416,7 @@ def _reason(error: BaseException) -> BaseException:
 
 
 def _is_redone(turn: Turn) -> bool:
-    """Whether a turn has done nothing yet, and is begun again by whoever takes it up."""
+    """Tell whether a turn has done nothing yet, and is begun again by whoever takes it up."""
     if turn.job is not None:
         return turn.job.guarded
     return turn.event is not None and turn.answering is not None and turn.answering.failure is not None

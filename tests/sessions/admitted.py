@@ -10,7 +10,8 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.sessions.record import Recorder
-from frontdesk.sessions.turns import Turn, Turns
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock, FakeIds
 

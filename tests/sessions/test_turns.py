@@ -10,7 +10,7 @@ from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
 from frontdesk.data.request import ChannelSession
 from frontdesk.data.session import SessionName
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError, StaleTurnError
-from frontdesk.sessions.turns import Turn
+from frontdesk.sessions.turn import Turn
 from tests.sessions.admitted import Room
 
 STRANGER = Caller(identity=ChannelIdentity(channel="web", native_id=ANONYMOUS), anonymous=True, may_name_sessions=False)

@@ -1,4 +1,4 @@
-"""What the present task works on, and for whom."""
+"""Context variables: the turn that the present task works on, and its caller."""
 
 from contextvars import ContextVar
 

@@ -25,7 +25,7 @@ from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.tasks import present_task, spawn_clean
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.verifier import Allow, HttpVerifier
 from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
@@ -39,7 +39,7 @@ Release = Callable[[], None]
 
 
 class Connection(Protocol):
-    """What a server can tell of a connection and do to it, where it offers the extension `frontdesk.connection`."""
+    """A connection, where the server offers the extension `frontdesk.connection`."""
 
     def taken(self) -> int:
         """Return a number that changes whenever the client has taken something."""
@@ -195,7 +195,6 @@ class _SignedCall(HttpCall):
         return raw
 
 
-Allow = Callable[[Caller], Awaitable[None]]
 Handler = Callable[[HttpCall], Awaitable[None]]
 Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 
@@ -272,7 +271,7 @@ class HttpEndpoint:
 
 
 def _is_small(headers: Headers) -> bool:
-    """Whether a body says that it is small."""
+    """Tell whether a body says that it is small."""
     length = headers.get(b"content-length")
     # The number is looked at where the body is read: here its digits are enough.
     return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

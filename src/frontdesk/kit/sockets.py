@@ -21,7 +21,7 @@ from frontdesk.kit.current import current_caller
 from frontdesk.kit.http import JSON, error_headers, headers_of, need_single
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
 from frontdesk.kit.tasks import present_task
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.verifier import Allow, HttpVerifier
 from frontdesk.loggers import http as log
 
 BYE = 1000
@@ -35,7 +35,6 @@ STUBBORN = 20
 
 
 T = TypeVar("T")
-Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
 

@@ -1,6 +1,6 @@
 """From an HTTP request to its caller. The same for every HTTP channel."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from starlette.types import Scope
 
@@ -10,6 +10,9 @@ from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.any_auth import not_an_auth
 from frontdesk.kit.http import Headers
 from frontdesk.kit.local_callers import is_local
+
+Allow = Callable[[Caller], Awaitable[None]]
+"""Refuses a caller who may not come in."""
 
 _REMEMBERED = 1_024
 """For how many principals the caller is kept ready."""

@@ -8,7 +8,8 @@ from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
 from frontdesk.kit.tasks import present_task
 from frontdesk.sessions.record import CANCELLED, Recorder
-from frontdesk.sessions.turns import Turn, Turns
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 
 
 class ActiveRun:

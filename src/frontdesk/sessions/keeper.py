@@ -9,7 +9,8 @@ from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.keeping import keep
-from frontdesk.sessions.turns import Turn, Turns
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
 
 
 class LeaseKeeper:

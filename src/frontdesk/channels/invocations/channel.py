@@ -107,6 +107,7 @@ class _Room:
         config = self._config
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
         most = config.max_body_values
+        # As `run_sized`, without a coroutine for what is small: every request comes by here.
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         approval = approval_of(body)
         request = self._asked(call, body) if approval is None else await self._answered(call, body, approval)

@@ -38,7 +38,7 @@ class Answer:
         return self.raw(encode(body))
 
     def raw(self, raw: bytes) -> Awaitable[None]:
-        """The same, written already."""
+        """Send what is written already."""
         self._call.begun = True
         return send_json(self._call.send, 200, raw, self._headers())
 
