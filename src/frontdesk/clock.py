@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def steady(self) -> float:
-        """Seconds since some moment, whatever the time of day is set to; they mean nothing in another process."""
+        """Return the seconds since some moment, which no setting of the clock changes; each process has its own."""
         ...
 
 

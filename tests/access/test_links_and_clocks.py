@@ -7,11 +7,10 @@ import pytest
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.link import Grant
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import NOW
 from tests.access.linking import desk, who
+from tests.scenarios.stores import opened
 
 DAY = 86_400.0
 
@@ -23,10 +22,8 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncGenerator[HostStateStore]:
-    made = InMemoryStateStore() if request.param == "memory" else SqliteStateStore(tmp_path / "state.db", clock=clock)
-    await made.open()
-    yield made
-    await made.close()
+    async with opened(request.param, tmp_path, clock=clock) as store:
+        yield store
 
 
 async def test_a_proof_lived_until_the_time_that_a_clock_was_set_back_from(

@@ -7,23 +7,16 @@ import pytest
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.expiry import Expiry
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
 from tests.delivery.scripted import Desk, ScriptedChannel
+from tests.scenarios.stores import opened
 
 MakeDesk = Callable[[ScriptedChannel], Desk]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[HostStateStore]:
-    made = (
-        InMemoryStateStore()
-        if request.param == "memory"
-        else SqliteStateStore(tmp_path / "state.db", expiry=Expiry(deliveries=None))
-    )
-    await made.open()
-    yield made
-    await made.close()
+    async with opened(request.param, tmp_path, expiry=Expiry(deliveries=None)) as store:
+        yield store
 
 
 @pytest.fixture

@@ -118,6 +118,7 @@ HARMLESS = {
     "content-type": "what is not JSON is refused",
     "host": "a signature is bound to a secret, which hosts don't share",
     "origin": "can only have a request refused",
+    "transfer-encoding": "the body is signed, however it comes",
     "x-api-key": "credentials of another kind",
     "x-request-id": "is sent back, and means nothing",
 }

@@ -1,6 +1,8 @@
 """Postgres had committed what was done with an answer, and the host never heard of it; or two hosts had one answer."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from frontdesk.stores.sql.writes import Do
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
-from tests.scenarios.desk import open_desk
+from tests.scenarios.desk import Desk, open_desk
 from tests.scenarios.test_approvals import Bank
 from tests.testing.messages.starting import new_platform
 
@@ -95,14 +97,20 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_chat_was_told_so(store:
         assert bank.paid == [5]
 
 
-async def test_two_hosts_were_given_the_same_answer_at_once(postgres: str) -> None:
-    bank = Bank()
+@asynccontextmanager
+async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[Desk, Desk, Any]]:
+    """Two hosts on one database, the first of which has asked whether it may pay."""
     asks, done = [call("pay", amount=5)], ["done"]
     async with (
         open_desk(bank.agent(asks, done), store=PostgresStateStore(postgres)) as first,
         open_desk(bank.agent(done), store=PostgresStateStore(postgres)) as second,
     ):
-        run = (await first.ask("pay 5", session_id="s")).json()
+        yield first, second, (await first.ask("pay 5", session_id="s")).json()
+
+
+async def test_two_hosts_were_given_the_same_answer_at_once(postgres: str) -> None:
+    bank = Bank()
+    async with asked_on_two_hosts(bank, postgres) as (first, second, run):
         answers = await asyncio.gather(*(desk.post(yes(run)) for desk in (first, second, first, second)))
         assert sorted(one.status_code for one in answers) == [200, 409, 409, 409]
         assert bank.paid == [5]
@@ -110,12 +118,7 @@ async def test_two_hosts_were_given_the_same_answer_at_once(postgres: str) -> No
 
 async def test_a_host_that_stood_still_after_its_decision_acted_on_an_answer_that_another_had(postgres: str) -> None:
     bank = Bank()
-    asks, done = [call("pay", amount=5)], ["done"]
-    async with (
-        open_desk(bank.agent(asks, done), store=PostgresStateStore(postgres)) as first,
-        open_desk(bank.agent(done), store=PostgresStateStore(postgres)) as second,
-    ):
-        run = (await first.ask("pay 5", session_id="s")).json()
+    async with asked_on_two_hosts(bank, postgres) as (first, second, run):
         decided = Decided(first.host)
         late = asyncio.create_task(first.post(yes(run)))
         await decided.seen.wait()

@@ -152,7 +152,11 @@ def test_a_path_of_tokens_froze_the_host(piece: str) -> None:
 SECRETS = [VALUE, BOT, JWT, KEY, f"Bearer {VALUE}{VALUE}", f"postgresql://ada:{VALUE}@db/", f"password: {VALUE}"]
 
 
-@given(st.sampled_from(SECRETS), st.integers(0, 120), st.text(alphabet="ab -/:.", max_size=30), st.integers(1, 120))
+# Behind a letter nothing looks like a token, whole or cut.
+gaps = st.text(alphabet="ab -/:.", max_size=30).map(lambda gap: gap.rstrip("ab"))
+
+
+@given(st.sampled_from(SECRETS), st.integers(0, 120), gaps, st.integers(1, 120))
 def test_a_cut_leaves_no_half_of_a_secret(text: str, before: int, gap: str, most: int) -> None:
     known = Secret(VALUE)
     shown = redact(shorten("x " * (before // 2) + text + gap + text + " y" * 200, most))

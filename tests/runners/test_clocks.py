@@ -12,9 +12,8 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.runners.stored import Registered, StoredTasks
 from frontdesk.runners.wakes import Wake, Wakes
-from frontdesk.stores.memory import InMemoryStateStore
-from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
+from tests.scenarios.stores import opened
 
 DAY = 86_400.0
 RETRY = RetryPolicy(attempts=4, first_delay=20.0, longest_delay=60.0)
@@ -27,10 +26,8 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncGenerator[HostStateStore]:
-    made = InMemoryStateStore() if request.param == "memory" else SqliteStateStore(tmp_path / "state.db", clock=clock)
-    await made.open()
-    yield made
-    await made.close()
+    async with opened(request.param, tmp_path, clock=clock) as store:
+        yield store
 
 
 class Process:

@@ -1,9 +1,12 @@
 """The stores that every scenario is played on: what a caller sees must not depend on where it is kept."""
 
 import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from frontdesk.abc.store import HostStateStore
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 
@@ -23,3 +26,12 @@ def new_store() -> Any:
     if kind == "memory":
         return InMemoryStateStore()
     return SqliteStateStore(Path(tempfile.mkdtemp(dir=place)) / "frontdesk.db")
+
+
+@asynccontextmanager
+async def opened(kind: str, directory: Path, **options: Any) -> AsyncGenerator[HostStateStore]:
+    """Open a store of a kind, with these options if it is on disk, and close it at the end."""
+    store = InMemoryStateStore() if kind == "memory" else SqliteStateStore(directory / "state.db", **options)
+    await store.open()
+    yield store
+    await store.close()

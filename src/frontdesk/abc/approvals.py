@@ -18,5 +18,5 @@ class ApprovalStorage(Protocol):
         ...
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        """The owner's questions for which an answer counts (`PendingApproval.waits`), oldest first."""
+        """List the owner's questions for which an answer counts (`PendingApproval.waits`), oldest first."""
         ...

@@ -191,7 +191,7 @@ class ChannelContext(Protocol):
         ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
-        """The questions that wait for the caller, with those whose answer nothing was done with: it may come again."""
+        """List the questions that wait for the caller, and those whose answer may come again."""
         ...
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:

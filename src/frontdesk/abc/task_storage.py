@@ -16,11 +16,11 @@ class Tasks(Protocol):
         ...
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        """Tasks of these names that are due before a time and that a holder could take up, the first due first."""
+        """List tasks of these names that are due before a time and that a holder could take up, the first due first."""
         ...
 
     async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        """Those that were tried, wait to be tried again, and are due only after a time; the first due first."""
+        """List those that were tried, wait to be tried again and are due only after a time, the first due first."""
         ...
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:

@@ -11,7 +11,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalAnswer, ApprovalStatus, PendingApproval
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
-from frontdesk.ids import RandomIds
+from frontdesk.ids import new_secret
 
 
 class Answers:
@@ -24,7 +24,7 @@ class Answers:
     async def asked(
         self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]
     ) -> list[PendingApproval]:
-        """The questions that are answered; a foreign, unknown or repeated answer refuses all of them.
+        """Return the questions that are answered; a foreign, unknown or repeated answer refuses all of them.
 
         An answer is repeated once something was done with the first one; until then, the same answer counts again.
         """
@@ -59,7 +59,7 @@ class Answers:
 
     async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
         """Write the decisions down, all or none; returns the attempt that may act on them."""
-        now, attempt = self._clock.now(), RandomIds().new("att")
+        now, attempt = self._clock.now(), new_secret()
         try:
             async with self._store.transaction() as transaction:
                 for one in answers:
@@ -96,5 +96,5 @@ def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
 
 
 def answered() -> ConflictError:
-    """The refusal of an answer to a question that was answered."""
+    """Make the refusal of an answer to a question that was answered."""
     return ConflictError("This approval was answered before.", code="approval_answered", param="approvals")

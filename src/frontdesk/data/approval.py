@@ -38,5 +38,5 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Whether an answer counts: none was given yet, or nothing was done with the one that was."""
+        """Tell whether an answer counts: none was given yet, or nothing was done with the one that was."""
         return self.status == "pending" or not self.begun

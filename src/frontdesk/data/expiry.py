@@ -41,12 +41,12 @@ class Expiry(Value, frozen=True, kw_only=True):
 
     @property
     def seen_every(self) -> float | None:
-        """After how long it is noted again that a person was seen; `None` if nobody is ever forgotten."""
+        """Return after how long it is noted again that a person was seen; `None` if nobody is ever forgotten."""
         return None if self.identities is None else min(_DAY, self.identities / _LOOKS)
 
     @property
     def identities_kept(self) -> float | None:
-        """How long ago it must have been noted that a person was seen; `None` if nobody is ever forgotten.
+        """Return how long ago it must have been noted that a person was seen; `None` if nobody is ever forgotten.
 
         No index knows the runs of a person, so that they are kept for as long as any run of theirs can be there. What
         was noted may be older than when they were last here, by the time between two notes and by that for which a

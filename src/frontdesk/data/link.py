@@ -76,7 +76,7 @@ class Grant(Noun, frozen=True, kw_only=True):
     """When it was kept first; the host writes it."""
 
     def lasts(self, now: float) -> bool:
-        """Whether it can be used: until it ends, and never in more than twice the time that it was made for.
+        """Tell whether it can be used: until it ends, and never in more than twice the time that it was made for.
 
         A clock that was set back makes it end later. By more than its own time, and nobody can say any more whether it
         should have ended.

@@ -117,7 +117,7 @@ class Outbox:
             self._busy.discard(destination)
 
     def _time_of(self, steady: float) -> float:
-        """What time it will be when the steady clock reads so much, unless somebody sets it before."""
+        """Return what time it will be when the steady clock reads so much, unless somebody sets it before."""
         return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 
     def resume(self, channel: str) -> None:

@@ -32,7 +32,7 @@ Next = Retry | Dead | Unknown
 
 
 def decide(error: PushError, *, attempts: int, policy: RetryPolicy, jitter: float, left: float = NEVER) -> Next:
-    """What follows from an error after so many attempts; `jitter` is between 0 and 1, `left` seconds end all tries.
+    """Decide what follows from an error; `jitter` is between 0 and 1, and in `left` seconds all tries end.
 
     What the platform asks for is obeyed, however long it is. It costs no attempt: a flood wait says nothing about
     whether the part can be delivered.

@@ -107,7 +107,7 @@ class Trip:
         return await (self._ask(row, queued) if row.status == "unknown" else self._send(row, queued))
 
     def _waits_until(self, row: Delivery, steady: float) -> float:
-        """Until when a part waits: what this process has noted counts, and only then what is written down."""
+        """Return until when a part waits: what this process has noted counts, and only then what is written down."""
         until = self._lane.waits.until(row)
         if until is None and (left := pause(row, self._clock.now())) > 0:
             until = steady + left

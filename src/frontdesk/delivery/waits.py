@@ -27,13 +27,17 @@ class Waits:
 
     def until(self, row: Delivery) -> float | None:
         """Return until when a part waits; nothing, if that was never noted of it as it is now."""
-        noted = self._noted.get(row.place)
-        return noted[2] if noted is not None and noted[:2] == (row.delivery_id, row.fence) else None
+        noted = self._of(row)
+        return None if noted is None else noted[0]
 
     def since(self, row: Delivery) -> float | None:
         """Return since when a part is known as it is now."""
-        noted = self._noted.get(row.place)
-        return noted[3] if noted is not None and noted[:2] == (row.delivery_id, row.fence) else None
+        noted = self._of(row)
+        return None if noted is None else noted[1]
+
+    def _of(self, row: Delivery) -> tuple[float, float] | None:
+        delivery_id, fence, *times = self._noted.get(row.place, ("", 0, 0.0, 0.0))
+        return (times[0], times[1]) if (delivery_id, fence) == (row.delivery_id, row.fence) else None
 
     def end(self, place: str) -> None:
         """Forget a place at which nothing waits."""
@@ -79,7 +83,7 @@ class Ages:
 
 
 def _counted(row: Delivery) -> tuple[float, float]:
-    """How long a part had waited by its last try of which that is known, and when that was."""
+    """Return how long a part had waited by its last try of which that is known, and when that was."""
     for tried in reversed(row.history):
         if tried.code == ANEW:
             break

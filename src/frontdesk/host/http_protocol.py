@@ -24,7 +24,7 @@ _on_response_complete = HttpToolsProtocol.on_response_complete
 _KEEP_ALIVE = 5.0
 """For how long a connection may be idle between two requests, as uvicorn has it."""
 _LEAST_KEEP_ALIVE = 1.0
-"""Who wants less would have the timer run all the time."""
+"""The shortest such time that is obeyed: with less, the timer would run all the time."""
 
 
 class ConnectionGate:
@@ -102,27 +102,25 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        size = len(data)
-        if size > self._harmless:
+        if len(data) > self._harmless:
             self._parse_in_pieces(memoryview(data))
-            return
-        self._size = size
-        self._moved = False
-        _data_received(self, data)
-        if not self._moved:
-            self._stall()
+        else:
+            self._parse(data)
 
     def _parse_in_pieces(self, data: memoryview) -> None:
         """Parse what one read has brought so that only a little of a head can come after the limit is reached."""
         start = 0
         while start < len(data) and not self._upgraded and not self.transport.is_closing():
-            piece = data[start : start + (self._max_piece if self._is_answering() else self._harmless)]
-            self._size = len(piece)
-            self._moved = False
-            _data_received(self, piece)  # pyright: ignore[reportArgumentType]
-            if not self._moved:
-                self._stall()
-            start += len(piece)
+            end = start + (self._max_piece if self._is_answering() else self._harmless)
+            self._parse(data[start:end])
+            start = end
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        self._size = len(data)
+        self._moved = False
+        _data_received(self, data)  # pyright: ignore[reportArgumentType]
+        if not self._moved:
+            self._stall()
 
     def _stall(self) -> None:
         """Count what came without completing a head or being read as a body: half a head, trailers, line ends."""

@@ -1,4 +1,4 @@
-"""What the present task works on, for whom, and what was cancelled with it."""
+"""Context variables: the turn that the present task works on, its caller, and what was cancelled with it."""
 
 from contextvars import ContextVar
 

@@ -21,12 +21,12 @@ from frontdesk.errors import (
 )
 from frontdesk.ids import RandomIds
 from frontdesk.kit.current import cancelled_run, current_caller
-from frontdesk.kit.http import ClientGoneError, Headers, headers_of, read_body
+from frontdesk.kit.http import ClientGoneError, Headers, headers_of, need_single, read_body
 from frontdesk.kit.limits import Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.tasks import present_task, spawn_clean
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.verifier import Allow, HttpVerifier
 from frontdesk.loggers import http as log
 
 _PATIENCE = 0.05
@@ -41,7 +41,7 @@ _ids = RandomIds()
 
 
 class Connection(Protocol):
-    """What a server can tell of a connection and do to it, where it offers the extension `frontdesk.connection`."""
+    """A connection, where the server offers the extension `frontdesk.connection`."""
 
     def taken(self) -> int:
         """Return a number that changes whenever the client has taken something."""
@@ -202,7 +202,6 @@ class _SignedCall(HttpCall):
         return raw
 
 
-Allow = Callable[[Caller], Awaitable[None]]
 Handler = Callable[[HttpCall], Awaitable[None]]
 Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
 
@@ -241,6 +240,8 @@ class HttpEndpoint:
             handler = self._methods.get(scope["method"])
             if handler is None:
                 raise MethodNotAllowedError(allow=tuple(self._methods))
+            if len(call.headers) != len(scope["headers"]):
+                need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
             current_caller.set(caller.identity.key)
             if (limiter := self._limiter) is not None:
@@ -279,7 +280,7 @@ class HttpEndpoint:
 
 
 def _is_small(headers: Headers) -> bool:
-    """Whether a body says that it is small."""
+    """Tell whether a body says that it is small."""
     length = headers.get(b"content-length")
     # The number is looked at where the body is read: here its digits are enough.
     return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

@@ -30,7 +30,7 @@ class FairThread:
 
     @property
     def waiting(self) -> int:
-        """How many jobs have not begun."""
+        """Count the jobs that have not begun."""
         with self._lock:
             return sum(map(len, self._waiting.values()))
 

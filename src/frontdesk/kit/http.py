@@ -20,6 +20,7 @@ Headers = Mapping[bytes, bytes]
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
 _LONGEST_NUMBER = 15
+_SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
 JSON = (b"content-type", b"application/json")
 NO_RETRY = (b"x-should-retry", b"false")
 """For clients that read it, such as OpenAI's: what was asked for was done as far as it could be."""
@@ -33,6 +34,13 @@ _TOKEN_ERRORS = {
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
     """The headers by their lower-case names; of a repeated one the last."""
     return dict(scope["headers"])
+
+
+def need_single(scope: Scope) -> None:
+    """Refuse a request that names itself twice: whoever stands before this host may have read the other one."""
+    for name in _SINGLE:
+        if sum(one == name for one, _ in scope["headers"]) > 1:
+            raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:

@@ -127,7 +127,7 @@ class Issuer:
 
     @property
     def fresh_until(self) -> float:
-        """Until when what is known need not be asked for again, by the steady clock."""
+        """Return until when what is known need not be asked for again, by the steady clock."""
         return self._asked_at + self._retry_seconds if self._failed else self._loaded_at + self._cache_seconds
 
     async def known(self) -> Known:

@@ -41,19 +41,16 @@ class Patience(Generic[W]):
 
     def add(self, one: W, task: "asyncio.Task[Any]") -> None:
         """From here on it waits."""
-        one.task = task
         # Until Python 3.12, asking which loop is running costs a call of the system.
-        loop = task.get_loop()
-        if loop is not self._loop:
-            self._begin(loop)
-        self._came = True
-        one.since = self._looks
-        self._waiting.add(one)
+        self.watch(one, task.get_loop())
+        one.task = task
 
     def watch(self, one: W, loop: asyncio.AbstractEventLoop) -> None:
         """Let something wait that has no task of its own."""
         if loop is not self._loop:
-            self._begin(loop)
+            self._loop = loop
+            self._waiting.clear()
+            call_later_clean(self._pause, self._look, loop, loop=loop)
         self._came = True
         one.since = self._looks
         self._waiting.add(one)
@@ -61,11 +58,6 @@ class Patience(Generic[W]):
     def drop(self, one: W) -> None:
         """It no longer waits."""
         self._waiting.discard(one)
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._waiting.clear()
-        call_later_clean(self._pause, self._look, loop, loop=loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not loop:

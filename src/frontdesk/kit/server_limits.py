@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, fields
 
+from frontdesk.kit.sse import SEND_SECONDS
+
 SPARE_FILES = 64
 """How many files a process needs at least besides its connections: databases, calls to models, logs."""
 
@@ -24,7 +26,7 @@ class ServerLimits:
     """How long a head may take, from the connection or its first byte on; more is a `408`."""
     max_connections: int = 4_096
     """How many connections may be open at once; more are a `503`."""
-    send_seconds: float = 60.0
+    send_seconds: float = SEND_SECONDS
     """How long a client may take nothing of what is sent to it, before its connection is closed."""
 
     def findings(self) -> list[str]:

@@ -18,10 +18,10 @@ from frontdesk.errors import (
     UnavailableError,
 )
 from frontdesk.kit.current import current_caller
-from frontdesk.kit.http import JSON, error_headers, headers_of
+from frontdesk.kit.http import JSON, error_headers, headers_of, need_single
 from frontdesk.kit.limits import Bucket, Limiter, RateLimit
 from frontdesk.kit.tasks import present_task
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.verifier import Allow, HttpVerifier
 from frontdesk.loggers import http as log
 
 BYE = 1000
@@ -35,7 +35,6 @@ STUBBORN = 20
 
 
 T = TypeVar("T")
-Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
 
@@ -90,6 +89,7 @@ class Socket:
 
     async def admit(self, allow: Allow) -> None:
         """Finds the caller at the handshake, or refuses them."""
+        need_single(self.scope)
         self.caller = await self._sure(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)

@@ -1,18 +1,20 @@
 """From an HTTP request to its caller. The same for every HTTP channel."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from starlette.types import Scope
 
 from frontdesk.abc.auth import HttpAuth, OneAuth, Principal, RequestAuth, SignsBodies
 from frontdesk.abc.channel import AllowsOrigin
 from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
-from frontdesk.errors import ForbiddenError, InvalidRequestError, UnauthenticatedError
+from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.any_auth import not_an_auth
 from frontdesk.kit.http import Headers
 from frontdesk.kit.local_callers import is_local
 
-_SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
+Allow = Callable[[Caller], Awaitable[None]]
+"""Refuses a caller who may not come in."""
+
 _REMEMBERED = 1_024
 """For how many principals the caller is kept ready."""
 
@@ -50,8 +52,6 @@ class HttpVerifier:
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
         """The caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
-        if len(headers) != len(scope["headers"]):
-            _need_single(scope)
         origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins:
             self._check_origin(origin, headers)
@@ -108,13 +108,6 @@ def origin_findings(origins: Collection[str]) -> list[str]:
         for origin in origins
         if "://" not in origin or origin.endswith("/")
     ]
-
-
-def _need_single(scope: Scope) -> None:
-    """Refuse a request that names itself twice: whoever stands before this host may have read the other one."""
-    for name in _SINGLE:
-        if sum(one == name for one, _ in scope["headers"]) > 1:
-            raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 
 def _same_origin(origin: bytes, headers: Headers) -> None:

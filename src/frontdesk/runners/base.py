@@ -173,7 +173,7 @@ class TaskRunner(ABC):
         """The same for what may be known already; false if there is no room for more."""
 
     def known(self, wake: Wake, at: float | None) -> bool:
-        """Whether something waits or runs here: it has its own time, unless it is written down and due sooner."""
+        """Tell whether something waits or runs here: it has its own time, unless it is written down and due sooner."""
         if at is not None:
             self.wakes.move(wake.task_id, at)
         return wake.task_id in self.wakes

@@ -122,7 +122,7 @@ class StoredTasks:
             self._again.popitem(last=False)
 
     def due(self, task: TaskRecord) -> float:
-        """When a task is to be tried that waits in the store: one that has failed, no later than its pause from now."""
+        """Return when a waiting task is to be tried: one that has failed, no later than its pause from now."""
         due_at, again_at = self._again.get(task.task_id, (None, 0.0))
         now, steady = self._clock.now(), self._clock.steady()
         if due_at == task.due_at:

@@ -83,7 +83,7 @@ async def find_conversation(store: HostStateStore, owner: str, conversation_id: 
 
 
 async def pages(store: HostStateStore, owner: str, conversation_id: str) -> AsyncGenerator[Sequence[ConversationItem]]:
-    """All items of a conversation, oldest first, some at a time."""
+    """Read all items of a conversation, oldest first, some at a time."""
     after = 0
     # Not the last before there is nothing: a page is shorter where a record could not be read and was put aside.
     while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE):

@@ -108,7 +108,7 @@ class Recorder:
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
         """Writes a run that came to its end; returns its end as it is, if it has one."""
-        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
+        if turn.is_ending and (known := await turn.end()) is not None:
             return known
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
@@ -140,7 +140,7 @@ class Recorder:
 
         One whose end is written, or about to be, has it already.
         """
-        if (turn.writing or turn.recorded is not None) and (known := await turn.end()) is not None:
+        if turn.is_ending and (known := await turn.end()) is not None:
             return known
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
@@ -198,9 +198,10 @@ class Recorder:
         if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
             items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
         if turn.record is not None and turn.lease is not None:
-            completed, live = changes["status"] == "completed", turn.session
-            blank = live is None or is_blank(live)
-            changes["state"] = NOTHING if blank else await self._snapshots.after(live, turn.record, completed=completed)
+            completed, live, state = changes["status"] == "completed", turn.session, NOTHING
+            if live is not None and not is_blank(live):
+                state = await self._snapshots.after(live, turn.record, completed=completed)
+            changes["state"] = state
         try:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)

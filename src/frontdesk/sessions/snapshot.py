@@ -29,10 +29,8 @@ class Snapshots:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
 
-    async def take(self, live: AgentSession | None) -> Mapping[str, Any]:
+    async def take(self, live: AgentSession) -> Mapping[str, Any]:
         """Write down the state of a session; one that is too large is a `SessionTooLargeError`."""
-        if live is None or is_blank(live):
-            return NOTHING
         if not is_heavy(live.state, inside=True):
             return self._taken(live)
         return await off_loop(self._taken, live)
@@ -47,7 +45,7 @@ class Snapshots:
             raise SessionTooLargeError
         return state
 
-    async def after(self, live: AgentSession | None, before: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
+    async def after(self, live: AgentSession, before: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
         """The state after a turn; a turn that has not completed goes back to the one before if need be."""
         try:
             return await self.take(live)
@@ -66,7 +64,7 @@ async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_blank(live: AgentSession) -> bool:
-    """Whether a session remembers nothing beside its messages."""
+    """Tell whether a session remembers nothing beside its messages."""
     return not live.state and live.service_session_id is None
 
 

@@ -72,7 +72,7 @@ class Turn:
         self.lease = lease
         self.session: AgentSession | None = None
         if record is not None:
-            self.unrestored = bool(record.state) and is_large(record)
+            self.unrestored = is_large(record)
             self.session = None if self.unrestored else restore(record)
         self.messages = []
 
@@ -116,6 +116,11 @@ class Turn:
         """Whether a thread is still at work."""
         return self._work is not None and self._work.busy
 
+    @property
+    def is_ending(self) -> bool:
+        """Tell whether the end of the run is written, or being written."""
+        return self.writing or self.recorded is not None
+
     async def end(self) -> RunRecord | None:
         """Return the end of the run, once it is written; nothing if nobody writes one."""
         while self.writing:
@@ -124,7 +129,7 @@ class Turn:
         return self.recorded
 
     def wrote(self) -> None:
-        """Nobody writes the end of the run any more."""
+        """Note that the end of the run is not being written any more."""
         self.writing = False
         if self._written is not None:
             self._written.set()

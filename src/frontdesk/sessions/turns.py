@@ -72,7 +72,7 @@ class Turns:
     async def _find(
         self, admitted: AdmittedRequest, name: SessionName | None, wait: float | None, new_id: str | None
     ) -> Turn:
-        """A turn in a session that there is, or that has a name."""
+        """Open a turn in a session that there is, or that has a name."""
         request = admitted.request
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)

@@ -55,7 +55,7 @@ class MemorySweep:
         return dropped + self._store.identities.drop_idle(now, self._idle, self._owners)
 
     def _owners(self) -> set[str]:
-        """Everybody to whom something belongs."""
+        """List everybody to whom something belongs."""
         store = self._store
         sessions = (kept.owner if kept.record is None else kept.record.owner for _, kept in store.sessions.kept.items())
         return {

@@ -1,6 +1,6 @@
 """Tasks in the store that forgets."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from frontdesk.data.task import TaskRecord, TaskStatus
 from frontdesk.errors import StoreUnavailableError
@@ -34,14 +34,16 @@ class MemoryTasks:
             self.open[task.task_id] = known.replace(due_at=min(known.due_at, task.due_at))
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        free = (one for one in self.open.values() if one.holder != holder)
-        found = [one for one in free if one.due_at < before and one.name in names]
-        return sorted(found, key=_due_at)[:limit]
+        return self._free(names, holder, limit, lambda task: task.due_at < before)
 
     async def stranded(self, names: Sequence[str], after: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
-        free = (one for one in self.open.values() if one.holder != holder and one.attempts > 0)
-        found = [one for one in free if one.due_at > after and one.name in names]
-        return sorted(found, key=_due_at)[:limit]
+        return self._free(names, holder, limit, lambda task: task.due_at > after and task.attempts > 0)
+
+    def _free(
+        self, names: Sequence[str], holder: str, limit: int, when: Callable[[TaskRecord], bool]
+    ) -> Sequence[TaskRecord]:
+        free = (task for task in self.open.values() if task.holder != holder and task.name in names)
+        return sorted(filter(when, free), key=_due_at)[:limit]
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         known = self.open.get(task_id)

@@ -158,7 +158,7 @@ class TestTheProvider:
             {"iss": "https://evil.example"},
             {"exp": int(time.time()) - 100},
             {"exp": None},
-            {"nbf": int(time.time()) + 1000},
+            {"nbf": int(time.time()) + 1_000_000},
             {"sub": None},
             {"sub": ""},
             {"sub": 7},

@@ -125,6 +125,7 @@ class _Room:
         config = self._config
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
         most = config.max_body_values
+        # As `run_sized`, without a coroutine for what is small: every request comes by here.
         body = self._decode(raw, most) if len(raw) <= LARGE else await off_loop(self._decode, raw, most)
         shown = self._open or self._channel.run_hook is not None
         protocol_request = await read_payload(raw, call.scope) if shown else None

@@ -177,6 +177,7 @@ class _Room:
     async def create(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
         most = self._config.bodies.max_values
+        # As `run_sized`, without a coroutine for what is small: every request comes by here.
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
         request = await self._intake.request(call.caller, body, raw, protocol_request)
@@ -285,7 +286,7 @@ def _before_api(path: str) -> str:
 
 
 def _input_page(run: RunRecord, query: bytes) -> bytes:
-    """One page of a run's input, as the API pages; only what is on it is drawn."""
+    """Draw one page of a run's input, as the API pages, and nothing that is not on it."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     limit, order = asked.get("limit", "20"), asked.get("order", "desc")
     if limit not in _LIMITS:

@@ -38,7 +38,7 @@ class Answer:
         return self.raw(encode(body))
 
     def raw(self, raw: bytes) -> Awaitable[None]:
-        """The same, written already."""
+        """Send what is written already."""
         return self._send(raw, self._headers())
 
     def _send(self, raw: bytes, headers: list[RawHeader]) -> Awaitable[None]:

@@ -334,7 +334,7 @@ def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]
 
 
 def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
-    """The input of a run as it came in, and the id of each item."""
+    """Return the input of a run as it came in, with the id of each item."""
     given = run.details.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]

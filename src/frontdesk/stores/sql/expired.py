@@ -106,12 +106,11 @@ def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
 
 
 def identities(keys: Sequence[tuple[str, str]], expiry: Expiry, now: float) -> Batch:
-    """Those of some identities that have expired; looked at by the statement, because somebody may have come back."""
-    kept = expiry.identities_kept
-    if kept is None or not keys:
-        return Batch((), [Do("SELECT 1 FROM identities WHERE 1 = 0", answers=True)])
+    """Drop those of some identities that have expired; the statement looks, because somebody may have come back."""
+    # None is never long enough ago.
+    before = -1.0 if expiry.identities_kept is None else now - expiry.identities_kept
     rows = ", ".join("(?, ?)" for _ in keys)
-    values = (*(value for one in keys for value in one), now - kept)
+    values = (*(value for one in keys for value in one), before)
     old = f"DELETE FROM identities WHERE (channel, native_id) IN (VALUES {rows}) AND seen_at < ? AND version = 0"
     unused = " ".join(
         f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = identities.isolation_key)"

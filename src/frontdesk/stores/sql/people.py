@@ -34,7 +34,7 @@ class Known(Generic[T]):
         self.changes = 0
 
     def get(self, identity: ChannelIdentity) -> tuple[float, T] | None:
-        """When it was looked up, by the steady clock, and what was found; `None` if it has to be looked up again."""
+        """Return when it was looked up, by the steady clock, and what was found; `None` if it has to be looked up."""
         known = self.kept.get(identity.key)
         if known is not None and (self._fresh_for is None or self._clock.steady() - known[0] < self._fresh_for):
             return known
@@ -115,7 +115,7 @@ class SqlIdentities:
                     _FIRST,
                     (*place, key(record.isolation_key), record.version, encode(record), self._clock.now()),
                 ),
-                Do("SELECT data FROM identities WHERE channel = ? AND native_id = ?", place, answers=True),
+                Do(_FIND, place, answers=True),
             ]
         )
         where: Place = ("identities", ("channel", "native_id"), place)
