@@ -5,13 +5,15 @@ the operating system. Random bytes are drawn in blocks, because a system call fo
 """
 
 import os
-import time
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from time import time_ns
 from typing import Protocol
 from weakref import WeakMethod
 
-_BLOCK = 4096
+_BLOCK = 1024
 _RANDOM_DIGITS = 20
+_PIECE = re.compile("." * _RANDOM_DIGITS)
 
 
 class Ids(Protocol):
@@ -25,11 +27,10 @@ class Ids(Protocol):
 class RandomIds:
     """Time-ordered random ids."""
 
-    __slots__ = ("__weakref__", "_digits", "_now", "_stamp", "_used")
+    __slots__ = ("__weakref__", "_block", "_now", "_stamp")
 
     def __init__(self) -> None:
-        self._digits = ""
-        self._used = 0
+        self._block: Iterator[str] = iter(())
         self._now = 0
         self._stamp = ""
         forget = WeakMethod(self._forget)
@@ -37,19 +38,20 @@ class RandomIds:
         os.register_at_fork(after_in_child=lambda: _call(forget))
 
     def _forget(self) -> None:
-        self._digits = ""
-        self._used = 0
+        self._block = iter(())
 
     def new(self, prefix: str) -> str:
-        start = self._used
-        if start >= len(self._digits):
-            self._digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
-            start = 0
-        self._used = end = start + _RANDOM_DIGITS
-        now = time.time_ns() // 1_000_000
+        digits = next(self._block, None) or self._draw()
+        now = time_ns() // 1_000_000
         if now != self._now:
             self._now, self._stamp = now, f"{now:012x}"
-        return f"{prefix}_{self._stamp}{self._digits[start:end]}"
+        return f"{prefix}_{self._stamp}{digits}"
+
+    def _draw(self) -> str:
+        drawn = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
+        # Of a list, whose next one no two threads are given.
+        self._block = iter(_PIECE.findall(drawn))
+        return next(self._block)
 
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:

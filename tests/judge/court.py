@@ -33,6 +33,8 @@ class Court:
         self.faults: Counter[str] = Counter()
         self.unexpected: Counter[str] = Counter()
         """Answers that no promise forbids, and nobody would like to see."""
+        self.starved = 0
+        """How often a host was late with nothing to do, and no fault to blame."""
         self._disturbing = 0
         self._quiet_at = 0.0
         self._words = count(1)
@@ -57,6 +59,17 @@ class Court:
             self._quiet_at = time.monotonic() + AFTERMATH
             self._mark()
 
+    @property
+    def quiet(self) -> bool:
+        """Tell whether nothing disturbs the hosts."""
+        return self._disturbing == 0 and time.monotonic() >= self._quiet_at
+
+    def starve(self) -> None:
+        """Note that the hosts do not get the time of the machine that their leases need."""
+        self.starved += 1
+        with self.disturbing():
+            pass
+
     def _mark(self) -> None:
         for run in self.ledger.runs.values():
             if not run.statuses or run.statuses[-1][1] not in FINAL:
@@ -70,8 +83,7 @@ class Court:
 
     def begun(self, run_id: str) -> Run:
         """Enter a background run."""
-        disturbed = self._disturbing > 0 or time.monotonic() < self._quiet_at
-        return self.ledger.runs.setdefault(run_id, Run(run_id, disturbed=disturbed))
+        return self.ledger.runs.setdefault(run_id, Run(run_id, disturbed=not self.quiet))
 
     def note(self, actor: str, answer: Answer) -> None:
         """Count an answer that is no success."""

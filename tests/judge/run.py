@@ -19,6 +19,7 @@ from tests.judge.actors.sessions import Announced, ChosenIds, Sessions
 from tests.judge.court import Court
 from tests.judge.faults import clocks, databases, platforms, processes
 from tests.judge.ledger import Ledger, Verdict
+from tests.judge.pulse import watched
 from tests.judge.site import Site, site
 
 Fault = Callable[[Court, Random], Awaitable[None]]
@@ -70,6 +71,8 @@ class Report:
             f"    operations: {dict(court.done)}",
             f"    faults: {dict(court.faults)}",
         ]
+        if court.starved:
+            lines.append(f"    starved: {court.starved} times; what was interrupted then is not judged")
         if court.unexpected:
             lines.append(f"    other answers: {dict(court.unexpected)}")
         return "\n".join([*lines, *self._stories()])
@@ -145,7 +148,8 @@ async def _phase(court: Court, actors: Sequence[Actor], rng: Random, plan: Plan,
     faults = asyncio.create_task(_faults(court, rng, plan, going))
     clients = [client(actor) for actor in actors for _ in range(actor.clients)]
     try:
-        await asyncio.gather(*clients)
+        async with watched(court):
+            await asyncio.gather(*clients)
     finally:
         await faults
         await _right(court)

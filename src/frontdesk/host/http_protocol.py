@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from frontdesk.host.http_cycle import HttpCycle
 from frontdesk.host.unread import bytes_taken
 from frontdesk.kit.endpoint import CONNECTION
 from frontdesk.kit.patience import Patience, Waiting
@@ -147,6 +148,9 @@ class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
         self.scope["extensions"] = self._extensions  # pyright: ignore[reportGeneralTypeIssues]
         before = self.cycle
         _on_headers_complete(self)
+        if self.cycle is not before:
+            # Its task has not begun.
+            self.cycle.__class__ = HttpCycle
         if self.pipeline:
             self._note_pipelined(before)
 

@@ -67,6 +67,10 @@ class HttpCall(Waiting):
     release: Release | None = None
     """Says that the answer is no longer being made."""
     _late = False
+    _slow: "BodyDeadline | None" = None
+    """What its body must keep to, once it was seen not to come at once."""
+    _reading: "BodyDeadline | None" = None
+    """What its body must keep to, while it is read."""
     _gone = False
     _watcher: "asyncio.Task[None] | None" = None
 
@@ -90,7 +94,9 @@ class HttpCall(Waiting):
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
         task = present_task()
-        deadline.add(self, task)
+        # Most bodies are here already: a deadline is set only for one that has to be waited for.
+        self._reading = deadline
+        self._clients.add(self, task)
         try:
             raw = await read_body(self.receive, self.headers, limit=limit)
         except asyncio.CancelledError:
@@ -99,8 +105,11 @@ class HttpCall(Waiting):
             task.uncancel()
             raise BodyTimeoutError from None
         finally:
-            deadline.drop(self)
-        self._clients.add(self, task)
+            self._reading = None
+            if self._slow is not None:
+                self._slow.drop(self)
+        if self._slow is not None:
+            self._clients.add(self, task)
         return raw
 
     def run_late(self) -> None:
@@ -115,9 +124,14 @@ class HttpCall(Waiting):
             self._clients.add(self, present_task())
 
     def watch(self) -> None:
-        """From here on the request is cancelled when its client leaves."""
-        if self.task is not None:
+        """Cancel the request, from here on, when its client leaves, or when the body that it still reads is late."""
+        if self.task is None:
+            return
+        if self._reading is None:
             self._watcher = spawn_clean(self._watch(self.task))
+        else:
+            self._slow = self._reading
+            self._slow.add(self, self.task)
 
     async def _watch(self, task: "asyncio.Task[Any]") -> None:
         while (await self.receive())["type"] != "http.disconnect":
@@ -244,11 +258,12 @@ class HttpEndpoint:
                 need_single(scope)
             call.caller = caller = await self._verifier.verify(scope, call.headers)
             current_caller.set(caller.identity.key)
+            method = scope["method"]
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
                     limiter.take(caller)
-                call.release = limiter.begin(caller, answers=scope["method"] in self._runs)
-            if scope["method"] == "GET":
+                call.release = limiter.begin(caller, answers=method in self._runs)
+            if method == "GET":
                 call.watched()
             elif self._allow is not None and not _is_small(call.headers):
                 # Nobody parses megabytes of somebody who may not come in.

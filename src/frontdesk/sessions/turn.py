@@ -14,10 +14,11 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.errors import UnreadableRecordError
+from frontdesk.kit.large import is_heavy
 from frontdesk.kit.threads import ThreadWork
 from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.snapshot import is_large, restore
+from frontdesk.sessions.snapshot import restore
 
 _NO_HISTORY: tuple[Any, ...] = ()
 
@@ -72,8 +73,10 @@ class Turn:
         self.lease = lease
         self.session: AgentSession | None = None
         if record is not None:
-            self.unrestored = is_large(record)
-            self.session = None if self.unrestored else restore(record)
+            if record.state and is_heavy(record.state):
+                self.unrestored = True
+            else:
+                self.session = restore(record)
         self.messages = []
 
     @property
