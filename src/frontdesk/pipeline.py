@@ -57,7 +57,7 @@ from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_h
 from frontdesk.kit.outputs import need_new_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.endings import ended_stream, is_redone, joined, tell_of_run
+from frontdesk.sessions.endings import ended_stream, is_redone, is_refusal, joined, tell_of_run
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import CANCELLED, Recorder, answer_hosting
 from frontdesk.sessions.turn import Turn
@@ -454,7 +454,8 @@ class Pipeline:
             return HostedRunResult(result=None, run=record)
         if isinstance(error, Exception):
             shown = error if isinstance(error, RequestError) else TargetError()
-            shown.run = record
+            if not is_refusal(shown):
+                shown.run = record
             raise shown from (None if shown is error else error)
         cancelled_run.set(record)
         raise error

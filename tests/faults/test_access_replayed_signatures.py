@@ -136,6 +136,6 @@ def test_a_header_that_chooses_what_runs_was_not_signed() -> None:
             read |= {text for text in texts if re.fullmatch(r"[a-z]+(-[a-z0-9]+)+|origin|host|authorization", text)}
     assert {"x-agent-invocation-id", "x-request-id", "origin"} <= read
     answers = {"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"}
-    answers |= {"retry-after", "www-authenticate"}
+    answers |= {"retry-after", "www-authenticate", "x-should-retry"}
     unsigned = {name for name in read if not name.startswith("x-agent-")} - answers
     assert unsigned <= HARMLESS.keys(), "sign it, or say why it need not be"

@@ -23,7 +23,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     [
         (b'{"inner": {"number": "a"}}', "Expected `int`, got `str`.", "inner.number"),
         (b'{"inner": {"a": 1}}', "Object contains unknown field `a`.", "inner"),
-        (b'{"numbers": {"a": "b"}}', "Expected `int`, got `str`.", "numbers[...]"),
+        (b'{"numbers": {"a": "b"}}', "Expected `int`, got `str`.", "numbers.a"),
         (b'{"inner": {" - at `$.numbers`": 1}}', "Object contains unknown field ` - at `$.numbers``.", "inner"),
         (b"[]", "Expected `object`, got `array`.", None),
     ],

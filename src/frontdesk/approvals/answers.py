@@ -8,7 +8,7 @@ from agent_framework import Message
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.pending import answer, taken
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalAnswer, ApprovalStatus, PendingApproval
+from frontdesk.data.approval import ANSWERED, ApprovalAnswer, ApprovalStatus, PendingApproval
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
 from frontdesk.ids import new_secret
@@ -97,4 +97,4 @@ def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
 
 def answered() -> ConflictError:
     """Make the refusal of an answer to a question that was answered."""
-    return ConflictError("This approval was answered before.", code="approval_answered", param="approvals")
+    return ConflictError("This approval was answered before.", code=ANSWERED, param="approvals")

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from frontdesk.data.noun import Noun
 
+ANSWERED = "approval_answered"
+"""The code of the refusal of a second answer."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 
 

@@ -81,7 +81,7 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """The id that the wire chose for this run; the host makes one when there is none."""
     idempotency_key: str | None = None
     """Under which the caller sends the same request again if its answer was lost; it runs once."""
-    request_digest: str | None = None
+    request_hash: str | None = None
     """What the request says, in short, to tell it from another one with the same key."""
     previous_run_id: str | None = None
     """The run that this one continues; it must belong to the caller."""

@@ -54,7 +54,7 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """What the channel needs to show the run again, in its own words."""
     open_calls: Any = None
     """The tool calls of earlier runs that an answer lets go on in this one, each as it was asked about."""
-    request_digest: str | None = None
+    request_hash: str | None = None
     """What its request said, in short, if it came with an idempotency key."""
 
 

@@ -60,7 +60,7 @@ async def compact(
         previous_run_id=admitted.request.previous_run_id,
         input=[one for one in messages if one.role == "user"],
         details=await rewritten({**admitted.request.details, "summary": text, "usage": usage}),
-        request_digest=admitted.request.request_digest,
+        request_hash=admitted.request.request_hash,
     )
     try:
         async with parts.store.transaction() as transaction:
@@ -81,7 +81,7 @@ async def _earlier(store: HostStateStore, admitted: AdmittedRequest) -> RunRecor
     if admitted.request.idempotency_key is None:
         return None
     known = await store.runs.get(admitted.owner, admitted.run_id)
-    if known is not None and known.request_digest != admitted.request.request_digest:
+    if known is not None and known.request_hash != admitted.request.request_hash:
         raise KeyReusedError(param=HEADER)
     return known
 

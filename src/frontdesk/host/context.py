@@ -85,7 +85,7 @@ class HostContext(LinkCalls):
         """Proceed with a request, or find the run of the same one; another under its key is a `KeyReusedError`."""
         while True:
             known = await self._run(admitted.owner, admitted.run_id)
-            if known is not None and known.request_digest != admitted.request.request_digest:
+            if known is not None and known.request_hash != admitted.request.request_hash:
                 raise KeyReusedError(param=HEADER)
             if known is not None:
                 return known

@@ -231,7 +231,7 @@ def queued(job: BackgroundRun) -> RunRecord:
         stream=request.stream,
         metadata=request.metadata,
         details=request.details,
-        request_digest=request.request_digest,
+        request_hash=request.request_hash,
     )
 
 

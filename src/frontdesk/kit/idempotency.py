@@ -33,7 +33,7 @@ def keyed(request: ChannelRequest, headers: Headers, raw: bytes, *more: bytes) -
         raise InvalidRequestError(_TWO_IDS, param=HEADER)
     if not request.store:
         raise InvalidRequestError(_NOT_STORED, param=HEADER)
-    return request.replace(idempotency_key=key, request_digest=_digest(raw, more))
+    return request.replace(idempotency_key=key, request_hash=_digest(raw, more))
 
 
 def _digest(raw: bytes, more: tuple[bytes, ...]) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, fields
 
-from frontdesk.kit.sse import SEND_SECONDS
-
+SEND_SECONDS = 60.0
+"""How long a client may take nothing of what is sent to it, if the operator says nothing else."""
 SPARE_FILES = 64
 """How many files a process needs at least besides its connections: databases, calls to models, logs."""
 

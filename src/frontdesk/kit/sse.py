@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from starlette.types import Send
 
 from frontdesk.kit.http import RawHeaders
+from frontdesk.kit.server_limits import SEND_SECONDS
 from frontdesk.kit.tasks import call_later_within, spawn_within
 
 STREAM_HEADERS: Final = (
@@ -17,8 +18,6 @@ STREAM_HEADERS: Final = (
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 _LOOKS: Final = 4
 """How often it is looked at a reader in the time for which it may take nothing."""
-SEND_SECONDS: Final = 60.0
-"""How long a reader may take nothing, unless the operator says otherwise."""
 
 
 @dataclass(frozen=True)

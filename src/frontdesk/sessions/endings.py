@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_framework import AgentResponse, WorkflowRunResult
 
+from frontdesk.data.approval import ANSWERED
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError, RunExistsError, UnreadableRecordError
@@ -18,11 +19,18 @@ def is_redone(turn: Turn) -> bool:
     return turn.event is not None and turn.answering is not None and turn.answering.failure is not None
 
 
+def is_refusal(error: RequestError) -> bool:
+    """Tell whether nothing was done for a request, so that it may be tried again: it is refused then as it was now.
+
+    Its history can't be read, or it is the second of two with one id, or with one answer to a question.
+    """
+    return isinstance(error, (UnreadableRecordError, RunExistsError)) or error.code == ANSWERED
+
+
 def tell_of_run(error: RequestError, record: RunRecord) -> None:
     """Gives an error its run, if a client would try again: the target was asked, and would be asked once more."""
     again = error.status >= 500 or error.status in (408, 409, 429)
-    # The second of two with one id is refused before it runs, if it is tried again.
-    if error.run is None and again and not isinstance(error, (UnreadableRecordError, RunExistsError)):
+    if error.run is None and again and not is_refusal(error):
         error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 

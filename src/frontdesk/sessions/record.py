@@ -88,7 +88,7 @@ class Recorder:
             input=turn.messages,
             metadata=request.metadata,
             details=request.details,
-            request_digest=request.request_digest,
+            request_hash=request.request_hash,
             unknown_fields=None if job is None else job.unknown_fields,
         )
 

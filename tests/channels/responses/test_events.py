@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.client import Script
-from frontdesk.channels.responses.config import HostTools, ResponsesConfig, ToolRules
+from frontdesk.channels.responses.config import HostRules, HostTools, ResponsesConfig
 from frontdesk.channels.responses.render import Renderer, encode
 from frontdesk.data.run import RunFailure, RunRecord
 from tests.channels.responses.contents import CLIENT_TOOLS, updates
@@ -30,7 +30,7 @@ FAILED = RUN.replace(status="failed", finished_at=2.5, failure=RunFailure(code="
 
 
 def _renderer(host_tools: HostTools = "hide") -> Renderer:
-    return Renderer(ResponsesConfig(tools=ToolRules(host_tools)), TargetInfo(name="Concierge", kind="agent"))
+    return Renderer(ResponsesConfig(own=HostRules(host_tools)), TargetInfo(name="Concierge", kind="agent"))
 
 
 def _told(renderer: Renderer, pieces: list[AgentResponseUpdate], run: RunRecord, result: Any) -> list[dict[str, Any]]:

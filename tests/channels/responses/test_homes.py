@@ -8,7 +8,7 @@ from agent_framework import AgentResponse, Content, Message
 from agent_framework._types import ContentType
 
 from frontdesk.abc.target import TargetInfo
-from frontdesk.channels.responses.config import ResponsesConfig, ToolRules
+from frontdesk.channels.responses.config import HostRules, ResponsesConfig
 from frontdesk.channels.responses.render import Renderer, encode
 from frontdesk.data.run import RunRecord
 from tests.channels.responses.contents import PIXEL
@@ -103,7 +103,7 @@ def test_every_kind_is_in_the_list() -> None:
 
 
 def _response(contents: list[Content]) -> dict[str, Any]:
-    renderer = Renderer(ResponsesConfig(tools=ToolRules("full")), TargetInfo(name="Concierge", kind="agent"))
+    renderer = Renderer(ResponsesConfig(own=HostRules("full")), TargetInfo(name="Concierge", kind="agent"))
     run = RunRecord(
         run_id="resp_1",
         owner="me",

@@ -17,12 +17,12 @@ from frontdesk.channels.responses.config import (
     FORWARDED,
     Bodies,
     Fetching,
+    HostRules,
     HostTools,
     Instructions,
     ResponsesConfig,
     SocketLimits,
     StorePolicy,
-    ToolRules,
 )
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.parse import check_included, decode, trimmed_input
@@ -110,8 +110,7 @@ class ResponsesChannel(Channel):
             streams=StreamTimes(keep_alive, send_seconds),
             allowed_origins=tuple(allowed_origins),
             limits=limits,
-            tools=ToolRules(host_tools, force_host_tools),
-            instructions=instructions,
+            own=HostRules(host_tools, force_host_tools, instructions),
             store_policy=store_policy,
             forward=frozenset(forward),
             fetching=Fetching(fetch_urls, fetch_from, fetch_http, max_fetched_bytes),

@@ -7,7 +7,8 @@ from typing import Literal
 from frontdesk.kit.bodies import MAX_VALUES
 from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.network import AllowedHosts
-from frontdesk.kit.sse import DEFAULT_TIMES, SEND_SECONDS, StreamTimes
+from frontdesk.kit.server_limits import SEND_SECONDS
+from frontdesk.kit.sse import DEFAULT_TIMES, StreamTimes
 from frontdesk.kit.verifier import origin_findings
 
 HostTools = Literal["hide", "summary", "full"]
@@ -83,11 +84,12 @@ class Bodies:
 
 
 @dataclass(frozen=True)
-class ToolRules:
-    """What callers see of the host's own tools, and whether they may choose one."""
+class HostRules:
+    """What callers see of the host's own tools, and what they may say about these and the instructions."""
 
     shown: HostTools = "hide"
     forced: bool = False
+    instructions: Instructions = "append"
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,7 @@ class ResponsesConfig:
     streams: StreamTimes = DEFAULT_TIMES
     allowed_origins: tuple[str, ...] = ()
     limits: Limits | None = DEFAULT_LIMITS
-    tools: ToolRules = ToolRules()
-    instructions: Instructions = "append"
+    own: HostRules = HostRules()
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
     fetching: Fetching = Fetching()
@@ -135,7 +136,12 @@ class ResponsesConfig:
     @property
     def host_tools(self) -> HostTools:
         """How the calls of the host's own tools appear."""
-        return self.tools.shown
+        return self.own.shown
+
+    @property
+    def instructions(self) -> Instructions:
+        """What becomes of the instructions of a request."""
+        return self.own.instructions
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""

@@ -141,11 +141,11 @@ class Parser:
         """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
         mode, names = _chosen(body.tool_choice)
         own = {tool.get("name") for tool in body.tools or ()}
-        hosts = self._target.tool_names if self._config.tools.forced else ()
+        hosts = self._target.tool_names if self._config.own.forced else ()
         for name in names:
             if name not in own and name not in hosts:
                 raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
-        if mode == "required" and not (own or self._config.tools.forced):
+        if mode == "required" and not (own or self._config.own.forced):
             raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:
