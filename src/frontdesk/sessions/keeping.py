@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from frontdesk.errors import StoreUnavailableError
@@ -25,17 +24,25 @@ async def keep(
     `renew` returns what it knows to be lost.
     """
     pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
+    # Half a pause is left to end what is given up.
+    wait, longest = pause, seconds - pause / 2
     good: dict[H, float] = {}
     while True:
-        await asyncio.sleep(pause)
+        await asyncio.sleep(wait)
         began, present = now(), held()
         # One that is not known yet was taken since the last look.
         good = {one: good.get(one, began - pause) for one in present}
-        with suppress(StoreUnavailableError, TimeoutError):
-            async with asyncio.timeout(pause):
+        oldest = min((last for last in good.values() if last != _LONG_AGO), default=began)
+        try:
+            async with asyncio.timeout(min(pause, max(oldest + longest - began, 0))):
                 lost = await renew(present)
             good = dict.fromkeys(present, began) | dict.fromkeys(lost, _LONG_AGO)
+            wait = pause
+        except (StoreUnavailableError, TimeoutError):
+            # Soon again: it may have been one connection, and another is there already.
+            wait = pause / _A_LEASE
         for one, last in good.items():
-            # At the next look it could be too late.
-            if now() + pause > last + seconds - pause / 2:
+            # At the next look it would be too late.
+            if now() + wait >= last + longest:
+                good[one] = _LONG_AGO
                 give_up(one)
