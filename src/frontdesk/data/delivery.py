@@ -117,6 +117,8 @@ class Skipped(Noun, frozen=True, kw_only=True):
 
     address: Address
     reason: str
+    code: str = ""
+    """The reason for programs, one of the codes of `delivery.routing`; earlier versions wrote none."""
 
 
 class Route(Noun, frozen=True, kw_only=True):

@@ -6,6 +6,9 @@ from typing import ClassVar, Literal, Self
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Noun
 
+ORIGINATING_NAME = "originating"
+"""In `ResponseTarget.channels` this stands for where the request came from; no channel may have it as its name."""
+
 TargetKind = Literal["originating", "active", "channels", "identities", "all_linked", "none"]
 
 
@@ -52,7 +55,7 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
 
     @classmethod
     def channels(cls, names: Sequence[str], *, echo_input: bool = False) -> Self:
-        """To the person on several channels."""
+        """To the person on several channels; `"originating"` among them is where the request came from."""
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 
     @classmethod
