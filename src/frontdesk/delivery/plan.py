@@ -59,7 +59,7 @@ class Planner:
         by_name = target.kind in ("channels", "all_linked")
         known = await self._identities(admitted) if by_name else ()
         seen = await self._store.identities.last_seen(admitted.owner) if target.kind == "active" else None
-        named = {one.channel for one in wanted(target, known, seen)}
+        named = {one.channel for one in wanted(target, known, seen, origin)}
         allow = await self._decided(origin.channel, named & self.pushing)
         return route(target, origin=origin, known=known, last_seen=seen, pushing=self.pushing, allow=allow)
 
@@ -220,5 +220,5 @@ def _slim(run: RunRecord) -> RunRecord:
 
 
 def _echo(said: Sequence[Message]) -> AgentResponse[Any]:
-    """The user's words, as something that the host says."""
-    return AgentResponse(messages=[Message("assistant", list(one.contents)) for one in said if one.role == "user"])
+    """Return the user's words as what was said before the answer; their role tells them from it."""
+    return AgentResponse(messages=[Message("user", list(one.contents)) for one in said if one.role == "user"])
