@@ -127,6 +127,18 @@ class ChannelContext(Protocol):
         """
         ...
 
+    async def keep_reference(self, caller: Caller, reference: Mapping[str, Any]) -> None:
+        """Keep what the platform has to be told to reach the caller's direct chat, instead of what was kept before.
+
+        For events that are no messages; a message brings it as `ChannelRequest.reference`. One that is no JSON or has
+        more than 4,096 bytes is a `ValueError`.
+        """
+        ...
+
+    async def get_reference(self, identity: ChannelIdentity) -> Mapping[str, Any]:
+        """Return what was kept to reach somebody on this channel; empty if nothing was."""
+        ...
+
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         """A run, its input and its result."""
         ...

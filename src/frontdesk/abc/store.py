@@ -19,7 +19,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, InboxItem, WaitingEvent
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -75,12 +75,16 @@ class Identities(Protocol):
         """The record of an identity, a moment old where many processes write; `fresh` is as it is now."""
         ...
 
+    async def reach(self, identity: ChannelIdentity) -> Reach:
+        """Return how an identity is reached, a moment old where many processes write; empty without a record."""
+        ...
+
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         """Keeps the first record for an identity, and returns the one that was kept."""
         ...
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        """All identities that share an isolation key."""
+        """All identities that share an isolation key, by channel and id."""
         ...
 
     async def last_seen(self, isolation_key: str) -> LastSeen | None: ...
@@ -260,6 +264,14 @@ class StateTransaction(Protocol):
         With `instead_of` the record takes the place of that one; if another key or version is there, the transaction
         fails with `IdentityChangedError`.
         """
+        ...
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        """Keep how the direct chat of an identity is reached, instead of what was kept; nothing without a record."""
+        ...
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        """Keep the group in which an identity is reached, or that it is none; nothing without a record."""
         ...
 
     def see(self, seen: LastSeen) -> None: ...

@@ -43,8 +43,11 @@ def route(
         return NOWHERE
     home = Address.of(origin)
     # Each once, in the order in which they were named.
-    places = dict.fromkeys(wanted(target, known, last_seen, origin))
-    reasons = {one: _reason(one, origin.channel, pushing, allow) for one in places if one != home}
+    places: dict[Address, Address] = {}
+    for one in wanted(target, known, last_seen, origin):
+        places.setdefault(one.plain, one)
+    others = [named for place, named in places.items() if place != home]
+    reasons = {one: _reason(one, origin.channel, pushing, allow) for one in others}
     destinations = tuple(one for one, reason in reasons.items() if reason is None)
     skipped = tuple(_skipped(one, reason) for one, reason in reasons.items() if reason is not None)
     back = home in places

@@ -16,8 +16,8 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.compact import compact
-from frontdesk.host.link_calls import LinkCalls
 from frontdesk.host.parts import Parts
+from frontdesk.host.reach_calls import ReachCalls
 from frontdesk.kit.hooks import call_command, call_response_hook
 from frontdesk.kit.idempotency import HEADER
 from frontdesk.sessions.scope import tracked_name
@@ -28,7 +28,7 @@ _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(LinkCalls):
+class HostContext(ReachCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(

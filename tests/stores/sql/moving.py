@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.identity import PushGroup
 from frontdesk.data.link import Grant
 from frontdesk.data.session import ForkPoint, SessionName
 from frontdesk.data.task import TaskRecord
@@ -110,6 +111,8 @@ async def fill(place: Place) -> None:
         for native_id in ("1", "2"):
             transaction.remember_identity(issued(identity(native_id, language="de")))
             transaction.add_link(link(identity(native_id)))
+        transaction.keep_reference(identity("1"), {"url": "u\0"})
+        transaction.keep_group(identity("1"), PushGroup(conversation_id="g"))
         transaction.see(seen(identity("2")))
         transaction.add_link(link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1"))
         transaction.add_grant(GRANT)
@@ -151,6 +154,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
         await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
         await store.identities.find(identity("1")),
+        await store.identities.reach(identity("1")),
         await store.identities.of_owner(OWNER),
         await store.identities.last_seen(OWNER),
         await store.identities.links(OWNER),

@@ -268,6 +268,18 @@ _IDLE_IDENTITIES = Step(
     min_reader=10,
 )
 
+# Number 14 belongs to a change that is merged beside this one.
+_RESERVED = Step((), min_reader=10)
+
+# How somebody is reached: what their channel says of the direct chat, and the group that they share; NULL if nothing.
+_REACH = Step(
+    (
+        "ALTER TABLE identities ADD COLUMN reference {blob}",
+        "ALTER TABLE identities ADD COLUMN push_group {blob}",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -282,6 +294,8 @@ STEPS: tuple[Sequence[str], ...] = (
     _ANSWERS_THAT_WAIT,
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
+    _RESERVED,
+    _REACH,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

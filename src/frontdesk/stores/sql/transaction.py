@@ -1,6 +1,6 @@
 """Takes note of what is to be written, as rows and statements."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import TracebackType
 from typing import Any, Self, cast
@@ -11,7 +11,7 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import encode, form_of, seal
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -100,6 +100,17 @@ class SqlTransaction:
         else:
             known = (*place, key(instead_of.isolation_key), instead_of.version)
             self._ops.append(Do(_CHANGED, (*row, *known), IdentityChangedError()))
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        self._keep(identity, "reference", encode(dict(reference)) if reference else None)
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        self._keep(identity, "push_group", None if group is None else encode(group))
+
+    def _keep(self, identity: ChannelIdentity, column: str, data: bytes | None) -> None:
+        self._changed.append(identity)
+        place = (key(identity.channel), key(identity.native_id))
+        self._ops.append(Do(f"UPDATE identities SET {column} = ? WHERE channel = ? AND native_id = ?", (data, *place)))
 
     def see(self, seen: LastSeen) -> None:
         self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
