@@ -110,12 +110,13 @@ class Planner:
         found: list[ChannelIdentity] = []
         for address in addresses:
             named = ChannelIdentity(address.channel, address.native_id, address.attributes)
-            who = None if named.attributes else known.get(address)
-            if who is None and not named.attributes:
-                record = await self._store.identities.find(named)
-                who = None if record is None else record.identity
-            found.append(who or named)
+            found.append(known.get(address) or await self.with_attributes(named))
         return found
+
+    async def with_attributes(self, who: ChannelIdentity) -> ChannelIdentity:
+        """Return somebody with the attributes that they were named with, or else with the newest that are known."""
+        record = None if who.attributes else await self._store.identities.find(who)
+        return who if record is None else record.identity
 
     async def group_of(self, who: ChannelIdentity) -> PushGroup | None:
         """Return the group in which somebody is spoken to; elsewhere than in shared conversations it is none."""

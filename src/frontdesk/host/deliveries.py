@@ -196,7 +196,10 @@ class Speaker:
 
     async def _person(self, to: str | ChannelIdentity) -> tuple[str, ChannelIdentity]:
         """Whose history it is, and where they are reached; those who may not come in are not spoken to either."""
-        who = to if isinstance(to, ChannelIdentity) else await self._planner.reach(to)
+        if isinstance(to, ChannelIdentity):
+            who = await self._planner.with_attributes(to)
+        else:
+            who = await self._planner.reach(to)
         if who is None or who.channel not in self._planner.pushing:
             raise UnsupportedError(_UNREACHABLE)
         allowed = await self._gate.let_in(Caller(identity=who), who.channel)
