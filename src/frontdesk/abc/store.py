@@ -39,6 +39,14 @@ class Sessions(Protocol):
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None: ...
 
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        """List sessions that a name stood for before `name_session` pointed it at others, the last used first."""
+        ...
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        """Tell whether a name stood for a session that is still there."""
+        ...
+
     async def reserve(self, name: SessionName, session_id: str) -> str:
         """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
         ...
@@ -126,6 +134,10 @@ class Background(Protocol):
     """Runs in the background that have not ended."""
 
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None: ...
+
+    async def of_owner(self, owner: str) -> Sequence[BackgroundRun]:
+        """List the runs of an owner, oldest first."""
+        ...
 
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         """Takes up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
@@ -253,7 +265,7 @@ class StateTransaction(Protocol):
         ...
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        """Points a name at a session, wherever it pointed before."""
+        """Points a name at a session; the one that it pointed at stays among its past ones."""
         ...
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...

@@ -106,7 +106,7 @@ class MemoryTransaction:
         self._writes.append((self._store.sessions.save, (record, lease)))
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        self._writes.append((self._store.sessions.names.put, (name, session_id)))
+        self._writes.append((self._store.sessions.point, (name, session_id)))
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         self._writes.append((self._store.sessions.append, (session_id, messages)))

@@ -67,7 +67,9 @@ async def test_whoever_is_linked_stays_so_when_their_name_changes() -> None:
         await host._parts.contacts._renew(known, chat.who("ann", name="Bea"))
         assert await identities.find(chat.who("ann"), fresh=True) == linked
         await chat.hear(chat.who("ann", name="Bea"), "two")
-        assert await identities.find(chat.who("ann"), fresh=True) == linked.replace(identity=chat.who("ann", name="Bea"))
+        assert await identities.find(chat.who("ann"), fresh=True) == linked.replace(
+            identity=chat.who("ann", name="Bea")
+        )
 
 
 async def test_somebody_who_may_not_come_in_changes_nothing() -> None:

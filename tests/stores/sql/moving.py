@@ -107,6 +107,7 @@ async def fill(place: Place) -> None:
         await store.sessions.reserve(named(odd), f"ses_odd_{number}")
         await keep_session(store, session(f"ses_odd_{number}"), said(odd))
     async with store.transaction() as transaction:
+        transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_2")
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_1")
         for native_id in ("1", "2"):
             transaction.remember_identity(issued(identity(native_id, language="de")))
@@ -153,6 +154,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         [texts(await store.sessions.history(OWNER, one)) for one in sessions],
         [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
         await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
+        await store.sessions.past(SessionName(owner=OWNER, kind="tracked")),
         await store.identities.find(identity("1")),
         await store.identities.reach(identity("1")),
         await store.identities.of_owner(OWNER),

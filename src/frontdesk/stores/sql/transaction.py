@@ -85,7 +85,9 @@ class SqlTransaction:
         self._ops.append(Put(tables.SESSIONS, row))
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        self._ops.append(Put(tables.NAMES, (name_key(name), session_id)))
+        place = name_key(name)
+        self._ops.append(Do(_PAST, (place, session_id)))
+        self._ops.append(Put(tables.NAMES, (place, session_id)))
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
@@ -285,6 +287,11 @@ _CHANGED = (
 _IF_FREE = (
     "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
+)
+_PAST = (
+    "INSERT INTO past_sessions (name, session_id) "
+    "SELECT name, session_id FROM names WHERE name = ? AND session_id <> ? "
+    "ON CONFLICT (name, session_id) DO NOTHING"
 )
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (
