@@ -16,9 +16,10 @@ from tests.access_matrix.doors import House, open_house
 from tests.access_matrix.issuer import issuing
 
 # What each command is for. One that is not here fails the test: whoever adds a command says who may give it.
-COMMANDS = dict.fromkeys(("new", "sessions", "resume", "cancel", "help", "safe"), "plain") | dict.fromkeys(
-    ("link", "connect", "unlink", "whoami"), "linking"
-)
+COMMANDS: dict[str, str] = {
+    **dict.fromkeys(("new", "sessions", "resume", "cancel", "help", "safe"), "plain"),
+    **dict.fromkeys(("link", "connect", "unlink", "whoami"), "linking"),
+}
 ANYBODY = "u-1"
 
 # What each kind of person is told: whether the command runs, or the code of the refusal.

@@ -40,8 +40,8 @@ async def test_the_example_shows_answers_on_a_screen() -> None:
 
 def test_every_target_is_documented() -> None:
     named = {name for first, *_ in tables(PAGE)["Say where it goes"] for name in _calls(first)}
-    made = (classmethod, ResponseTarget)
-    assert named == {name for name in vars(ResponseTarget) if isinstance(vars(ResponseTarget)[name], made)}
+    ways = (classmethod, ResponseTarget)
+    assert named == {name for name, one in vars(ResponseTarget).items() if isinstance(one, ways)}
 
 
 def _calls(cell: str) -> set[str]:

@@ -77,8 +77,11 @@ class Contacts:
     async def _renew(self, record: IdentityRecord, identity: ChannelIdentity) -> None:
         # Of one who is being linked just now nothing is overwritten; their next message brings its attributes again.
         with suppress(IdentityChangedError):
-            async with self._store.transaction() as transaction:
-                transaction.remember_identity(record.replace(identity=identity), instead_of=record)
+            try:
+                async with self._store.transaction() as transaction:
+                    transaction.remember_identity(record.replace(identity=identity), instead_of=record)
+            except CodecError as error:
+                log.error("what %s says of somebody is not kept: %s", identity.channel, error)
 
     async def _keep_changes(self, identity: ChannelIdentity, request: ChannelRequest) -> None:
         known = await self._identities.reach(identity)
