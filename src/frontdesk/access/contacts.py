@@ -50,17 +50,18 @@ class Contacts:
         return identity.key == caller.identity.key and not caller.anonymous
 
     async def note(self, identity: ChannelIdentity, request: ChannelRequest, owner: str) -> None:
-        """Keep what a request that was let in says of its own sender."""
+        """Keep what a request that was let in says of its own sender; `owner` is the sender's own key."""
         record = await self._identities.find(identity)
-        if record is None:
-            session = request.session
-            if not self._introduces or (session is not None and session.isolation_key is not None):
-                return
+        has_place = bool(request.reference) or request.channel in self._grouped
+        if record is None and has_place and self._introduces and not _is_granted(request):
             record = await self._introduce(identity, owner)
+        # Where a backend speaks for many people in turn, its record is not that of each of them.
+        if record is None or record.isolation_key != owner:
+            return
         # One without attributes says nothing about them.
         if identity.attributes and record.identity.attributes != identity.attributes:
             await self._renew(record, identity)
-        if request.reference or request.channel in self._grouped:
+        if has_place:
             await self._keep_changes(identity, request)
 
     async def keep(self, identity: ChannelIdentity, owner: str, reference: Mapping[str, Any]) -> None:
@@ -103,6 +104,11 @@ class Contacts:
         if known != group:
             async with self._store.transaction() as transaction:
                 transaction.keep_group(identity, group)
+
+
+def _is_granted(request: ChannelRequest) -> bool:
+    """Tell whether a hook has said whose session a request is for."""
+    return request.session is not None and request.session.isolation_key is not None
 
 
 def _sound(request: ChannelRequest) -> Mapping[str, Any]:

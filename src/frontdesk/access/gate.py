@@ -83,15 +83,15 @@ class Gate(Authorizer):
         if allowed.isolation_key is None and request.previous_run_id is not None:
             # Who was never here has nothing to continue, and a refused request leaves nothing behind.
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
-        owner = allowed.isolation_key or await self._keys.issue(identity)
+        own = owner = allowed.isolation_key or await self._keys.issue(identity)
         if owner and request.session is not None and request.session.isolation_key is not None:
             owner = request.session.isolation_key
         if not owner:
             # The empty key is that of groups: it would open everybody's.
             raise self.refusal(REFUSED, identity)
         contacts = self._contacts
-        if contacts is not None and contacts.says_something(caller, identity, request):
-            await contacts.note(identity, request, owner)
+        if own and contacts is not None and contacts.says_something(caller, identity, request):
+            await contacts.note(identity, request, own)
         return AdmittedRequest(
             request=request,
             caller=caller,

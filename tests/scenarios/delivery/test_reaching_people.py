@@ -32,6 +32,17 @@ async def test_a_push_got_the_attributes_of_the_first_contact() -> None:
         assert [one.identity.attributes for one in told] == [{"name": "Ann Lee", "tenant": "t"}] * 2
 
 
+async def test_a_backend_that_speaks_for_many_is_none_of_them() -> None:
+    """A hook says by an attribute for whom each request is, and the backend's own name stays the same."""
+    door = ParcelChat("door")
+    door.run_hook = lambda request, **_: request.replace(identity=door.who("backend", user=request.input))
+    async with open_host(door, identity_resolver=lambda identity: identity.attributes["user"]) as host:
+        for user in ("ann", "bob", "ann"):
+            await door.context.run(ChannelRequest(channel="door", input=user), Caller(identity=door.who("backend")))
+            (known,) = await host._parts.store.identities.of_owner(user)
+            assert known.attributes == {"user": user}
+
+
 async def test_attributes_that_stay_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     chat = ParcelChat()
     async with open_host(chat) as host:
@@ -77,7 +88,9 @@ async def test_attributes_that_cannot_be_stored_cost_nobody_an_answer(kind_of_st
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann", name="Ann"), "one")
         odd = chat.who("ann", name=object())
-        await host._parts.contacts.note(odd, ChannelRequest(channel="chat"), "anybody")
+        first = await host._parts.store.identities.find(odd)
+        assert first is not None
+        await host._parts.contacts.note(odd, ChannelRequest(channel="chat"), first.isolation_key)
         known = await host._parts.store.identities.find(odd, fresh=True)
         assert known is not None
         # What is kept in memory need not be JSON.
