@@ -50,6 +50,29 @@ async def test_only_the_pairs_that_are_listed(operation: LinkOperation) -> None:
         assert await ties.allows(operation, source, destination) is expected
 
 
+async def test_pairs_of_tiers_were_refused_and_pairs_of_channels_held_both_ways() -> None:
+    ties = asking(ExplicitAllowList(allowed_pairs={("public", "internal"), ("page", "internal"), ("web", "page")}))
+    allowed = {
+        ("telegram", "teams"),
+        ("telegram", "mail"),
+        ("page", "teams"),
+        ("page", "mail"),
+        ("web", "page"),
+    }
+    for source, destination in product(TIERS, TIERS):
+        expected = source == destination or (source, destination) in allowed
+        assert await ties.allows("deliver", source, destination) is expected
+        # A link makes known what is known on either side, so one direction is not enough.
+        assert await ties.allows("link", source, destination) is (source == destination)
+
+
+async def test_two_directions_of_tiers_let_people_link() -> None:
+    ties = asking(ExplicitAllowList(allowed_pairs={("public", "internal"), ("internal", "public")}))
+    assert await ties.allows("link", "telegram", "teams")
+    # What is not listed is not allowed, within one tier too.
+    assert not await ties.allows("link", "teams", "mail")
+
+
 async def test_nobody_shares() -> None:
     ties = asking(DenyAllLinks())
     for source, destination in product(TIERS, TIERS):
@@ -116,5 +139,7 @@ async def test_a_policy_that_fails_refuses_and_says_that_it_may_be_better_later(
 
 @pytest.mark.parametrize("pairs", [["ab"], [("a",)], [("a", "b", "c")], [("a", "")], [("a", 1)]])
 def test_what_is_no_pair_is_refused(pairs: Any) -> None:
-    with pytest.raises(ValueError, match="pairs of channel names"):
+    with pytest.raises(ValueError, match="pairs of names"):
         ExplicitAllowList(pairs)
+    with pytest.raises(ValueError, match="pairs of names"):
+        ExplicitAllowList(allowed_pairs=pairs)

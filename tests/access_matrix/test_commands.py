@@ -16,9 +16,10 @@ from tests.access_matrix.doors import House, open_house
 from tests.access_matrix.issuer import issuing
 
 # What each command is for. One that is not here fails the test: whoever adds a command says who may give it.
-COMMANDS = {"new": "plain", "help": "plain", "safe": "plain"} | dict.fromkeys(
-    ("link", "connect", "unlink", "whoami"), "linking"
-)
+COMMANDS: dict[str, str] = {
+    **dict.fromkeys(("new", "sessions", "resume", "cancel", "help", "safe"), "plain"),
+    **dict.fromkeys(("link", "connect", "unlink", "whoami"), "linking"),
+}
 ANYBODY = "u-1"
 
 # What each kind of person is told: whether the command runs, or the code of the refusal.
@@ -86,7 +87,7 @@ async def test_every_command_has_a_purpose_and_every_purpose_a_command(tmp_path:
 @pytest.mark.parametrize("kind", PEOPLE)
 async def test_a_command_that_is_not_there_tells_nobody_anything(kind: str, tmp_path: Path) -> None:
     async with _house(PEOPLE[kind][0], tmp_path) as house:
-        told = await Call(house.chat).give("resume")
+        told = await Call(house.chat).give("nosuch")
         assert told == ("unknown" if kind == "verified" else PEOPLE[kind][1]["plain"])
 
 

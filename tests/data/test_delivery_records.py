@@ -6,14 +6,19 @@ import pytest
 
 from frontdesk.data import codec
 from frontdesk.data.delivery import Attempt, Delivery, Route, Skipped
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.identity import ChannelIdentity, PushGroup
 from frontdesk.data.response_target import Address, ResponseTarget
 
 GOLDEN: tuple[tuple[Any, str], ...] = (
     (
-        ResponseTarget.identity(ChannelIdentity(channel="c", native_id="n", attributes={"name": "Ann"})),
+        ResponseTarget.identity(ChannelIdentity(channel="c", native_id="n")),
         '{"$":"ResponseTarget","kind":"identities","addresses":{"$":"tuple","items":[{"$":"Address","channel":"c",'
         '"native_id":"n"}]}}',
+    ),
+    (
+        ResponseTarget.identity(ChannelIdentity(channel="c", native_id="n", attributes={"name": "Ann"})),
+        '{"$":"ResponseTarget","kind":"identities","addresses":{"$":"tuple","items":[{"$":"Address","channel":"c",'
+        '"native_id":"n","attributes":{"name":"Ann"}}]}}',
     ),
     (
         Route(
@@ -25,6 +30,14 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
         '"channel":"c","native_id":""},"reason":"why"}]},"fallback":true}',
     ),
     (
+        Skipped(address=Address(channel="c", native_id="n"), reason="why", code="link_policy"),
+        '{"$":"Skipped","address":{"$":"Address","channel":"c","native_id":"n"},"reason":"why","code":"link_policy"}',
+    ),
+    (
+        PushGroup(conversation_id="g", reference={"thread": "1"}),
+        '{"$":"PushGroup","conversation_id":"g","reference":{"thread":"1"}}',
+    ),
+    (
         Delivery(
             delivery_id="d",
             answer_id="a",
@@ -33,6 +46,7 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
             channel="c",
             identity=ChannelIdentity(channel="c", native_id="n"),
             conversation_id="v",
+            reference={"url": "u"},
             queue="n",
             part=1,
             parts=2,
@@ -50,7 +64,8 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
             number=3,
         ),
         '{"$":"Delivery","delivery_id":"d","answer_id":"a","run_id":"r","owner":"o","channel":"c","identity":'
-        '{"$":"ChannelIdentity","channel":"c","native_id":"n"},"conversation_id":"v","queue":"n","part":1,"parts":2,'
+        '{"$":"ChannelIdentity","channel":"c","native_id":"n"},"conversation_id":"v","reference":{"url":"u"},'
+        '"queue":"n","part":1,"parts":2,'
         '"payload":{"text":"hi"},"is_echo":true,"status":"unknown","attempts":2,"error":"timeout","history":'
         '{"$":"tuple","items":[{"$":"Attempt","at":1.5,"code":"timeout"}]},"created_at":1.0,"queued_at":1.25,'
         '"due_at":1.5,"ended_at":2.0,"fence":4,"number":3}',

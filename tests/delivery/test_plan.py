@@ -76,6 +76,17 @@ async def test_every_destination_has_its_own_answer_and_the_echo_comes_first() -
     assert rows[0].identity == CHAT
 
 
+async def test_an_echo_looked_like_an_answer_to_a_channel_that_has_only_push() -> None:
+    class Plain(ScriptedChannel):
+        def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
+            return [[one.role for one in result.result.messages]]
+
+    plan = Plan(Plain("chat"))
+    await plan.know(CHAT)
+    rows = await plan.rows(asks(ResponseTarget.channel("chat", echo_input=True)))
+    assert [one.payload for one in rows] == [["user"], ["assistant"]]
+
+
 async def test_where_nobody_has_said_anything_there_is_no_echo() -> None:
     plan = Plan(ScriptedChannel("chat"))
     await plan.know(CHAT)

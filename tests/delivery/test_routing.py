@@ -8,7 +8,7 @@ from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
 from frontdesk.data.response_target import Address, ResponseTarget
-from frontdesk.delivery.routing import KEPT_APART, MUTE, UNKNOWN, route
+from frontdesk.delivery.routing import CODES, KEPT_APART, MUTE, UNKNOWN, route
 
 HOME = ChannelIdentity(channel="web", native_id="alice")
 TELEGRAM = ChannelIdentity(channel="telegram", native_id="42")
@@ -26,7 +26,7 @@ def seen(who: ChannelIdentity) -> LastSeen:
 
 
 def skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
-    return tuple(Skipped(address=address, reason=reason) for address, reason in pairs)
+    return tuple(Skipped(address=address, reason=reason, code=CODES[reason]) for address, reason in pairs)
 
 
 def back(*reasons: tuple[Address, str], fallback: bool = True) -> Route:
@@ -64,6 +64,12 @@ TABLE: dict[str, tuple[ResponseTarget, LastSeen | None, Route]] = {
         None,
         Route(originating=True, destinations=(at(TELEGRAM),)),
     ),
+    "channels: and back": (
+        ResponseTarget.channels(["originating", "telegram"]),
+        None,
+        Route(originating=True, destinations=(at(TELEGRAM),)),
+    ),
+    "channels: only back": (ResponseTarget.channels(["originating"]), None, back(fallback=False)),
     "channels: none named": (ResponseTarget.channels([]), None, back()),
     "identity": (ResponseTarget.identity(SLACK), None, only(SLACK)),
     "identity: oneself": (ResponseTarget.identity(HOME), None, back(fallback=False)),
@@ -93,6 +99,22 @@ def test_the_table(target: ResponseTarget, last_seen: LastSeen | None, expected:
 def test_somebody_whom_nobody_knows_elsewhere_is_answered_where_they_are() -> None:
     assert route(ResponseTarget.all_linked(), origin=HOME) == back()
     assert route(ResponseTarget.channel("telegram"), origin=HOME) == back((nowhere("telegram"), UNKNOWN))
+
+
+def test_the_word_originating_in_a_list_of_channels_was_an_unknown_channel() -> None:
+    found = route(ResponseTarget.channels(["originating", "email"]), origin=HOME, known=(EMAIL,), pushing=PUSHING)
+    assert found == Route(originating=True, skipped=skipped((at(EMAIL), MUTE)))
+
+
+def test_why_somebody_gets_nothing_was_told_in_words_alone() -> None:
+    found = route(
+        ResponseTarget.channels(["sms", "email", "slack"]),
+        origin=HOME,
+        known=EVERYWHERE,
+        pushing=PUSHING,
+        allow=apart,
+    )
+    assert [one.code for one in found.skipped] == ["unknown_recipient", "no_push_capability", "link_policy"]
 
 
 def test_two_identities_on_one_channel_both_get_the_answer() -> None:

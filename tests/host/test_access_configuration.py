@@ -131,6 +131,18 @@ def test_a_policy_of_channels_that_do_not_exist() -> None:
     assert [one.split()[-1] for one in findings(link_policy=policy)] == ["'slack'", "'tg'"]
 
 
+def test_a_policy_of_tiers_names_what_there_is_and_no_two_things_at_once() -> None:
+    policy = ExplicitAllowList(allowed_pairs={("public", "web"), ("internal", "web")})
+    assert findings(web(confidentiality_tier="public"), link_policy=policy) == (
+        "link_policy: 'internal' is neither a confidentiality_tier nor a channel of the host",
+    )
+    policy = ExplicitAllowList(allowed_pairs={("web", "web")})
+    assert findings(web(confidentiality_tier="web"), link_policy=policy) == (
+        "link_policy: 'web' is a confidentiality_tier and a channel of the host; give one of them another name",
+    )
+    assert not findings(web(confidentiality_tier="public"), link_policy=ExplicitAllowList([("web", "web")]))
+
+
 def test_tiers_that_nobody_has() -> None:
     (finding,) = findings(link_policy=SameConfidentialityTierOnly())
     assert "no channel has a confidentiality_tier" in finding

@@ -46,6 +46,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         InvocationsChannel(name="b", path="/healthz", session_mode="sometimes"),  # pyright: ignore[reportArgumentType]
         InvocationsChannel(name="c", path="/c", run_hook=3, tool_calls="maybe", body_timeout=0),  # pyright: ignore[reportArgumentType]
         InvocationsChannel(name="d", path="/d", allowed_origins=["example.com"], max_body_bytes=0, keep_alive=-1),
+        InvocationsChannel(name="originating", path="/e"),
         "not a channel",
     ]
     findings = _findings("not a target", channels, cancel_grace_seconds=-1, max_background_runs=0)
@@ -56,6 +57,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         "2 channels are called 'a'",
         "2 channels have the path '/x'",
         "name must not be empty",
+        "name 'originating' stands for",
         "path 'y/'",
         "path '/healthz' is the host's own",
         "session_mode 'sometimes'",

@@ -21,7 +21,7 @@ def teller(channel: Any, store: InMemoryStateStore | None = None) -> Teller:
     channels, ids, clock = {channel.name: channel}, FakeIds(), FakeClock()
     store = store or InMemoryStateStore()
     planner = Planner(store, channels, ids, clock)
-    return Teller(channels, ids, clock, planner, Outbox(store, channels, clock))
+    return Teller(channels, store, planner, Outbox(store, channels, clock))
 
 
 async def test_what_is_told_arrives_as_a_result() -> None:
@@ -40,7 +40,7 @@ async def test_where_nobody_can_be_told_nothing_happens() -> None:
 async def test_a_platform_that_fails_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     red = Loud("red", broken=RuntimeError("token=hunter2hunter2"))
     assert not await teller(red).tell(ANN, "hello")
-    assert "could not be told of a change: RuntimeError" in caplog.text
+    assert "could not be told of a change: PushUnknownError" in caplog.text
     assert "hunter2" not in caplog.text
 
 

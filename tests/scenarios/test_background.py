@@ -1,10 +1,14 @@
 """A run in the background is answered at once, looked at later, and cancelled like any other."""
 
 import asyncio
+from urllib.parse import quote
 
+import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
-from frontdesk import ApiKeyAuth
+from frontdesk import AgentFrameworkHost, ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo, spell, two_voices
 from tests.scenarios.desk import open_desk, until
@@ -24,6 +28,25 @@ async def test_it_is_accepted_and_polled_to_its_end() -> None:
         ended = await desk.ended(run["id"])
         assert (ended["status"], ended["text"], ended["metadata"]) == ("completed", "begun, done", {"a": "b"})
         assert desk.said("s") == ["it", "begun, done"]
+
+
+@pytest.mark.parametrize("path", ["/invocations", "/v2/ask", ""])
+@pytest.mark.parametrize(("outer", "root_path"), [("", ""), ("/house", ""), ("", "/desk x"), ("/house", "/desk")])
+async def test_who_was_put_off_was_not_told_where_to_look(path: str, outer: str, root_path: str) -> None:
+    host = AgentFrameworkHost(target=echo, channels=[InvocationsChannel(path=path)])
+    app = Starlette(routes=[Mount(outer, app=host.app)]) if outer else host.app
+    transport = httpx.ASGITransport(app=app, root_path=root_path)
+    async with (
+        host.app.router.lifespan_context(host.app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+    ):
+        place = f"{root_path}{outer}{path}"
+        accepted = await client.post(place if path else f"{place}/", json={"message": "hi", "background": True})
+        assert accepted.status_code == 202
+        assert accepted.headers["location"] == quote(f"{place}/{accepted.json()['id']}")
+        found = await client.get(accepted.headers["location"])
+        assert found.json()["id"] == accepted.json()["id"]
+        assert ("location" in found.headers) is (found.status_code == 202)
 
 
 async def test_its_session_is_known_before_it_begins() -> None:

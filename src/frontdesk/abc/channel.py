@@ -21,6 +21,7 @@ from frontdesk.data.noun import Value
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.session import SessionSummary
 
 LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
@@ -127,6 +128,18 @@ class ChannelContext(Protocol):
         """
         ...
 
+    async def keep_reference(self, caller: Caller, reference: Mapping[str, Any]) -> None:
+        """Keep what the platform has to be told to reach the caller's direct chat, instead of what was kept before.
+
+        For events that are no messages; a message brings it as `ChannelRequest.reference`. One that is no JSON or has
+        more than 4,096 bytes is a `ValueError`.
+        """
+        ...
+
+    async def get_reference(self, identity: ChannelIdentity) -> Mapping[str, Any]:
+        """Return what was kept to reach somebody on this channel; empty if nothing was."""
+        ...
+
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         """A run, its input and its result."""
         ...
@@ -220,6 +233,24 @@ class ChannelContext(Protocol):
 
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
         """Starts the caller's tracked session anew, and keeps the old one."""
+        ...
+
+    async def list_sessions(
+        self, caller: Caller, *, conversation_id: str | None = None, limit: int = 20
+    ) -> Sequence[SessionSummary]:
+        """List the caller's tracked sessions in a direct chat, or in a group if one is named; the last used first."""
+        ...
+
+    async def resume_session(self, caller: Caller, session_id: str, *, conversation_id: str | None = None) -> None:
+        """Let the next message go on with one of those sessions; any other is a `NotFoundError`."""
+        ...
+
+    async def cancel_background_runs(self, caller: Caller, *, conversation_id: str | None = None) -> int:
+        """Cancel what the caller has begun on this channel and what runs in the background; return how many there were.
+
+        In a direct chat, or in a group if one is named. A message that is being answered is not among them: what comes
+        after it in the same conversation waits for its end.
+        """
         ...
 
     def commands(self) -> Sequence[ChannelCommand]:

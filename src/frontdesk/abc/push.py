@@ -1,6 +1,6 @@
 """What a channel that can speak first may say about how it wants to be used."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
@@ -45,6 +45,8 @@ class PushPart(Value, frozen=True, kw_only=True):
     identity: ChannelIdentity
     conversation_id: str | None
     """The conversation to be answered; the person's direct chat without one."""
+    reference: Mapping[str, Any] = {}
+    """What the channel said of that conversation, or of the person: see `ChannelRequest.reference`."""
     content: Any
     """What `parts` has returned for it."""
     idempotency_key: str

@@ -19,7 +19,7 @@ from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, InboxItem, WaitingEvent
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -38,6 +38,14 @@ class Sessions(Protocol):
         ...
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None: ...
+
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        """List sessions that a name stood for before `name_session` pointed it at others, the last used first."""
+        ...
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        """Tell whether a name stood for a session that is still there."""
+        ...
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
@@ -75,12 +83,16 @@ class Identities(Protocol):
         """The record of an identity, a moment old where many processes write; `fresh` is as it is now."""
         ...
 
+    async def reach(self, identity: ChannelIdentity) -> Reach:
+        """Return how an identity is reached, a moment old where many processes write; empty without a record."""
+        ...
+
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         """Keeps the first record for an identity, and returns the one that was kept."""
         ...
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        """All identities that share an isolation key."""
+        """All identities that share an isolation key, by channel and id."""
         ...
 
     async def last_seen(self, isolation_key: str) -> LastSeen | None: ...
@@ -122,6 +134,10 @@ class Background(Protocol):
     """Runs in the background that have not ended."""
 
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None: ...
+
+    async def of_owner(self, owner: str) -> Sequence[BackgroundRun]:
+        """List the runs of an owner, oldest first."""
+        ...
 
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         """Takes up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
@@ -249,7 +265,7 @@ class StateTransaction(Protocol):
         ...
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        """Points a name at a session, wherever it pointed before."""
+        """Points a name at a session; the one that it pointed at stays among its past ones."""
         ...
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...
@@ -260,6 +276,14 @@ class StateTransaction(Protocol):
         With `instead_of` the record takes the place of that one; if another key or version is there, the transaction
         fails with `IdentityChangedError`.
         """
+        ...
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        """Keep how the direct chat of an identity is reached, instead of what was kept; nothing without a record."""
+        ...
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        """Keep the group in which an identity is reached, or that it is none; nothing without a record."""
         ...
 
     def see(self, seen: LastSeen) -> None: ...

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from frontdesk.abc.allowlist import AccessRule, Allowed, Decision, Denied
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.access.authorize import REFUSED, Authorizer
+from frontdesk.access.contacts import Contacts
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.policy import OPEN
@@ -35,6 +36,7 @@ class Gate(Authorizer):
         default: AccessRule = OPEN,
         linker: IdentityLinker | None = None,
         ties: TierPolicy | None = None,
+        contacts: Contacts | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
         """`rules` has the rule of each channel, `run_prefixes` how the ids of its runs begin."""
@@ -43,6 +45,7 @@ class Gate(Authorizer):
         self._ids = ids
         self._clock = clock
         self._ties = ties
+        self._contacts = contacts
 
     async def let_in(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
         """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else.
@@ -80,12 +83,15 @@ class Gate(Authorizer):
         if allowed.isolation_key is None and request.previous_run_id is not None:
             # Who was never here has nothing to continue, and a refused request leaves nothing behind.
             raise NotFoundError("There is no such run to continue.", param="previous_run_id")
-        owner = allowed.isolation_key or await self._keys.issue(identity)
+        own = owner = allowed.isolation_key or await self._keys.issue(identity)
         if owner and request.session is not None and request.session.isolation_key is not None:
             owner = request.session.isolation_key
         if not owner:
             # The empty key is that of groups: it would open everybody's.
             raise self.refusal(REFUSED, identity)
+        contacts = self._contacts
+        if own and contacts is not None and contacts.says_something(caller, identity, request):
+            await contacts.note(identity, request, own)
         return AdmittedRequest(
             request=request,
             caller=caller,
@@ -144,7 +150,7 @@ class Gate(Authorizer):
 
     async def _own_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
         """The wire sends an answer to nobody but the person who asks, wherever they are known."""
-        others = set(wire.response_target.addresses) - {Address.of(caller.identity)}
+        others = {one.plain for one in wire.response_target.addresses} - {Address.of(caller.identity)}
         if others and key is not None:
             others -= {Address.of(one) for one in await self._keys.identities_of(key)}
         if others:

@@ -25,24 +25,49 @@ class SameConfidentialityTierOnly:
 
 
 class ExplicitAllowList:
-    """Pairs of channels that may share, in both directions, such as `[("teams", "webchat")]`."""
+    """Pairs that may share: `pairs` of channels in both directions, `allowed_pairs` of tiers or channels in one."""
 
-    def __init__(self, pairs: Collection[tuple[str, str]]) -> None:
+    def __init__(
+        self, pairs: Collection[tuple[str, str]] = (), *, allowed_pairs: Collection[tuple[str, str]] = ()
+    ) -> None:
+        """`pairs` are names of channels, such as `[("teams", "webchat")]`.
+
+        `allowed_pairs` are `(source, destination)`, each a `confidentiality_tier` or the name of a channel, such as
+        `{("public", "internal")}`: what is known on the first may become known on the second, and not the other way.
+        """
         self.pairs = frozenset(frozenset(_pair(one)) for one in pairs)
+        self.allowed_pairs = frozenset(_pair(one) for one in allowed_pairs)
 
-    @property
-    def channels(self) -> frozenset[str]:
-        """Every channel that is named."""
-        return frozenset(name for pair in self.pairs for name in pair)
+    def findings(self, tiers: Mapping[str, str | None]) -> list[str]:
+        """Tell which names stand for nothing, or for two things; `tiers` has the tier of each channel."""
+        known = {tier for tier in tiers.values() if tier is not None}
+        channels = {name for pair in self.pairs for name in pair}
+        either = {name for pair in self.allowed_pairs for name in pair}
+        wrong = [f"the host has no channel called {name!r}" for name in sorted(channels - tiers.keys())]
+        wrong += [
+            f"{name!r} is neither a confidentiality_tier nor a channel of the host"
+            for name in sorted(either - tiers.keys() - known)
+        ]
+        return wrong + [
+            f"{name!r} is a confidentiality_tier and a channel of the host; give one of them another name"
+            for name in sorted(either & tiers.keys() & known)
+        ]
 
     def __call__(self, context: LinkPolicyContext) -> bool:
         # What stays on its channel is not shared.
-        return context.source == context.destination or frozenset((context.source, context.destination)) in self.pairs
+        if context.source == context.destination or frozenset((context.source, context.destination)) in self.pairs:
+            return True
+        # No name is a tier and a channel at once: that is a finding when the host is built.
+        return any(
+            (source, destination) in self.allowed_pairs
+            for source in (context.source, context.source_tier)
+            for destination in (context.destination, context.destination_tier)
+        )
 
 
 def _pair(given: Any) -> tuple[str, str]:
     if isinstance(given, str) or len(given) != 2 or not all(isinstance(one, str) and one for one in given):
-        raise ValueError(f"ExplicitAllowList takes pairs of channel names, not {given!r}")
+        raise ValueError(f"ExplicitAllowList takes pairs of names, not {given!r}")
     return tuple(given)
 
 

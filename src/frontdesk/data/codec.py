@@ -26,7 +26,7 @@ from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
@@ -74,6 +74,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "LinkProof": LinkProof,
     "LinkRecord": LinkRecord,
     "PendingApproval": PendingApproval,
+    "PushGroup": PushGroup,
     "ResponseTarget": ResponseTarget,
     "Route": Route,
     "RunEvent": RunEvent,

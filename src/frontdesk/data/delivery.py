@@ -1,5 +1,6 @@
 """What is on its way in and out."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -64,6 +65,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
     conversation_id: str | None = None
     """Where the person is answered; without one, wherever the channel reaches them. An answer to an event goes back to
     the conversation that the event came from."""
+    reference: Mapping[str, Any] = {}
+    """What the channel said of that conversation, with the request; without any, what is kept of the person counts."""
     queue: str = ""
     """What it waits in line with; the conversation or the person, if it does not say."""
     part: int
@@ -117,6 +120,8 @@ class Skipped(Noun, frozen=True, kw_only=True):
 
     address: Address
     reason: str
+    code: str = ""
+    """The reason for programs, one of the codes of `delivery.routing`; earlier versions wrote none."""
 
 
 class Route(Noun, frozen=True, kw_only=True):

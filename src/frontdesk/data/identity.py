@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from frontdesk.data.isolation import IsolationKeys
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Noun, Value
 
 ANONYMOUS = "anonymous"
 
@@ -45,6 +45,23 @@ class IdentityRecord(Noun, frozen=True, kw_only=True):
     """The keys that the identity had before it was linked, under which it can still read its own."""
     version: int = 0
     """How often the links of the identity, or of those who share its key, have changed."""
+
+
+class PushGroup(Noun, frozen=True, kw_only=True):
+    """A group in which somebody is reached, because the people in it share one conversation."""
+
+    conversation_id: str
+    reference: Mapping[str, Any] = {}
+    """What the channel said of the group; as `Reach.reference`."""
+
+
+class Reach(Value, frozen=True, kw_only=True):
+    """How somebody is reached on a channel, as far as the channel has said."""
+
+    reference: Mapping[str, Any] = {}
+    """What the platform has to be told to reach the direct chat: a conversation reference, a service URL, a thread."""
+    group: PushGroup | None = None
+    """The group in which they were last accepted, where groups share a conversation."""
 
 
 class LastSeen(Noun, frozen=True, kw_only=True):

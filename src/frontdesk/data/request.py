@@ -59,6 +59,9 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     conversation_id: str | None = None
     group: bool = False
     """Whether other people take part in the conversation."""
+    reference: Mapping[str, Any] = {}
+    """What the platform has to be told to reach this conversation later: a conversation reference, a service URL, a
+    thread. It comes back with every push; the host keeps the newest for each person."""
     stream: bool = False
     background: bool = False
     on_interrupt: OnInterrupt | None = None

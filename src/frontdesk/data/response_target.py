@@ -1,10 +1,13 @@
 """Where an answer goes."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Noun
+
+ORIGINATING_NAME = "originating"
+"""In `ResponseTarget.channels` this stands for where the request came from; no channel may have it as its name."""
 
 TargetKind = Literal["originating", "active", "channels", "identities", "all_linked", "none"]
 
@@ -14,11 +17,27 @@ class Address(Noun, frozen=True, kw_only=True):
 
     channel: str
     native_id: str
+    attributes: Mapping[str, Any] = {}
+    """Those that whoever named the user gave; without any, those that are known of them count."""
+
+    def __hash__(self) -> int:
+        # Attributes are a mapping, which has no hash; two that differ in them alone are rare.
+        return hash((self.channel, self.native_id))
 
     @classmethod
     def of(cls, identity: ChannelIdentity) -> Self:
-        """The address of an identity."""
+        """Return the address of an identity, as it is compared with others: without attributes."""
         return cls(channel=identity.channel, native_id=identity.native_id)
+
+    @classmethod
+    def given(cls, identity: ChannelIdentity) -> Self:
+        """Return the address of an identity with the attributes that it has."""
+        return cls(channel=identity.channel, native_id=identity.native_id, attributes=identity.attributes)
+
+    @property
+    def plain(self) -> Self:
+        """The address without attributes."""
+        return self.replace(attributes={}) if self.attributes else self
 
 
 class ResponseTarget(Noun, frozen=True, kw_only=True):
@@ -52,7 +71,7 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
 
     @classmethod
     def channels(cls, names: Sequence[str], *, echo_input: bool = False) -> Self:
-        """To the person on several channels."""
+        """To the person on several channels; `"originating"` among them is where the request came from."""
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 
     @classmethod
@@ -62,8 +81,8 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
 
     @classmethod
     def identities(cls, identities: Sequence[ChannelIdentity], *, echo_input: bool = False) -> Self:
-        """To several identities."""
-        return cls(kind="identities", addresses=tuple(Address.of(one) for one in identities), echo_input=echo_input)
+        """To several identities, each with the attributes that it has here, or else with those that are known of it."""
+        return cls(kind="identities", addresses=tuple(map(Address.given, identities)), echo_input=echo_input)
 
 
 ResponseTarget.originating = ResponseTarget()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Noun, Value
 
 
 class SessionName(Noun, frozen=True, kw_only=True):
@@ -65,6 +65,17 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     def unheard_at(self, messages: int) -> int:
         """The same for whoever continues from so many messages; a place before the change has all that it had."""
         return self.unheard if messages > self.unheard else 0
+
+
+class SessionSummary(Value, frozen=True, kw_only=True):
+    """A session in a list, as its owner may see it."""
+
+    session_id: str
+    created_at: float
+    updated_at: float
+    messages: int
+    is_current: bool
+    """Whether the next message goes on with it."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

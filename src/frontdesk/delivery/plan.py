@@ -10,7 +10,7 @@ from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, Route
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.identity import ChannelIdentity, PushGroup
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.data.result import HostedRunResult
@@ -27,6 +27,8 @@ Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
 """The identities of an owner."""
 AsksAllow = Callable[[str, str], Awaitable[bool]]
 """Whether what was said on one channel may be heard on another, as the link policy has it."""
+_UNKNOWN: Mapping[str, Any] = {}
+"""The reference of a place that is looked up when something is sent there."""
 
 
 class Planner:
@@ -59,7 +61,7 @@ class Planner:
         by_name = target.kind in ("channels", "all_linked")
         known = await self._identities(admitted) if by_name else ()
         seen = await self._store.identities.last_seen(admitted.owner) if target.kind == "active" else None
-        named = {one.channel for one in wanted(target, known, seen)}
+        named = {one.channel for one in wanted(target, known, seen, origin)}
         allow = await self._decided(origin.channel, named & self.pushing)
         return route(target, origin=origin, known=known, last_seen=seen, pushing=self.pushing, allow=allow)
 
@@ -89,13 +91,38 @@ class Planner:
             rows += self._named(back)
         if not way.destinations:
             return rows
-        known = {Address.of(one): one for one in await self._known(admitted.owner)}
         words = _echo(said) if request.response_target.echo_input else None
         echo = answer.replace(result=words) if words is not None and words.messages else None
-        for address in way.destinations:
-            who = known.get(address) or ChannelIdentity(channel=address.channel, native_id=address.native_id)
-            rows += self._named(await self._answer(owner, request, answer, who, echo))
+        # A group that several of them share gets an answer once.
+        served = {one.destination for one in rows}
+        for who in await self._people(admitted.owner, way.destinations):
+            group = await self.group_of(who)
+            if group is not None and (who.channel, group.conversation_id) in served:
+                continue
+            parts = self._named(await self._answer(owner, request, answer, who, echo, group=group))
+            served.update(one.destination for one in parts)
+            rows += parts
         return rows
+
+    async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
+        """Return those who get an answer, with the attributes that were given or else the newest."""
+        known = {Address.of(one): one for one in await self._known(owner)}
+        found: list[ChannelIdentity] = []
+        for address in addresses:
+            named = ChannelIdentity(address.channel, address.native_id, address.attributes)
+            found.append(known.get(address) or await self.with_attributes(named))
+        return found
+
+    async def with_attributes(self, who: ChannelIdentity) -> ChannelIdentity:
+        """Return somebody with the attributes that they were named with, or else with the newest that are known."""
+        record = None if who.attributes else await self._store.identities.find(who)
+        return who if record is None else record.identity
+
+    async def group_of(self, who: ChannelIdentity) -> PushGroup | None:
+        """Return the group in which somebody is spoken to; elsewhere than in shared conversations it is none."""
+        if self._channels[who.channel].conversation_scope != "per_conversation":
+            return None
+        return (await self._store.identities.reach(who)).group
 
     async def excuse(
         self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
@@ -140,9 +167,19 @@ class Planner:
         return self._named([blank.replace(payload=one, part=n, parts=len(contents)) for n, one in enumerate(contents)])
 
     def _blank(
-        self, owner: str, request: ChannelRequest, who: ChannelIdentity, run_id: str, *, originating: bool
+        self,
+        owner: str,
+        request: ChannelRequest,
+        who: ChannelIdentity,
+        run_id: str,
+        *,
+        originating: bool,
+        group: PushGroup | None = None,
     ) -> Delivery:
-        there, now = request.conversation_id if originating else None, self._clock.now()
+        there, reference = (request.conversation_id, request.reference) if originating else (None, _UNKNOWN)
+        if group is not None:
+            there, reference = group.conversation_id, group.reference
+        shared, now = group is not None or request.group, self._clock.now()
         return Delivery(
             delivery_id="",
             answer_id=self._ids.new("ans"),
@@ -151,8 +188,9 @@ class Planner:
             channel=who.channel,
             identity=who,
             conversation_id=there,
+            reference=reference,
             # A direct chat has one queue, whether somebody is answered there or spoken to first.
-            queue="" if there is None or request.group else who.native_id,
+            queue="" if there is None or shared else who.native_id,
             part=0,
             payload=None,
             created_at=now,
@@ -170,12 +208,18 @@ class Planner:
         return next(iter([*here, *known]), None)
 
     async def told(
-        self, owner: str, who: ChannelIdentity, messages: Sequence[Message], run: RunRecord, key: str
+        self,
+        owner: str,
+        who: ChannelIdentity,
+        messages: Sequence[Message],
+        run: RunRecord,
+        key: str,
+        group: PushGroup | None = None,
     ) -> list[Delivery]:
         """The parts of something that nobody has asked for; the same key gives the same ids."""
         request = ChannelRequest(channel=who.channel, identity=who)
         answer = HostedRunResult(result=AgentResponse(messages=list(messages)), run=run)
-        parts = await self._answer(owner, request, answer, who)
+        parts = await self._answer(owner, request, answer, who, group=group)
         return [one.replace(delivery_id=f"dlv_{key}_{one.part}", answer_id=f"ans_{key}") for one in parts]
 
     async def _answer(
@@ -187,10 +231,11 @@ class Planner:
         echo: Result | None = None,
         *,
         originating: bool = False,
+        group: PushGroup | None = None,
     ) -> list[Delivery]:
         """The parts for one destination; whatever goes wrong here is the end of this one alone."""
         channel = self._channels[who.channel]
-        blank = self._blank(owner, request, who, answer.run.run_id, originating=originating)
+        blank = self._blank(owner, request, who, answer.run.run_id, originating=originating, group=group)
         context = ChannelResponseContext(
             request=request, channel_name=who.channel, destination_identity=who, originating=originating
         )
@@ -220,5 +265,5 @@ def _slim(run: RunRecord) -> RunRecord:
 
 
 def _echo(said: Sequence[Message]) -> AgentResponse[Any]:
-    """The user's words, as something that the host says."""
-    return AgentResponse(messages=[Message("assistant", list(one.contents)) for one in said if one.role == "user"])
+    """Return the user's words as what was said before the answer; their role tells them from it."""
+    return AgentResponse(messages=[Message("user", list(one.contents)) for one in said if one.role == "user"])

@@ -1,11 +1,12 @@
 """Gives one part to its channel, and turns whatever comes of that into a receipt or a `PushError`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import Channel, ChannelPush, ChannelPushCodec
 from frontdesk.abc.push import PushesParts, PushPart, SupportsPushLookup
+from frontdesk.abc.store import Identities
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.result import HostedRunResult
@@ -47,9 +48,18 @@ def _translated(work: Callable[[], Any]) -> Any:
         raise CodecError(f"the channel itself failed: {type(error).__name__}") from error
 
 
-async def send(channel: Channel, delivery: Delivery, payload: Any) -> str | None:
+async def reference_of(identities: Identities, delivery: Delivery) -> Mapping[str, Any]:
+    """Return what a channel has to be told to reach a destination: as the request said, or as it is kept by now."""
+    if delivery.reference or delivery.conversation_id is not None:
+        return delivery.reference
+    return (await identities.reach(delivery.identity)).reference
+
+
+async def send(
+    channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None
+) -> str | None:
     """Sends a part with its payload; returns the platform's receipt. Every failure is a `PushError`."""
-    part = _part(channel, delivery, payload)
+    part = _part(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
         return await _answered(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
@@ -57,13 +67,19 @@ async def send(channel: Channel, delivery: Delivery, payload: Any) -> str | None
     raise PushRefusedError("The channel can't speak first.", code="mute_channel")
 
 
-async def look_up(channel: Channel, platform: SupportsPushLookup, delivery: Delivery, payload: Any) -> str | None:
+async def look_up(
+    channel: Channel,
+    platform: SupportsPushLookup,
+    delivery: Delivery,
+    payload: Any,
+    reference: Mapping[str, Any] | None = None,
+) -> str | None:
     """The receipt of a part that arrived after all; `None` when it did not."""
-    part = _part(channel, delivery, payload)
+    part = _part(channel, delivery, payload, reference)
     return await _answered(channel, lambda: platform.find_push(part))
 
 
-def _part(channel: Channel, delivery: Delivery, payload: Any) -> PushPart:
+def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None) -> PushPart:
     try:
         content = (
             _translated(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
@@ -74,6 +90,7 @@ def _part(channel: Channel, delivery: Delivery, payload: Any) -> PushPart:
     return PushPart(
         identity=delivery.identity,
         conversation_id=delivery.conversation_id,
+        reference=delivery.reference if reference is None else reference,
         content=content,
         idempotency_key=delivery.idempotency_key,
         part=delivery.part,

@@ -16,7 +16,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Destination
 from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.limits import Limits
-from frontdesk.delivery.push import look_up, read_payload, send
+from frontdesk.delivery.push import look_up, read_payload, reference_of, send
 from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
 from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
@@ -121,9 +121,10 @@ class Trip:
         first = circuit.is_open
         circuit.enter()
         try:
+            reference = await reference_of(self._store.identities, row)
             taken = await self._take(row)
             try:
-                receipt = await send(self._lane.channel, taken, payload)
+                receipt = await send(self._lane.channel, taken, payload, reference)
             except PushError as error:
                 return await self._failed(taken, error, first, queued)
         except BaseException:
@@ -216,9 +217,9 @@ class Trip:
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):
             return await self._end(row, "unknown", row.error or INTERRUPTED)
-        payload = read_payload(row)
+        payload, reference = read_payload(row), await reference_of(self._store.identities, row)
         try:
-            receipt = await look_up(self._lane.channel, channel, row, payload)
+            receipt = await look_up(self._lane.channel, channel, row, payload, reference)
         except PushError as error:
             return await self._doubt(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()

@@ -72,8 +72,8 @@ class Access:
         if policy is not None and (isinstance(policy, type) or not callable(policy)):
             yield f"link_policy: {policy!r} is not a policy"
         if isinstance(policy, ExplicitAllowList):
-            for name in sorted(policy.channels - channels.keys()):
-                yield f"link_policy: the host has no channel called {name!r}"
+            for finding in policy.findings({name: one.confidentiality_tier for name, one in channels.items()}):
+                yield f"link_policy: {finding}"
         tiers = {one.confidentiality_tier for one in channels.values()}
         if isinstance(policy, SameConfidentialityTierOnly) and tiers == {None}:
             yield "link_policy: SameConfidentialityTierOnly has no effect, as no channel has a confidentiality_tier"

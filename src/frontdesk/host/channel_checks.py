@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import Channel
+from frontdesk.data.response_target import ORIGINATING_NAME
 
 HOST_PATHS = ("/healthz", "/readyz")
 _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
@@ -67,6 +68,8 @@ def _path_findings(channel: Channel) -> list[str]:
     wrong: list[str] = []
     if not channel.name:
         wrong.append("name must not be empty")
+    if channel.name == ORIGINATING_NAME:
+        wrong.append(f"name {channel.name!r} stands for where a request came from; choose another")
     if channel.path and (not channel.path.startswith("/") or channel.path.endswith("/")):
         wrong.append(f"path {channel.path!r} must begin with a slash and not end with one, or be empty")
     if channel.path in HOST_PATHS:

@@ -16,11 +16,10 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.compact import compact
-from frontdesk.host.link_calls import LinkCalls
 from frontdesk.host.parts import Parts
+from frontdesk.host.session_calls import SessionCalls
 from frontdesk.kit.hooks import call_command, call_response_hook
 from frontdesk.kit.idempotency import HEADER
-from frontdesk.sessions.scope import tracked_name
 
 T = TypeVar("T")
 
@@ -28,7 +27,7 @@ _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(LinkCalls):
+class HostContext(SessionCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(
@@ -230,18 +229,6 @@ class HostContext(LinkCalls):
             session=ChannelSession(session_id=sessions.pop()),
             approvals=tuple(answers),
         )
-
-    async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
-        owner = await self._owner(caller)
-        channel = self._parts.channels[self.channel]
-        name = tracked_name(
-            channel.conversation_scope,
-            owner=owner,
-            channel=self.channel,
-            conversation_id=conversation_id,
-            group=conversation_id is not None,
-        )
-        return await self._parts.turns.rotate(name)
 
     def commands(self) -> Sequence[ChannelCommand]:
         return tuple(self._commands.values())

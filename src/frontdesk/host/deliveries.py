@@ -9,7 +9,7 @@ from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.data.codec import to_json
 from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus, Route
-from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.identity import Caller, ChannelIdentity, PushGroup
 from frontdesk.data.response_target import Address
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
@@ -31,6 +31,7 @@ from frontdesk.kit.messages import stamped
 from frontdesk.kit.names import digest
 from frontdesk.loggers import audit
 from frontdesk.sessions.record import answer_hosting
+from frontdesk.sessions.scope import tracked_name
 from frontdesk.sessions.turns import Turns
 
 _UNREACHABLE = "There is no channel on which this person can be spoken to first."
@@ -151,13 +152,18 @@ class Speaker:
         )
         way = Route(originating=False, destinations=(Address.of(who),))
         told = stamped(said, answer_hosting("", way), self._ids.new("msg"))
-        rows = await self._planner.told(owner, who, [said], run, key)
-        name = SessionName(owner=owner, kind="tracked")
+        group = await self._planner.group_of(who)
+        rows = await self._planner.told(owner, who, [said], run, key, group)
+        name = self._session_of(owner, who, group)
         session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         _refuse_own_turn(session_id)
         async with self._turns.held(session_id) as lease:
-            session = await self._store.sessions.get(owner, session_id) or SessionRecord(
-                session_id=session_id, owner=owner, key=session_id, created_at=now, updated_at=now
+            session = await self._store.sessions.get(name.owner, session_id) or SessionRecord(
+                session_id=session_id,
+                owner=name.owner,
+                key=name.conversation_id or session_id,
+                created_at=now,
+                updated_at=now,
             )
             try:
                 async with self._store.transaction() as transaction:
@@ -170,6 +176,17 @@ class Speaker:
         await self._outbox.wake(rows)
         return rows
 
+    def _session_of(self, owner: str, who: ChannelIdentity, group: PushGroup | None) -> SessionName:
+        """Return whose history it becomes part of: the person's, or that of the group that hears it."""
+        conversation_id = None if group is None else group.conversation_id
+        return tracked_name(
+            "per_user" if group is None else "per_conversation",
+            owner=owner,
+            channel=who.channel,
+            conversation_id=conversation_id,
+            group=group is not None,
+        )
+
     async def _known(self, key: str) -> Sequence[Delivery]:
         first = await self._store.outbox.get(f"dlv_{key}_0")
         if first is None:
@@ -179,7 +196,10 @@ class Speaker:
 
     async def _person(self, to: str | ChannelIdentity) -> tuple[str, ChannelIdentity]:
         """Whose history it is, and where they are reached; those who may not come in are not spoken to either."""
-        who = to if isinstance(to, ChannelIdentity) else await self._planner.reach(to)
+        if isinstance(to, ChannelIdentity):
+            who = await self._planner.with_attributes(to)
+        else:
+            who = await self._planner.reach(to)
         if who is None or who.channel not in self._planner.pushing:
             raise UnsupportedError(_UNREACHABLE)
         allowed = await self._gate.let_in(Caller(identity=who), who.channel)

@@ -7,6 +7,7 @@ from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target
+from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
@@ -16,6 +17,7 @@ from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.push import can_push
 from frontdesk.host.access_checks import Access
 from frontdesk.host.background import Background
 from frontdesk.host.config import HostConfig
@@ -54,10 +56,11 @@ class Parts:
         self.clock, self.ids = clock, ids
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
+        self.contacts = self._contacted(access)
         self.gate = self._gated(keys, access)
         planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
         self.outbox = Outbox(store, channels, clock)
-        self.teller = Teller(channels, ids, clock, planner, self.outbox)
+        self.teller = Teller(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
         self.turns = Turns(
             store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
@@ -101,6 +104,14 @@ class Parts:
     async def _may_deliver(self, source: str, destination: str) -> bool:
         return await self.ties.allows("deliver", source, destination)
 
+    def _contacted(self, access: Access) -> Contacts:
+        shared = {
+            name
+            for name, one in self.channels.items()
+            if one.conversation_scope == "per_conversation" and can_push(one)
+        }
+        return Contacts(self.store, self.clock, grouped=shared, introduces=access.resolver is not None)
+
     def _gated(self, keys: IdentityKeys, access: Access) -> Gate:
         return Gate(
             keys,
@@ -110,6 +121,7 @@ class Parts:
             default=as_rule(access.default_allowlist),
             linker=access.linker,
             ties=self.ties,
+            contacts=self.contacts,
             run_prefixes={channel.name: channel.run_prefix for channel in self.channels.values()},
         )
 

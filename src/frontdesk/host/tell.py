@@ -3,17 +3,13 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from agent_framework import AgentResponse, Message
-
-from frontdesk.abc.channel import Channel, ChannelPush
-from frontdesk.clock import Clock
+from frontdesk.abc.channel import Channel
+from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunRecord
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
-from frontdesk.ids import Ids
+from frontdesk.delivery.push import read_payload, reference_of, send
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import host as log
 
@@ -25,27 +21,26 @@ class Teller:
     """Speaks through the channels that can push."""
 
     def __init__(
-        self, channels: Mapping[str, Channel], ids: Ids, clock: Clock, planner: Planner, outbox: Outbox
+        self, channels: Mapping[str, Channel], store: HostStateStore, planner: Planner, outbox: Outbox
     ) -> None:
         self._channels = channels
-        self._ids = ids
-        self._clock = clock
+        self._store = store
         self._planner = planner
         self._outbox = outbox
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         """Whether the channel of an identity can speak first."""
-        return isinstance(self._channels.get(identity.channel), ChannelPush)
+        return identity.channel in self._planner.pushing
 
     async def tell(self, identity: ChannelIdentity, text: str) -> bool:
         """Says something in a person's direct chat, if that can be done; what goes wrong is only logged."""
-        channel = self._channels.get(identity.channel)
-        if not isinstance(channel, ChannelPush):
+        said = self._planner.notice(identity, text, owner="")
+        if not said:
             return False
         try:
             async with asyncio.timeout(LONGEST):
                 # Apart from the present request: whoever it belongs to, this is said to another.
-                await spawn_clean(_push(channel, identity, self._said(identity, text)))
+                await spawn_clean(self._say(self._channels[identity.channel], said))
         except Exception as error:  # Whatever a platform's client raises: what was done before stays done.
             log.warning("somebody on %s could not be told of a change: %s", identity.channel, type(error).__name__)
             return False
@@ -59,16 +54,6 @@ class Teller:
         """Has notes sent that were written."""
         await self._outbox.wake(notes)
 
-    def _said(self, identity: ChannelIdentity, text: str) -> HostedRunResult[AgentResponse]:
-        run = RunRecord(
-            run_id=self._ids.new("run"),
-            owner="",
-            channel=identity.channel,
-            status="completed",
-            created_at=self._clock.now(),
-        )
-        return HostedRunResult(result=AgentResponse(messages=[Message("assistant", [text])]), run=run)
-
-
-async def _push(channel: ChannelPush, identity: ChannelIdentity, result: HostedRunResult[AgentResponse]) -> None:
-    await channel.push(identity, result)
+    async def _say(self, channel: Channel, parts: Sequence[Delivery]) -> None:
+        for part in parts:
+            await send(channel, part, read_payload(part), await reference_of(self._store.identities, part))

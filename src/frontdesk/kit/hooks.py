@@ -25,6 +25,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "options": (Mapping,),
     "metadata": (Mapping,),
     "attributes": (Mapping,),
+    "reference": (Mapping,),
 }
 """What a hook may set and others look into."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.types import Receive, Scope, Send
 
@@ -96,6 +96,11 @@ async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = 
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+def below(scope: Scope, path: str) -> bytes:
+    """Return a path of this host as a client has to ask for it, wherever the host is mounted."""
+    return quote(f"{scope.get('root_path', '')}{path}").encode("ascii")
 
 
 def whole_seconds(wait: float) -> str:

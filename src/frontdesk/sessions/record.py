@@ -362,7 +362,12 @@ def answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
         includes_originating=route.originating,
         intended_targets=_places(route.destinations),
         skipped_targets=[
-            {"channel": one.address.channel, "native_id": one.address.native_id, "reason": one.reason}
+            {
+                "channel": one.address.channel,
+                "native_id": one.address.native_id,
+                "reason": one.reason,
+                "code": one.code,
+            }
             for one in route.skipped
         ],
         # Nearly always it is not, and every answer has this written to it.

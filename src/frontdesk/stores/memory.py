@@ -3,7 +3,7 @@
 What is kept are the very objects that came in, so nobody may change a message after it was stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +15,7 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.expiry import YEAR
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -106,7 +106,7 @@ class MemoryTransaction:
         self._writes.append((self._store.sessions.save, (record, lease)))
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        self._writes.append((self._store.sessions.names.put, (name, session_id)))
+        self._writes.append((self._store.sessions.point, (name, session_id)))
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         self._writes.append((self._store.sessions.append, (session_id, messages)))
@@ -117,6 +117,12 @@ class MemoryTransaction:
             return
         self._checks.append((self._store.identities.check_record, (instead_of,)))
         self._writes.append((self._store.identities.save, (record,)))
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        self._writes.append((self._store.identities.keep_reference, (identity, reference)))
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        self._writes.append((self._store.identities.keep_group, (identity, group)))
 
     def see(self, seen: LastSeen) -> None:
         self._writes.append((self._store.identities.see, (seen,)))

@@ -19,6 +19,9 @@ class MemoryBackground:
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None:
         return self.jobs.get((owner, run_id))
 
+    async def of_owner(self, owner: str) -> Sequence[BackgroundRun]:
+        return [job for job in self.jobs.values() if job.admitted.owner == owner]
+
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         free = [job for job in self.jobs.values() if job.holder != holder and job.key not in skip][:limit]
         taken = [job.replace(holder=holder, fence=job.fence + 1) for job in free]

@@ -13,6 +13,8 @@ from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StaleTurnError, StoreError
 
+_MOST_PAST = 100
+"""How many earlier sessions of a name are kept."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -92,6 +94,7 @@ class MemorySessions:
     def __init__(self, limit: int) -> None:
         self.kept: Shelf[str, _Session] = Shelf(limit, self._forget)
         self.names: Shelf[SessionName, str] = Shelf(4 * limit)
+        self._past: Shelf[SessionName, tuple[str, ...]] = Shelf(limit)
         self._count = 0
 
     def _forget(self, session_id: str, kept: _Session) -> None:
@@ -115,6 +118,23 @@ class MemorySessions:
         kept = self.kept.get(session_id)
         record = None if kept is None else kept.record
         return record if record is not None and record.owner == owner else None
+
+    def point(self, name: SessionName, session_id: str) -> None:
+        """Point a name at a session, and keep the one that it pointed at among its past ones."""
+        before = self.names.get(name)
+        if before is not None and before != session_id:
+            known = (one for one in self._past.get(name) or () if one != before)
+            self._past.put(name, (*known, before)[-_MOST_PAST:])
+        self.names.put(name, session_id)
+
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        found = [await self.get(name.owner, one) for one in self._past.get(name) or ()]
+        there = [one for one in found if one is not None]
+        return sorted(there, key=lambda one: (one.updated_at, one.session_id), reverse=True)[:limit]
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        known = session_id in (self._past.get(name) or ())
+        return known and await self.get(name.owner, session_id) is not None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         known = self._named(name)

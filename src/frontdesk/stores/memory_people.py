@@ -1,9 +1,10 @@
 """People in the store that forgets: their keys, their links, and the proofs that were begun."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.errors import IdentityChangedError, StoreError
 from frontdesk.stores.memory_drawers import Shelf
@@ -15,7 +16,8 @@ class MemoryIdentities:
     """Who was issued which isolation key, and who was linked with whom."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._forget)
+        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._lose)
+        self._reach: dict[Key, Reach] = {}
         self.seen: Shelf[str, LastSeen] = Shelf(limit)
         self.owned: dict[str, dict[Key, ChannelIdentity]] = {}
         self.linked: Shelf[Key, LinkRecord] = Shelf(limit, self._forget_link)
@@ -49,9 +51,13 @@ class MemoryIdentities:
         if record is None or record.version or record.isolation_key in kept or key in self.linked:
             return False
         self.records.pop(key)
-        self._forget(key, record)
+        self._lose(key, record)
         self.seen.pop(record.isolation_key)
         return True
+
+    def _lose(self, key: Key, record: IdentityRecord) -> None:
+        self._reach.pop(key, None)
+        self._forget(key, record)
 
     def _forget(self, key: Key, record: IdentityRecord) -> None:
         self._used.discard(key)
@@ -69,6 +75,17 @@ class MemoryIdentities:
             self._used.add(key)
         return record
 
+    async def reach(self, identity: ChannelIdentity) -> Reach:
+        return self._reach.get(identity.key) or Reach()
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        if identity.key in self.records:
+            self._reach[identity.key] = self._reach.get(identity.key, Reach()).replace(reference=reference)
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        if identity.key in self.records:
+            self._reach[identity.key] = self._reach.get(identity.key, Reach()).replace(group=group)
+
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         known = self.records.get(record.identity.key)
         if known is None:
@@ -77,7 +94,7 @@ class MemoryIdentities:
         return known
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        return list(self.owned.get(isolation_key, {}).values())
+        return sorted(self.owned.get(isolation_key, {}).values(), key=lambda one: one.key)
 
     async def last_seen(self, isolation_key: str) -> LastSeen | None:
         return self.seen.get(isolation_key)

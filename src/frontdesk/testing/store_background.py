@@ -36,6 +36,12 @@ class Background:
         rest = await store.background.claim(ME, limit=9)
         assert [one.admitted.run_id for one in (*first, *rest)] == names
 
+    async def test_an_owner_finds_their_own(self, store: HostStateStore) -> None:
+        for name in ("run_2", "run_1"):
+            await _queue(store, job(name))
+        assert [one.admitted.run_id for one in await store.background.of_owner(OWNER)] == ["run_2", "run_1"]
+        assert list(await store.background.of_owner(OTHER)) == []
+
     async def test_one_that_was_begun_at_once_does_not_wait(self, store: HostStateStore) -> None:
         await _queue(store, job(holder=ME, fence=1))
         assert list(await store.background.claim(ME, limit=5)) == []

@@ -42,6 +42,7 @@ READS: dict[str, Read] = {
     "runs.get": lambda store, owner: store.runs.get(owner, "run_1"),
     "runs.events": lambda store, owner: store.runs.events(owner, "run_1"),
     "background.get": lambda store, owner: store.background.get(owner, "run_2"),
+    "background.of_owner": lambda store, owner: store.background.of_owner(owner),
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
     "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
     "approvals.pending": lambda store, owner: store.approvals.pending(owner),

@@ -3,6 +3,7 @@
 import asyncio
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.data.identity import PushGroup, Reach
 from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, identity, issued, link, seen
 
 
@@ -56,7 +57,7 @@ class Identities:
             await store.identities.remember(issued(one))
         await store.identities.remember(issued(identity("3"), OTHER))
         found = await store.identities.of_owner(OWNER)
-        assert sorted(one.key for one in found) == sorted(one.key for one in mine)
+        assert [one.key for one in found] == sorted(one.key for one in mine)
 
     async def test_an_identity_can_be_given_another_key(self, store: HostStateStore) -> None:
         await store.identities.remember(issued(identity(), OWNER))
@@ -72,6 +73,62 @@ class Identities:
         async with store.transaction() as transaction:
             transaction.remember_identity(issued(identity(), OWNER))
         assert await store.identities.find(identity(), fresh=True) == known
+
+    async def test_the_newest_attributes_take_the_place_of_the_first(self, store: HostStateStore) -> None:
+        known = issued(identity(name="Ann"), OWNER).replace(archived=("before",), version=3)
+        await store.identities.remember(known)
+        newest = known.replace(identity=identity(name="Ann Lee"))
+        async with store.transaction() as transaction:
+            transaction.remember_identity(newest, instead_of=known)
+        assert await store.identities.find(identity()) == newest
+        assert list(await store.identities.of_owner(OWNER)) == [newest.identity]
+
+    async def test_how_somebody_is_reached_is_kept_beside_their_record(self, store: HostStateStore) -> None:
+        known = await store.identities.remember(issued(identity(name="Ann")))
+        assert await store.identities.reach(identity()) == Reach()
+        group = PushGroup(conversation_id="g\0", reference={"thread": "7"})
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {"url": "one", "$": "\N{KEY}"})
+            transaction.keep_group(identity(), group)
+        found = await store.identities.reach(identity(name="anything"))
+        assert found == Reach(reference={"url": "one", "$": "\N{KEY}"}, group=group)
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {"url": "two"})
+        assert await store.identities.reach(identity()) == Reach(reference={"url": "two"}, group=group)
+        # Neither changes the other, nor the record, nor is it changed with the record.
+        linked = known.replace(isolation_key=OTHER, version=1)
+        async with store.transaction() as transaction:
+            transaction.remember_identity(linked, instead_of=known)
+            transaction.keep_group(identity(), None)
+        assert await store.identities.reach(identity()) == Reach(reference={"url": "two"})
+        assert await store.identities.find(identity(), fresh=True) == linked
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {})
+        assert await store.identities.reach(identity()) == Reach()
+
+    async def test_who_is_introduced_can_be_reached_from_then_on(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.remember_identity(issued(identity()))
+            transaction.keep_reference(identity(), {"url": "one"})
+            transaction.keep_group(identity(), PushGroup(conversation_id="g"))
+        reach = Reach(reference={"url": "one"}, group=PushGroup(conversation_id="g"))
+        assert await store.identities.reach(identity()) == reach
+
+    async def test_how_somebody_is_reached_is_nobody_elses(self, store: HostStateStore) -> None:
+        for one in (identity("1"), identity("2"), identity("1", channel="slack")):
+            await store.identities.remember(issued(one))
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity("1"), {"url": "one"})
+        assert await store.identities.reach(identity("2")) == Reach()
+        assert await store.identities.reach(identity("1", channel="slack")) == Reach()
+
+    async def test_of_strangers_it_is_not_kept_how_they_are_reached(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {"url": "one"})
+            transaction.keep_group(identity(), PushGroup(conversation_id="g"))
+        assert await store.identities.reach(identity()) == Reach()
+        await store.identities.remember(issued(identity()))
+        assert await store.identities.reach(identity()) == Reach()
 
     async def test_the_last_place_counts(self, store: HostStateStore) -> None:
         places = [seen(identity("1"), at=NOW - 1), seen(identity("1", channel="slack"), at=NOW)]

@@ -68,6 +68,42 @@ class SessionNames:
         assert await store.sessions.find(name) == session("ses_2")
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["old"]
 
+    async def test_a_name_remembers_the_sessions_that_it_stood_for(self, store: HostStateStore) -> None:
+        name = SessionName(owner=OWNER, kind="tracked")
+        await store.sessions.reserve(name, "ses_1")
+        for number in (1, 2, 3):
+            await keep_session(store, session(f"ses_{number}", updated_at=NOW + number), said("old"))
+            async with store.transaction() as transaction:
+                transaction.name_session(name, f"ses_{number + 1}")
+        assert [one.session_id for one in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
+        assert [one.session_id for one in await store.sessions.past(name, limit=1)] == ["ses_3"]
+        async with store.transaction() as transaction:
+            transaction.name_session(name, "ses_1")
+            transaction.name_session(name, "ses_1")
+        assert [one.session_id for one in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
+        assert [await store.sessions.was(name, f"ses_{number}") for number in range(6)] == [
+            False,
+            True,
+            True,
+            True,
+            # It stood for this one, in which nobody has said anything.
+            False,
+            False,
+        ]
+        for other in (name.replace(owner=OTHER), name.replace(channel="c", conversation_id="g"), named()):
+            assert list(await store.sessions.past(other)) == []
+            assert not await store.sessions.was(other, "ses_1")
+
+    async def test_a_name_gives_nobody_the_session_of_another(self, store: HostStateStore) -> None:
+        name = SessionName(owner=OTHER, kind="tracked")
+        await keep_session(store, session("ses_1"), said("mine"))
+        async with store.transaction() as transaction:
+            transaction.name_session(name, "ses_1")
+        async with store.transaction() as transaction:
+            transaction.name_session(name, "ses_2")
+        assert list(await store.sessions.past(name)) == []
+        assert not await store.sessions.was(name, "ses_1")
+
     async def test_names_of_different_kinds_are_never_equal(self, store: HostStateStore) -> None:
         parts = [
             {"value": "x"},

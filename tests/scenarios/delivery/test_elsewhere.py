@@ -113,7 +113,12 @@ async def test_when_nothing_is_left_the_answer_comes_back_and_says_so(tmp_path: 
         assert hosting["includes_originating"] is True
         assert hosting["fallback"] is True
         assert hosting["skipped_targets"] == [
-            {"channel": "chat", "native_id": "", "reason": "the person is not known there"}
+            {
+                "channel": "chat",
+                "native_id": "",
+                "reason": "the person is not known there",
+                "code": "unknown_recipient",
+            }
         ]
 
 

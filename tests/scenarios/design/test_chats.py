@@ -1,5 +1,6 @@
 """Scenarios 4 and 5 of the design, on the message channel of the testing kit: commands, by polling and by webhook."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import EchoAgent
 from tests.scenarios.messages.chat import open_chat
+from tests.testing.messages.starting import new_platform
 
 
 async def start(context: Any) -> None:
@@ -21,10 +23,11 @@ COMMANDS = [ChannelCommand("start", "Introduce the bot", start)]
 @pytest.mark.parametrize("intake", ["polling", "webhook"])
 async def test_the_menu_is_registered_at_start_and_the_commands_work(intake: Any) -> None:
     agent = EchoAgent()
-    async with open_chat(agent, intake=intake, commands=COMMANDS, path="/telegram", name="telegram") as chat:
+    settings: Any = {"commands": COMMANDS, "register_native_commands": True, "path": "/telegram", "name": "telegram"}
+    async with open_chat(agent, intake=intake, **settings) as chat:
         shown = {one["name"]: one["description"] for one in (await chat.platform.state()).commands}
         assert shown["start"] == "Introduce the bot"
-        assert "new" in shown
+        assert {"new", "sessions", "resume", "cancel"} <= shown.keys()
         ann = await chat.platform.user("Ann")
         for number, text in enumerate(["/start", "one", "two", "/new", "three"], 1):
             await chat.platform.say(ann, text)
@@ -32,6 +35,70 @@ async def test_the_menu_is_registered_at_start_and_the_commands_work(intake: Any
         assert said[0] == "I am the concierge."
     heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
     assert heard == [["one"], ["one", "two"], ["three"]]
+
+
+async def test_an_earlier_conversation_could_not_be_gone_back_to() -> None:
+    agent = EchoAgent()
+    async with open_chat(agent, commands=COMMANDS) as chat:
+        ann = await chat.platform.user("Ann")
+        said: list[str] = []
+        for number, text in enumerate(["/sessions", "one", "/new", "two", "/sessions"], 1):
+            await chat.platform.say(ann, text)
+            said = await chat.heard(ann.chat_id, number)
+        assert said[0] == "There is no conversation yet."
+        newest, oldest = said[-1].splitlines()
+        assert newest.endswith("2 messages, this one")
+        assert oldest.endswith("2 messages")
+        bob = await chat.platform.user("Bob")
+        code = oldest.partition(" ")[0]
+        await chat.platform.say(bob, f"/resume {code}")
+        assert (await chat.heard(bob.chat_id))[0].startswith("I don't know that conversation.")
+        for number, text in enumerate([f"/resume {code}", "three", "/resume nothing", "/resume"], 6):
+            await chat.platform.say(ann, text)
+            said = await chat.heard(ann.chat_id, number)
+        assert said[5] == "We go on where we were, after 2 messages."
+        assert said[7].startswith("I don't know that conversation.")
+        assert said[8].startswith("Say which one")
+    heard = [[one.text for one in seen if one.role == "user"] for seen in agent.seen]
+    assert heard == [["one"], ["two"], ["one", "three"]]
+
+
+async def test_what_runs_in_the_background_could_not_be_stopped_from_a_chat() -> None:
+    began, ends = asyncio.Event(), asyncio.Event()
+
+    async def slow(text: str) -> str:
+        began.set()
+        await ends.wait()
+        return "too late"
+
+    def later(request: Any, **_: Any) -> Any:
+        return request.replace(background=True)
+
+    async with open_chat(slow, run_hook=later) as chat:
+        ann, bob = await chat.platform.user("Ann"), await chat.platform.user("Bob")
+        await chat.platform.say(ann, "take your time")
+        await began.wait()
+        await chat.platform.say(bob, "/cancel")
+        assert await chat.heard(bob.chat_id) == ["There is nothing to stop."]
+        await chat.platform.say(ann, "/cancel")
+
+        async def stopped() -> bool:
+            return "I have stopped." in [one.text for one in await chat.platform.answers(ann.chat_id)]
+
+        await chat.platform.until(stopped)
+
+
+async def test_the_menu_of_the_platform_is_left_alone_if_that_is_wanted() -> None:
+    async with new_platform() as platform:
+        async with open_chat(EchoAgent(), platform=platform, commands=COMMANDS) as chat:
+            before = (await chat.platform.state()).commands
+        more = [*COMMANDS, ChannelCommand("stop", "Never shown", start)]
+        settings: Any = {"commands": more, "register_native_commands": False}
+        async with open_chat(EchoAgent(), platform=platform, **settings) as chat:
+            ann = await chat.platform.user("Ann")
+            await chat.platform.say(ann, "/stop")
+            assert await chat.heard(ann.chat_id) == ["I am the concierge."]
+            assert (await chat.platform.state()).commands == before
 
 
 async def test_a_webhook_stands_beside_http_doors() -> None:

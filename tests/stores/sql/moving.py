@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.identity import PushGroup
 from frontdesk.data.link import Grant
 from frontdesk.data.session import ForkPoint, SessionName
 from frontdesk.data.task import TaskRecord
@@ -106,10 +107,13 @@ async def fill(place: Place) -> None:
         await store.sessions.reserve(named(odd), f"ses_odd_{number}")
         await keep_session(store, session(f"ses_odd_{number}"), said(odd))
     async with store.transaction() as transaction:
+        transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_2")
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_1")
         for native_id in ("1", "2"):
             transaction.remember_identity(issued(identity(native_id, language="de")))
             transaction.add_link(link(identity(native_id)))
+        transaction.keep_reference(identity("1"), {"url": "u\0"})
+        transaction.keep_group(identity("1"), PushGroup(conversation_id="g"))
         transaction.see(seen(identity("2")))
         transaction.add_link(link(identity("3")).replace(subject="s", previous_key="k", via="lnk_1"))
         transaction.add_grant(GRANT)
@@ -150,7 +154,9 @@ async def picture(store: SqlStateStore) -> list[Any]:
         [texts(await store.sessions.history(OWNER, one)) for one in sessions],
         [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
         await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
+        await store.sessions.past(SessionName(owner=OWNER, kind="tracked")),
         await store.identities.find(identity("1")),
+        await store.identities.reach(identity("1")),
         await store.identities.of_owner(OWNER),
         await store.identities.last_seen(OWNER),
         await store.identities.links(OWNER),

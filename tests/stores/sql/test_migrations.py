@@ -10,6 +10,8 @@ import pytest
 
 from frontdesk.data.codec import encode
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.identity import PushGroup, Reach
+from frontdesk.data.session import SessionName
 from frontdesk.data.task import TaskRecord
 from frontdesk.errors import StoreError
 from frontdesk.stores.sql import migrations
@@ -43,7 +45,7 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"data", "history", "reason", "receipt"}
+BLOBS = {"data", "history", "push_group", "reason", "receipt", "reference"}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -109,6 +111,10 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert await store.identities.secret("linker", b"new") == (b"old" if version >= 6 else b"new")
     third = issued(identity("3"), "carol")
     assert await store.identities.find(identity("3")) == (third if version >= 13 else None)
+    fourth = Reach(reference={"url": "u"}, group=PushGroup(conversation_id="g", reference={"thread": "7"}))
+    assert await store.identities.reach(identity("4")) == (fourth if version >= 15 else Reach())
+    past = await store.sessions.past(SessionName(owner=OWNER, kind="tracked"))
+    assert [one.session_id for one in past] == (["ses_1"] if version >= 15 else [])
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
     assert store.set_aside == 0

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from frontdesk.data.identity import Reach
+from frontdesk.errors import UnreadableRecordError
 from frontdesk.stores.sql import people
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.testing import FakeClock
@@ -44,6 +46,47 @@ async def test_a_change_is_seen_at_once(base: Base) -> None:
         for key in (OTHER, OWNER, "third"):
             await change(store, key)
             assert await key_of(store) == key
+
+
+async def test_how_somebody_is_reached_is_not_looked_up_again(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        assert await store.identities.reach(identity()) == Reach()
+        plain: Any = store._engine.read
+        asked: list[str] = []
+
+        async def read(sql: str, values: Any = ()) -> Any:
+            asked.append(sql)
+            return await plain(sql, values)
+
+        monkeypatch.setattr(store._engine, "read", read)
+        assert await store.identities.reach(identity()) == Reach()
+        assert asked == []
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {"url": "u"})
+        assert await store.identities.reach(identity()) == Reach(reference={"url": "u"})
+
+
+async def test_a_broken_reference_counts_as_none_and_the_record_stays(base: Base) -> None:
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        base.execute("UPDATE identities SET reference = ?, push_group = ?", (b"torn", None))
+        assert await store.identities.reach(identity()) == Reach()
+        assert await store.identities.find(identity()) == issued(identity())
+        async with store.transaction() as transaction:
+            transaction.keep_reference(identity(), {"url": "u"})
+        assert await store.identities.reach(identity()) == Reach(reference={"url": "u"})
+
+
+async def test_a_reference_of_a_newer_version_is_left_to_it(base: Base) -> None:
+    newer = b'{"v":99,"data":{"url":"u"}}'
+    async with base.opened() as store:
+        await store.identities.remember(issued(identity()))
+        base.execute("UPDATE identities SET reference = ?", (newer,))
+        with pytest.raises(UnreadableRecordError):
+            await store.identities.reach(identity())
+        assert store.unreadable == 1
+        assert [bytes(one) for (one,) in base.execute("SELECT reference FROM identities")] == [newer]
 
 
 @pytest.mark.parametrize("linked", [True, False])

@@ -227,10 +227,14 @@ async def test_parts_go_with_their_whole(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=NEVER.replace(continuations=1.0, sessions=1.0), clock=clock) as store:
         await keep_all(store)
-        assert counts(base, "history", "names", "checkpoints", "events") == [2, 1, 1, 3]
+        async with store.transaction() as transaction:
+            transaction.name_session(named("other"), "ses_1")
+            transaction.name_session(named("other"), "ses_asked")
+        tables = ("history", "names", "past_sessions", "checkpoints", "events")
+        assert counts(base, *tables) == [2, 2, 1, 1, 3]
         clock.advance(2)
         await store._sweep.once()
-        assert counts(base, "history", "names", "checkpoints", "events") == [1, 0, 0, 1]
+        assert counts(base, *tables) == [1, 1, 0, 0, 1]
         assert counts(base, "leases") == [0 if base.kind == "sqlite" else 1]
         assert await store.sessions.find(named()) is None
         assert await store.sessions.reserve(named(), "ses_2") == "ses_2"

@@ -121,6 +121,9 @@ class _Room:
             self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
         )
 
+    def _answer(self, call: HttpCall) -> Answer:
+        return Answer(call, self._renderer, self._channel.path)
+
     async def create(self, call: HttpCall) -> None:
         config = self._config
         raw = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
@@ -136,7 +139,7 @@ class _Room:
         else:
             request = await self._answered(call, body, approval, extra)
         request = keyed(request, call.headers, raw, call.scope["query_string"])
-        answer = Answer(call, self._renderer)
+        answer = self._answer(call)
         # Under a key its client may come back for it.
         lasting = request.idempotency_key is not None and not request.background
         if not request.stream:
@@ -176,20 +179,20 @@ class _Room:
         after = resumed_after(call.scope["query_string"])
         if after is not None:
             async with await self._context.follow(call.caller, _run_id(call)) as stream:
-                return await Answer(call, self._renderer).stream(stream, self._config.streams, after)
+                return await self._answer(call).stream(stream, self._config.streams, after)
         run = await self._context.get_run(call.caller, _run_id(call))
-        await Answer(call, self._renderer).run(run, run.result)
+        await self._answer(call).run(run, run.result)
 
     async def cancel(self, call: HttpCall) -> None:
         run = await self._context.cancel_run(call.caller, _run_id(call))
-        await Answer(call, self._renderer).run(run, run.result)
+        await self._answer(call).run(run, run.result)
 
     async def describe(self, call: HttpCall) -> None:
         await self._context.allow(call.caller)
         await send_json(call.send, 200, self._document, [(b"x-request-id", call.answer_id)])
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
-        await Answer(call, self._renderer).error(error)
+        await self._answer(call).error(error)
 
 
 def _run_id(call: HttpCall) -> str:

@@ -10,7 +10,7 @@ from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.http import NO_RETRY, error_headers, send_json
+from frontdesk.kit.http import NO_RETRY, below, error_headers, send_json
 from frontdesk.kit.sse import EventStream, StreamTimes, send_events
 from frontdesk.kit.tasks import present_task
 
@@ -29,18 +29,23 @@ def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
 class Answer:
     """The way back to one caller."""
 
-    __slots__ = ("_call", "_renderer")
+    __slots__ = ("_call", "_path", "_renderer")
 
-    def __init__(self, call: HttpCall, renderer: Renderer) -> None:
+    def __init__(self, call: HttpCall, renderer: Renderer, path: str) -> None:
+        """`path` is that of the channel, below which its runs are found."""
         self._call = call
         self._renderer = renderer
+        self._path = path
 
     def run(self, run: RunRecord, result: object = None) -> Awaitable[None]:
         """A run, with its result if it has one; 202 while it is queued."""
         body = self._renderer.plain(run, result) or encode(self._renderer.invocation(run, result))
         self._call.begun = True
-        status = 202 if run.status == "queued" else 200
-        return send_json(self._call.send, status, body, run_headers(run, self._call.request_id))
+        headers = run_headers(run, self._call.request_id)
+        if run.status != "queued":
+            return send_json(self._call.send, 200, body, headers)
+        location = (b"location", below(self._call.scope, f"{self._path}/{run.run_id}"))
+        return send_json(self._call.send, 202, body, [*headers, location])
 
     async def error(self, error: RequestError) -> None:
         """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""

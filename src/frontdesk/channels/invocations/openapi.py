@@ -99,7 +99,7 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {
             "200": {"description": "How the run ended, or with `stream` its events.", "content": answers},
-            "202": {"description": "It runs in the background.", "content": {"application/json": {"schema": out}}},
+            "202": _waiting("It runs in the background.", out),
             **_errors({**_IN, **conflicts}, error),
         },
     }
@@ -123,9 +123,18 @@ def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:
         "parameters": [{"name": "invocation_id", "in": "path", "required": True, "schema": _ID}],
         "responses": {
             "200": {"description": "The invocation.", "content": {"application/json": {"schema": out}}},
-            "202": {"description": "It waits in the background.", "content": {"application/json": {"schema": out}}},
+            "202": _waiting("It waits in the background.", out),
             **_errors({**_IN, "404": "No such invocation.", "422": "A hook refused to show it."}, error),
         },
+    }
+
+
+def _waiting(description: str, out: Any) -> dict[str, Any]:
+    location = {"description": "The path at which the run is found.", "schema": {"type": "string"}}
+    return {
+        "description": description,
+        "headers": {"location": location},
+        "content": {"application/json": {"schema": out}},
     }
 
 

@@ -72,6 +72,10 @@ class SqlBackground:
         found = await self._read(rows)
         return found[0] if found else None
 
+    async def of_owner(self, owner: str) -> Sequence[BackgroundRun]:
+        rows = await self._engine.read(f"SELECT {_JOB} FROM background WHERE owner = ? ORDER BY number", (key(owner),))
+        return await self._read(rows)
+
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
         found: list[BackgroundRun] = []
         for _ in range(_MOST_LOOKS):

@@ -83,7 +83,7 @@ def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
     # What has come between is of a session that stays.
     rest = f"session_id IN ({_marks(ids)}) AND session_id NOT IN (SELECT session_id FROM sessions s WHERE"
     rest = f"{rest} s.session_id IN ({_marks(ids)}))"
-    tables = ("history", "names", "leases", "checkpoints")
+    tables = ("history", "names", "leases", "checkpoints", "past_sessions")
     return Batch(parts, [*whole, *(Do(f"DELETE FROM {table} WHERE {rest}", (*ids, *ids)) for table in tables)])
 
 

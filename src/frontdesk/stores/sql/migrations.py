@@ -268,6 +268,23 @@ _IDLE_IDENTITIES = Step(
     min_reader=10,
 )
 
+# Number 14 belongs to a change that is merged beside this one.
+_RESERVED = Step((), min_reader=10)
+
+# How somebody is reached: what their channel says of the direct chat, and the group that they share; NULL if nothing.
+_REACH_AND_PAST_SESSIONS = Step(
+    (
+        "ALTER TABLE identities ADD COLUMN reference {blob}",
+        "ALTER TABLE identities ADD COLUMN push_group {blob}",
+        # The sessions that a name stood for before.
+        """CREATE TABLE past_sessions (
+            name TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (name, session_id)
+        )""",
+        "CREATE INDEX past_sessions_by_id ON past_sessions (session_id)",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -282,6 +299,8 @@ STEPS: tuple[Sequence[str], ...] = (
     _ANSWERS_THAT_WAIT,
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
+    _RESERVED,
+    _REACH_AND_PAST_SESSIONS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
 from frontdesk.data.codec import encode
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, Reach
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import Place, Records
@@ -20,6 +20,7 @@ _FIRST = (
     "ON CONFLICT (channel, native_id) DO UPDATE SET seen_at = excluded.seen_at"
 )
 _FIND = "SELECT data, seen_at FROM identities WHERE channel = ? AND native_id = ?"
+_REACH = "SELECT reference, push_group FROM identities WHERE channel = ? AND native_id = ?"
 _SEEN = "UPDATE identities SET seen_at = ? WHERE channel = ? AND native_id = ? RETURNING 1"
 T = TypeVar("T")
 
@@ -75,6 +76,7 @@ class SqlIdentities:
         self._seen_every = seen_every
         # What is known is used without a look at the row, which is dropped if nobody looks at it for long.
         self._known: Known[IdentityRecord] = Known(clock, seen_every if fresh_for is None else fresh_for)
+        self._reach: Known[Reach] = Known(clock, seen_every if fresh_for is None else fresh_for)
         self._links: Known[LinkRecord | None] = Known(clock, fresh_for)
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
@@ -101,9 +103,23 @@ class SqlIdentities:
         seen = Do(_SEEN, (now, *place), answers=True)
         return bool((await self._engine.write([seen]))[0])
 
+    async def reach(self, identity: ChannelIdentity) -> Reach:
+        known = self._reach.get(identity)
+        if known is not None:
+            return known[1]
+        changes, asked_at = self._reach.changes, self._clock.steady()
+        place = (key(identity.channel), key(identity.native_id))
+        rows = await self._engine.read(_REACH, place)
+        where: Place = ("identities", ("channel", "native_id"), place)
+        reference, group = (self._records.read_column(where, one) for one in (rows[0] if rows else (None, None)))
+        reach = Reach(reference=reference or {}, group=group)
+        self._reach.put(identity, asked_at, changes, reach)
+        return reach
+
     def forget(self, identity: ChannelIdentity) -> None:
         """What was known of an identity, or of its link, has changed."""
         self._known.forget(identity)
+        self._reach.forget(identity)
         self._links.forget(identity)
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
@@ -124,7 +140,8 @@ class SqlIdentities:
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
         rows = await self._engine.read(
-            "SELECT channel, native_id, data FROM identities WHERE isolation_key = ?", (key(isolation_key),)
+            "SELECT channel, native_id, data FROM identities WHERE isolation_key = ? ORDER BY channel, native_id",
+            (key(isolation_key),),
         )
         places: list[tuple[Place, bytes]] = [
             (("identities", ("channel", "native_id"), (channel, native_id)), data) for channel, native_id, data in rows

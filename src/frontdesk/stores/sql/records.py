@@ -49,6 +49,23 @@ class Records:
             await self._put_aside(kind, place, data, error, also)
             return None
 
+    def read_column(self, place: "Place", data: bytes | None) -> Any:
+        """Return the value of a column beside a record; `None` if there is none, or if it is broken.
+
+        One that a newer version may read raises `UnreadableRecordError`.
+        """
+        if data is None:
+            return None
+        try:
+            return decode(data)
+        except UnreadableRecordError as error:
+            self.leave(place, error)
+            raise
+        except BrokenRecordError as error:
+            # It is written anew when there is something new to write, and the record beside it is good.
+            log.error("a column of %s can't be read, and counts as empty: %s", place[0], error)
+            return None
+
     def leave(self, place: "Place", error: UnreadableRecordError) -> None:
         """Count a record that a newer version may read, and log it once."""
         table, _, values = place

@@ -11,6 +11,10 @@ from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do
 
 _OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.session_id = n.session_id WHERE n.name = ?"
+_PAST = (
+    "SELECT s.session_id, s.data FROM past_sessions p JOIN sessions s ON s.session_id = p.session_id "
+    "WHERE p.name = ? AND s.owner = ?"
+)
 _THERE = "SELECT 1 FROM sessions WHERE session_id = ?"
 _OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND owner = ? AND self_named = 1"
 
@@ -68,6 +72,17 @@ class SqlSessions:
         # Its messages stay, but nobody comes back to them: what is begun anew under its name is another session.
         unnamed = Do(f"DELETE FROM names WHERE session_id = ? AND NOT EXISTS ({_THERE})", (session_id, session_id))
         return await self._records.read("sessions", place, data, also=[unnamed])
+
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        rows = await self._engine.read(
+            f"{_PAST} ORDER BY s.updated_at DESC, s.session_id DESC LIMIT ?", (name_key(name), key(name.owner), limit)
+        )
+        places: list[tuple[Place, bytes]] = [(("sessions", ("session_id",), (found,)), data) for found, data in rows]
+        return await self._records.read_all("sessions", places)
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        place = (name_key(name), key(name.owner), key(session_id))
+        return bool(await self._engine.read(f"{_PAST} AND s.session_id = ?", place))
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         if name.kind == "named" and await self._is_itself(name):

@@ -1,6 +1,6 @@
 """Takes note of what is to be written, as rows and statements."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import TracebackType
 from typing import Any, Self, cast
@@ -11,7 +11,7 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import encode, form_of, seal
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
-from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -85,7 +85,9 @@ class SqlTransaction:
         self._ops.append(Put(tables.SESSIONS, row))
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        self._ops.append(Put(tables.NAMES, (name_key(name), session_id)))
+        place = name_key(name)
+        self._ops.append(Do(_PAST, (place, session_id)))
+        self._ops.append(Put(tables.NAMES, (place, session_id)))
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
@@ -100,6 +102,17 @@ class SqlTransaction:
         else:
             known = (*place, key(instead_of.isolation_key), instead_of.version)
             self._ops.append(Do(_CHANGED, (*row, *known), IdentityChangedError()))
+
+    def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
+        self._keep(identity, "reference", encode(dict(reference)) if reference else None)
+
+    def keep_group(self, identity: ChannelIdentity, group: PushGroup | None) -> None:
+        self._keep(identity, "push_group", None if group is None else encode(group))
+
+    def _keep(self, identity: ChannelIdentity, column: str, data: bytes | None) -> None:
+        self._changed.append(identity)
+        place = (key(identity.channel), key(identity.native_id))
+        self._ops.append(Do(f"UPDATE identities SET {column} = ? WHERE channel = ? AND native_id = ?", (data, *place)))
 
     def see(self, seen: LastSeen) -> None:
         self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
@@ -274,6 +287,11 @@ _CHANGED = (
 _IF_FREE = (
     "INSERT INTO grants (grant_id, expires_at, data) VALUES (?, ?, ?) ON CONFLICT (grant_id) "
     "DO UPDATE SET expires_at = excluded.expires_at, data = excluded.data WHERE grants.expires_at <= ?"
+)
+_PAST = (
+    "INSERT INTO past_sessions (name, session_id) "
+    "SELECT name, session_id FROM names WHERE name = ? AND session_id <> ? "
+    "ON CONFLICT (name, session_id) DO NOTHING"
 )
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (

@@ -26,6 +26,8 @@ class MessageConfig:
     call_timeout: float = 10.0
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
+    register_native_commands: bool = True
+    """Whether the platform's menu is set at start; otherwise it stays as it is."""
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""

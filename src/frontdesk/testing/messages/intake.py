@@ -39,7 +39,8 @@ class Intake:
     async def _work(self, commands: tuple[Command, ...], webhook: str | None) -> None:
         name, secret = self._channel, self._config.secret
         self.me = await persist(f"asking who {name} is", self._client.me)
-        await persist(f"the menu of {name}", lambda: self._client.publish(commands))
+        if self._config.register_native_commands:
+            await persist(f"the menu of {name}", lambda: self._client.publish(commands))
         if webhook is not None and secret is not None:
             await persist(f"the webhook of {name}", lambda: self._client.use_webhook(webhook, secret.reveal()))
         if self._config.intake == "polling":

@@ -26,10 +26,15 @@ def parts_of(result: Any, limit: int) -> list[Send]:
     if isinstance(told, str):
         return _texts(told, limit)
     if is_response(told):
-        return [*_messages(told.messages, limit), *_questions(_asked(told), limit)]
+        return [*_messages(told.messages, limit, _role(told)), *_questions(_asked(told), limit)]
     if isinstance(told, WorkflowRunResult):
         return _workflow(told, limit)
     return []
+
+
+def _role(response: AgentResponse[Any]) -> str:
+    """Return whose words are shown: the agent's, or those of the user if there are no others, as in an echo."""
+    return "user" if all(one.role == "user" for one in response.messages) else "assistant"
 
 
 def _asked(response: AgentResponse[Any]) -> list[Content]:
@@ -55,10 +60,10 @@ def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
     return parts + _questions(approvals_in(waiting), limit)
 
 
-def _messages(messages: Sequence[Message], limit: int) -> list[Send]:
+def _messages(messages: Sequence[Message], limit: int, role: str = "assistant") -> list[Send]:
     parts: list[Send] = []
     for message in messages:
-        if message.role != "assistant":
+        if message.role != role:
             continue
         parts += _texts("".join(one.text or "" for one in message.contents if one.type == "text"), limit)
         for content in message.contents:

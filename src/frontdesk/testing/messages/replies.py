@@ -12,6 +12,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
+from frontdesk.kit.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import challenge_text, decided, parts_of, pressed, refusal
 from frontdesk.testing.messages.wire import Edit
@@ -41,21 +42,14 @@ class CommandCall:
 
 
 def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
-    """`/new` and `/help`."""
-
-    async def start_anew(call: ChannelCommandContext) -> None:
-        request = call.request
-        # Who was never here starts anew in any case.
-        with suppress(NotFoundError):
-            await context.reset_session(call.caller, conversation_id=request.conversation_id if request.group else None)
-        await call.reply("We start anew.")
+    """Return the commands that every chat has, and `/help`."""
 
     async def explain(call: ChannelCommandContext) -> None:
         shown = [one for one in context.commands() if one.expose_in_ui]
         await call.reply("\n".join(f"/{one.name} - {one.description}" for one in shown))
 
     return [
-        ChannelCommand(name="new", description="Start a new conversation", handler=start_anew),
+        *session_commands(context),
         ChannelCommand(name="help", description="Show what I understand", handler=explain),
     ]
 
