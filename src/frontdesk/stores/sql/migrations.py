@@ -268,9 +268,6 @@ _IDLE_IDENTITIES = Step(
     min_reader=10,
 )
 
-# Number 14 belongs to a change that is merged beside this one.
-_RESERVED = Step((), min_reader=10)
-
 # How somebody is reached: what their channel says of the direct chat, and the group that they share; NULL if nothing.
 _REACH_AND_PAST_SESSIONS = Step(
     (
@@ -299,7 +296,6 @@ STEPS: tuple[Sequence[str], ...] = (
     _ANSWERS_THAT_WAIT,
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
-    _RESERVED,
     _REACH_AND_PAST_SESSIONS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
