@@ -262,7 +262,9 @@ class StateTransaction(Protocol):
         """
         ...
 
-    def see(self, seen: LastSeen) -> None: ...
+    def see(self, seen: LastSeen) -> None:
+        """Keep where a person was last seen, unless they were seen elsewhere at a later time."""
+        ...
 
     def add_link(self, link: LinkRecord) -> None:
         """Keeps the link of an identity, in place of the one that it had."""
