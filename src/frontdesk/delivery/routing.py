@@ -1,6 +1,7 @@
 """Which destinations an answer has. Pure."""
 
 from collections.abc import Callable, Collection, Sequence
+from math import inf
 
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
@@ -11,6 +12,7 @@ NOWHERE = Route(originating=False)
 UNKNOWN = "the person is not known there"
 MUTE = "the channel can't speak first"
 KEPT_APART = "the link policy keeps the channels apart"
+NOT_LATELY = "the person was not seen there lately"
 
 Allow = Callable[[str, str], bool]
 """Whether what was said on one channel may be heard on another."""
@@ -29,19 +31,25 @@ def route(
     last_seen: LastSeen | None = None,
     pushing: Collection[str] = (),
     allow: Allow = allow_all,
+    active_since: float = -inf,
+    waiting: bool = True,
 ) -> Route:
     """The destinations of an answer, and those that get nothing with the reason.
 
     `known` are the person's identities, `pushing` the channels that can speak first. When nothing is left, the answer
-    goes back to where the request came from.
+    goes back to where the request came from. For `active`, a person is where they were last seen if that was not
+    before `active_since`; `waiting` tells whether a caller waits for the answer on the wire.
     """
     if target.kind == "originating":
         return ORIGINATING
     if target.kind == "none":
         return NOWHERE
+    if target.kind == "active":
+        at_home = waiting or origin.channel in pushing
+        return _where_active(origin, known, last_seen, pushing, allow, active_since, at_home)
     home = Address.of(origin)
     # Each once, in the order in which they were named.
-    places = dict.fromkeys(wanted(target, known, last_seen))
+    places = dict.fromkeys(wanted(target, known))
     reasons = {one: _reason(one, origin.channel, pushing, allow) for one in places if one != home}
     destinations = tuple(one for one, reason in reasons.items() if reason is None)
     skipped = tuple(Skipped(address=one, reason=reason) for one, reason in reasons.items() if reason is not None)
@@ -59,12 +67,45 @@ def _reason(address: Address, source: str, pushing: Collection[str], allow: Allo
     return None if address.channel == source or allow(source, address.channel) else KEPT_APART
 
 
-def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], last_seen: LastSeen | None) -> list[Address]:
-    """The places that a target stands for, whether they can be reached or not."""
+def _where_active(
+    origin: ChannelIdentity,
+    known: Sequence[ChannelIdentity],
+    last_seen: LastSeen | None,
+    pushing: Collection[str],
+    allow: Allow,
+    active_since: float,
+    at_home: bool,
+) -> Route:
+    """Follow a person to where they are, else back to the origin if it can be reached, else to all their places."""
+    home, skipped = Address.of(origin), dict[Address, str]()
+    if last_seen is not None and Address.of(last_seen.identity) != home:
+        place = Address.of(last_seen.identity)
+        reason = _reason(place, origin.channel, pushing, allow) if last_seen.at >= active_since else NOT_LATELY
+        if reason is None:
+            return Route(originating=False, destinations=(place,))
+        skipped[place] = reason
+    elif last_seen is not None and last_seen.at >= active_since and at_home:
+        return ORIGINATING
+    destinations: list[Address] = []
+    for address in dict.fromkeys(() if at_home else map(Address.of, known)):
+        reason = None if address == home else _reason(address, origin.channel, pushing, allow)
+        if reason is not None:
+            skipped[address] = reason
+        elif address != home:
+            skipped.pop(address, None)
+            destinations.append(address)
+    return Route(
+        originating=not destinations,
+        destinations=tuple(destinations),
+        skipped=tuple(Skipped(address=one, reason=reason) for one, reason in skipped.items()),
+        fallback=not destinations,
+    )
+
+
+def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity]) -> list[Address]:
+    """The places that a target stands for, whether they can be reached or not; of `active` nobody knows yet."""
     if target.kind == "identities":
         return list(target.addresses)
-    if target.kind == "active":
-        return [] if last_seen is None else [Address.of(last_seen.identity)]
     if target.kind == "all_linked":
         return [Address.of(one) for one in known]
     return [address for name in target.names for address in _on(name, known)]

@@ -8,10 +8,12 @@ from typing import Literal, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
+from frontdesk.delivery.plan import ACTIVE_WINDOW
 from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
 
+_SECONDS = ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds", "active_window_seconds")
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
 
@@ -37,13 +39,14 @@ class HostConfig:
     runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
+    active_window_seconds: float = ACTIVE_WINDOW
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
-        for name in ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds"):
+        for name in _SECONDS:
             if getattr(self, name) < 0:
                 wrong.append(f"{name} must not be negative")
         if self.on_interrupt not in get_args(OnInterrupt):

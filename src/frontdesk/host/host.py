@@ -96,6 +96,7 @@ class AgentFrameworkHost:
         max_waiting_background_runs: int = RunLimits.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
+        active_window_seconds: float = HostConfig.active_window_seconds,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -110,6 +111,7 @@ class AgentFrameworkHost:
             runs=RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs),
             on_interrupt=on_interrupt,
             max_session_bytes=max_session_bytes,
+            active_window_seconds=active_window_seconds,
         )
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker = self._spelling.runner, self._spelling.linker
@@ -184,6 +186,7 @@ class AgentFrameworkHost:
         context = self._context_of(channel.name)
         contribution = channel.contribute(context)
         context.add_commands(contribution.commands)
+        self._parts.teller.offer(channel.name, contribution.commands)
         if self._parts.links is not None:
             added = link_commands(channel, context, self._parts.teller)
             need_own_names(channel.name, contribution.commands, added)
@@ -265,8 +268,8 @@ class AgentFrameworkHost:
         """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
         if request.channel not in self._parts.channels:
             raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
-        hosted = await self._parts.pipeline.run(request.replace(background=True), Caller(identity=identity))
-        return ContinuationToken(run_id=hosted.run.run_id)
+        run = await self._parts.pipeline.submit(request.replace(background=True), Caller(identity=identity))
+        return ContinuationToken(run_id=run.run_id)
 
     async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
         """How far a background run is."""

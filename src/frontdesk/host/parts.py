@@ -16,6 +16,7 @@ from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
 from frontdesk.host.access_checks import Access
 from frontdesk.host.background import Background
 from frontdesk.host.config import HostConfig
@@ -26,6 +27,7 @@ from frontdesk.host.tell import Teller
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.keeper import LeaseKeeper
@@ -55,7 +57,8 @@ class Parts:
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
         self.gate = self._gated(keys, access)
-        planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
+        planner = self._planning(keys, config)
+        presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.outbox = Outbox(store, channels, clock)
         self.teller = Teller(channels, ids, clock, planner, self.outbox)
         self.links = self._linked(keys, access)
@@ -64,7 +67,7 @@ class Parts:
         )
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
-        recorder = self._recording(planner, config, access)
+        recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
         self.background = Background(store, config, clock, self.active)
@@ -74,28 +77,32 @@ class Parts:
             channels=channels,
             gate=self.gate,
             turns=self.turns,
+            branches=Branches(store, self.turns, ids, target.info),
             active=self.active,
             recorder=recorder,
             answers=Answers(store, clock),
             planner=planner,
             outbox=self.outbox,
+            presence=presence,
             defer=self.background.submit,
             holds=self.background,
         )
-        self.background.use(self.pipeline)
-        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock)
+        self.background.use(self.pipeline, presence, self.teller)
+        self.inbox = InboxWorker(
+            store, self.pipeline, channels, planner, self.outbox, clock, gate=self.gate, presence=presence
+        )
         self.outbox.register(runner)
         self.inbox.register(runner)
 
-    def _recording(self, planner: Planner, config: HostConfig, access: Access) -> Recorder:
-        return Recorder(
+    def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
+        return Planner(
             self.store,
+            self.channels,
             self.ids,
             self.clock,
-            planner.pushing,
-            TurnItems(self.channels),
-            Snapshots(config.max_session_bytes),
-            introduces=access.resolver is not None,
+            known=keys.identities_of,
+            allow=self._may_deliver,
+            active_window=config.active_window_seconds,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
