@@ -313,7 +313,8 @@ class Turns:
             return
         turn.closed = True
         session_id = turn.record.session_id
-        if not turn.busy:
+        if not turn.busy or turn.home is not None:
+            # What works on a branch has nothing to do with the session that the branch has left.
             self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))
