@@ -127,7 +127,7 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
-    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, gate=nothing, presence=nothing)
+    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

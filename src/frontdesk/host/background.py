@@ -240,7 +240,7 @@ class Background:
             return
         async with self._bells.heard(run_id) as bell:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._config.cancel_grace_seconds):
+                async with asyncio.timeout(self._config.seconds.cancel_grace):
                     while not await self._cancelled(owner, run_id):
                         await bell.wait()
                         bell.quiet()
@@ -318,10 +318,10 @@ class Background:
         self._stopping = True
         dispatcher, *keeper = self._tasks or [None]
         await stopped(dispatcher)
-        await self._ended(self._config.shutdown_grace_seconds)
+        await self._ended(self._config.seconds.shutdown_grace)
         for worker in list(self.workers.values()):
             self.stop(worker, cancelled=False)
-        await self._ended(self._config.cancel_grace_seconds)
+        await self._ended(self._config.seconds.cancel_grace)
         await stopped(*keeper)
         self._tasks = []
 

@@ -13,7 +13,6 @@ from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
 
-_SECONDS = ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds", "active_window_seconds")
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
 
@@ -26,6 +25,16 @@ class RunLimits:
     max_waiting_background_runs: int = 1_000
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """How long something may take, or counts."""
+
+    session_wait: float = 30.0
+    cancel_grace: float = 5.0
+    shutdown_grace: float = 10.0
+    active_window: float = ACTIVE_WINDOW
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
     """The host's settings; they check themselves."""
@@ -33,22 +42,17 @@ class HostConfig:
     runtime_mode: RuntimeMode | None = None
     allow_in_process_runner: bool = False
     allow_anonymous: bool = False
-    session_wait_seconds: float = 30.0
-    cancel_grace_seconds: float = 5.0
-    shutdown_grace_seconds: float = 10.0
+    seconds: Seconds = Seconds()
     runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
-    active_window_seconds: float = ACTIVE_WINDOW
 
     def findings(self) -> list[str]:
         """What is wrong, a line each."""
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
-        for name in _SECONDS:
-            if getattr(self, name) < 0:
-                wrong.append(f"{name} must not be negative")
+        wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}

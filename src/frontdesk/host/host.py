@@ -39,7 +39,7 @@ from frontdesk.host.checks import (
     runtime_warnings,
     worker_findings,
 )
-from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, detect_runtime_mode, show_environment
+from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
 from frontdesk.host.cors import origin_warnings, origins_of
 from frontdesk.host.deliveries import Deliveries
@@ -88,15 +88,15 @@ class AgentFrameworkHost:
         allow_in_process_runner: bool = False,
         allow_anonymous: bool = False,
         allow_unsafe_state_dir: bool = False,
-        session_wait_seconds: float = HostConfig.session_wait_seconds,
-        cancel_grace_seconds: float = HostConfig.cancel_grace_seconds,
-        shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
+        session_wait_seconds: float = Seconds.session_wait,
+        cancel_grace_seconds: float = Seconds.cancel_grace,
+        shutdown_grace_seconds: float = Seconds.shutdown_grace,
         max_background_runs: int = RunLimits.max_background_runs,
         max_background_runs_per_caller: int = RunLimits.max_background_runs_per_caller,
         max_waiting_background_runs: int = RunLimits.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
-        active_window_seconds: float = HostConfig.active_window_seconds,
+        active_window_seconds: float = Seconds.active_window,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -105,13 +105,10 @@ class AgentFrameworkHost:
             runtime_mode=runtime_mode,
             allow_in_process_runner=allow_in_process_runner,
             allow_anonymous=allow_anonymous,
-            session_wait_seconds=session_wait_seconds,
-            cancel_grace_seconds=cancel_grace_seconds,
-            shutdown_grace_seconds=shutdown_grace_seconds,
+            seconds=Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds),
             runs=RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs),
             on_interrupt=on_interrupt,
             max_session_bytes=max_session_bytes,
-            active_window_seconds=active_window_seconds,
         )
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker = self._spelling.runner, self._spelling.linker
@@ -292,7 +289,7 @@ class AgentFrameworkHost:
 
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
-        uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
+        uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.seconds.shutdown_grace))
         # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
         uvicorn_options.setdefault("proxy_headers", False)
         run(self.app, limits, host=host, port=port, **uvicorn_options)
@@ -363,7 +360,7 @@ class AgentFrameworkHost:
         return steps
 
     def _stopping(self) -> list[Step]:
-        grace, parts = self._config.shutdown_grace_seconds, self._parts
+        grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
         # What is still to be sent needs its channel.

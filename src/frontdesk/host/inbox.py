@@ -65,7 +65,6 @@ class InboxWorker:
         planner: Planner,
         outbox: Outbox,
         clock: Clock,
-        *,
         gate: Gate,
         presence: Presence,
     ) -> None:

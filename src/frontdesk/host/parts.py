@@ -52,8 +52,7 @@ class Parts:
         runner: DurableTaskRunner,
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
-        self.store, self.runner = store, runner
-        self.clock, self.ids = clock, ids
+        self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
         self.gate = self._gated(keys, access)
@@ -62,14 +61,13 @@ class Parts:
         self.outbox = Outbox(store, channels, clock)
         self.teller = Teller(channels, ids, clock, planner, self.outbox)
         self.links = self._linked(keys, access)
-        self.turns = Turns(
-            store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
-        )
+        seconds = config.seconds
+        self.turns = Turns(store, ids, session_wait=seconds.session_wait, cancel_grace=seconds.cancel_grace)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.conversations = Conversations(store, self.turns, ids, clock)
-        self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
+        self.active = ActiveRuns(self.turns, recorder, cancel_grace=seconds.cancel_grace)
         self.background = Background(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = Pipeline(
@@ -88,9 +86,7 @@ class Parts:
             holds=self.background,
         )
         self.background.use(self.pipeline, presence, self.teller)
-        self.inbox = InboxWorker(
-            store, self.pipeline, channels, planner, self.outbox, clock, gate=self.gate, presence=presence
-        )
+        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
 
@@ -102,7 +98,7 @@ class Parts:
             self.clock,
             known=keys.identities_of,
             allow=self._may_deliver,
-            active_window=config.active_window_seconds,
+            active_window=config.seconds.active_window,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
