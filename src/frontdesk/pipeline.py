@@ -122,7 +122,8 @@ class Pipeline:
 
     async def proceed(self, admitted: AdmittedRequest) -> Result:
         """The same for a request that was admitted already."""
-        return await self._received(admitted) or await self.run_admitted(admitted)
+        queued = await self._received(admitted)
+        return await self.run_admitted(admitted) if queued is None else queued
 
     async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
         """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
@@ -467,6 +468,7 @@ class Pipeline:
     async def _ended(
         self, run: ActiveRun, status: RunStatus, failure: RunFailure, excuse: Sequence[Delivery]
     ) -> RunRecord:
+        """Record how a run ended that did not complete, in its session."""
         await self._branches.rejoin(run.turn)
         return await self._recorder.ended(run.turn, run.record, status, failure, excuse)
 

@@ -101,7 +101,7 @@ ACTIVE: dict[str, tuple[ChannelIdentity, LastSeen | None, bool, Route]] = {
     "on a mute channel": (HOME, seen(EMAIL, 100), False, back((at(EMAIL), MUTE))),
     "on the wire that waits": (EMAIL, seen(EMAIL, 100), True, back(fallback=False)),
     "on a wire that nobody waits at": (EMAIL, seen(EMAIL, 100), False, only(HOME, TELEGRAM, SLACK)),
-    "elsewhere, long ago, and nobody waits": (EMAIL, seen(SLACK, 99), False, only(HOME, TELEGRAM, SLACK)),
+    "elsewhere, long ago, and nobody waits": (EMAIL, seen(SLACK, 99), False, only(SLACK, HOME, TELEGRAM)),
     "never, and nobody waits": (EMAIL, None, False, only(HOME, TELEGRAM, SLACK)),
     "elsewhere, and asked on a wire": (EMAIL, seen(SLACK, 100), False, only(SLACK)),
 }

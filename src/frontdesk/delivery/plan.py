@@ -72,7 +72,7 @@ class Planner:
         return route(target, origin=origin, known=known, pushing=self.pushing, allow=allow)
 
     async def _follow(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
-        """The destinations of an answer that goes to where the person is."""
+        """Find the destinations of an answer that goes to where the person is."""
         waiting = not admitted.pushes and not admitted.request.background
         seen = await self._store.identities.last_seen(admitted.owner)
         known = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
@@ -151,7 +151,7 @@ class Planner:
         return self._plain(blank, text, "completed")
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
-        """Tells whoever asked how their run goes, where they asked; nothing where the channel can't speak first."""
+        """Tell whoever asked how their run goes, where they asked; nothing where the channel can't speak first."""
         who = admitted.caller.identity
         if who.channel not in self.pushing:
             return []

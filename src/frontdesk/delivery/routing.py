@@ -77,29 +77,21 @@ def _where_active(
     at_home: bool,
 ) -> Route:
     """Follow a person to where they are, else back to the origin if it can be reached, else to all their places."""
-    home, skipped = Address.of(origin), dict[Address, str]()
+    home, reasons = Address.of(origin), dict[Address, str | None]()
     if last_seen is not None and Address.of(last_seen.identity) != home:
         place = Address.of(last_seen.identity)
         reason = _reason(place, origin.channel, pushing, allow) if last_seen.at >= active_since else NOT_LATELY
         if reason is None:
             return Route(originating=False, destinations=(place,))
-        skipped[place] = reason
+        reasons[place] = reason
     elif last_seen is not None and last_seen.at >= active_since and at_home:
         return ORIGINATING
-    destinations: list[Address] = []
-    for address in dict.fromkeys(() if at_home else map(Address.of, known)):
-        reason = None if address == home else _reason(address, origin.channel, pushing, allow)
-        if reason is not None:
-            skipped[address] = reason
-        elif address != home:
-            skipped.pop(address, None)
-            destinations.append(address)
-    return Route(
-        originating=not destinations,
-        destinations=tuple(destinations),
-        skipped=tuple(Skipped(address=one, reason=reason) for one, reason in skipped.items()),
-        fallback=not destinations,
-    )
+    others = () if at_home else (one for one in map(Address.of, known) if one != home)
+    reasons |= {one: _reason(one, origin.channel, pushing, allow) for one in others}
+    destinations = tuple(one for one, reason in reasons.items() if reason is None)
+    skipped = tuple(Skipped(address=one, reason=reason) for one, reason in reasons.items() if reason is not None)
+    lost = not destinations
+    return Route(originating=lost, destinations=destinations, skipped=skipped, fallback=lost)
 
 
 def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity]) -> list[Address]:

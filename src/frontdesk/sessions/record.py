@@ -200,7 +200,7 @@ class Recorder:
             release(changes.get("state"), run.details)
 
     async def _state_after(self, turn: Turn, record: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
-        """The state of the session after a turn; what a branch has left in its own is dropped."""
+        """Return the state of the session after a turn; what a branch has left in its own is dropped."""
         if turn.home is not None:
             return await rewritten(record.state)
         if turn.session is None or is_blank(turn.session):
