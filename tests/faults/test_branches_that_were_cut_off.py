@@ -13,6 +13,7 @@ from frontdesk.data.session import SessionName
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.host.tell import WORK_GOES_ON
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
+from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from tests.scenarios.cast import scripted
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
@@ -138,3 +139,20 @@ async def test_an_end_that_could_not_be_written_left_nothing_behind() -> None:
         # Nothing holds the session.
         await chats.b.say("and now?")
         await chats.b.hears("hello", "and now?")
+
+
+async def test_a_person_talked_on_one_host_while_their_run_went_on_on_another(postgres: str) -> None:
+    agent, one_store, other_store = Holding(), PostgresStateStore(postgres), PostgresStateStore(postgres)
+    async with open_chats(agent, store=one_store) as one, open_chats(agent, store=other_store) as other:
+
+        async def said(*texts: str) -> bool:
+            return await other.said() == list(texts)
+
+        await one.a.say("count")
+        await agent.begins("count")
+        await other.b.say("hello")
+        await until(lambda: said("hello", "hello"))
+        agent.release("count")
+        await until(lambda: said("hello", "hello", "count", "count"))
+        sent = await other.host.deliveries.list(channel="b")
+        assert sorted(row.payload for row in sent) == ["count", "hello"]
