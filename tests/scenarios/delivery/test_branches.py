@@ -1,5 +1,6 @@
 """A person talks while a run of theirs goes on: it works on a branch, and both conversations are one at its end."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from agent_framework import AgentSession, ContextProvider, Message, tool
 
 from frontdesk import Caller, ChannelCommand, ChannelIdentity, ChannelRequest, ChannelSession, ResponseTarget
 from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.session import SessionName
 from frontdesk.errors import InvalidRequestError
 from frontdesk.host.tell import WORK_GOES_ON
@@ -184,6 +186,25 @@ async def test_the_state_of_a_branch_is_a_copy_and_is_dropped() -> None:
         await chats.a.hears("re: hello", WORK_GOES_ON, "re: count", "re: again")
         assert counting.counts == [1, 2, 2]
         assert await chats.said() == ["hello", "re: hello", "count", "re: count", "again", "re: again"]
+
+
+async def test_a_branch_was_another_chat_to_context_providers() -> None:
+    chat_keys: list[str | None] = []
+
+    class Bound(ContextProvider):
+        def bind_request_context(self, *, isolation: IsolationKeys) -> Any:
+            chat_keys.append(isolation.chat_key)
+            return nullcontext()
+
+    agent = scripted(lambda messages: [f"re: {messages[-1].text}"], context_providers=[Bound("bound")])
+    async with open_chats(agent) as chats:
+        await chats.a.say("hello")
+        await chats.a.hears("re: hello")
+        await chats.a.say("count")
+        await chats.a.hears("re: hello", WORK_GOES_ON, "re: count")
+        session = await chats.store.sessions.find(SessionName(owner=OWNER, kind="tracked"))
+        assert session is not None
+        assert chat_keys == [session.session_id] * 2
 
 
 async def test_a_question_of_a_branch_is_answered_in_the_tracked_session() -> None:
