@@ -10,7 +10,7 @@ leaves behind is written in one transaction, before anybody gets the answer.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from agent_framework import Message, MiddlewareFailure
 
@@ -25,9 +25,10 @@ from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.routing import ORIGINATING
 from frontdesk.errors import (
     ApprovalExistsError,
@@ -52,36 +53,20 @@ from frontdesk.errors import (
 )
 from frontdesk.kit.contents import open_calls
 from frontdesk.kit.current import cancelled_run, current_turn
-from frontdesk.kit.framework import is_messages
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
-from frontdesk.kit.outputs import need_new_calls
+from frontdesk.kit.outputs import need_new_calls, tells_of_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.endings import ended_stream, is_redone, is_refusal, joined, tell_of_run
+from frontdesk.sessions.holds import Holds
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.record import CANCELLED, Recorder, answer_hosting
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
 
 Result = HostedRunResult[Any]
-Defer = Callable[[AdmittedRequest, str | None, InboxItem | None], Awaitable[RunRecord]]
-
-
-class Holds(Protocol):
-    """Runs that are written down as begun, because their requests have idempotency keys."""
-
-    async def hold(self, turn: Turn, record: RunRecord) -> Job:
-        """Write that a run begins; a key that another request has used is a `RunExistsError`."""
-        ...
-
-    async def revoke(self, turn: Turn) -> None:
-        """Take back that a run began: its request was refused, and its key is free again."""
-        ...
-
-    def let_go(self, turn: Turn) -> None:
-        """End the hold; a run whose end could not be written is left to whoever can write it."""
-        ...
-
+Defer = Callable[[AdmittedRequest, str | None, InboxItem | None, float | None], Awaitable[RunRecord]]
 
 _TRIES = 8
 _NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
@@ -98,11 +83,13 @@ class Pipeline:
         channels: Mapping[str, Channel],
         gate: Gate,
         turns: Turns,
+        branches: Branches,
         active: ActiveRuns,
         recorder: Recorder,
         answers: Answers,
         planner: Planner,
         outbox: Outbox,
+        presence: Presence,
         defer: Defer,
         holds: Holds,
     ) -> None:
@@ -110,11 +97,13 @@ class Pipeline:
         self._channels = channels
         self._gate = gate
         self._turns = turns
+        self._branches = branches
         self._active = active
         self._recorder = recorder
         self._answers = answers
         self._planner = planner
         self._outbox = outbox
+        self._presence = presence
         self._defer = defer
         self._tells_own_history = target.info.history == "own"
         self._holds = holds
@@ -127,17 +116,21 @@ class Pipeline:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
         return await self.proceed(await self.admit(request, caller, protocol_request))
 
+    async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
+        """Queue a run of the operator's own for somebody, who is not seen anywhere by that."""
+        return (await self._put_off(await self.admit(request, caller))).run
+
     async def proceed(self, admitted: AdmittedRequest) -> Result:
         """The same for a request that was admitted already."""
-        if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
-            return await self._put_off(admitted)
-        return await self.run_admitted(admitted)
+        queued = await self._received(admitted)
+        return await self.run_admitted(admitted) if queued is None else queued
 
     async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
         """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
         admitted = (await self.admit(request, event.caller, event.payload)).replace(pushes=True)
         if admitted.request.background:
-            return await self._put_off(admitted, event)
+            return await self._put_off(admitted, event, seen_at=event.received_at)
+        await self._presence.see(admitted, event.received_at)
         return await self.run_admitted(admitted, patient=True, event=event)
 
     async def run_admitted(
@@ -174,9 +167,8 @@ class Pipeline:
 
     async def proceed_stream(self, admitted: AdmittedRequest) -> HostedStreamResult[Any]:
         """The same for a request that was admitted already."""
-        if admitted.request.background or (_leaves(admitted) and await self._elsewhere(admitted)):
-            return ended_stream(await self._put_off(admitted))
-        return await self.stream_admitted(admitted)
+        queued = await self._received(admitted)
+        return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
     async def stream_admitted(
         self, admitted: AdmittedRequest, *, patient: bool = False, job: Job | None = None
@@ -253,12 +245,20 @@ class Pipeline:
         hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
         return await self._gate.admit(hooked, caller, wire, allowed)
 
-    async def _elsewhere(self, admitted: AdmittedRequest) -> bool:
-        """Whether nothing of the answer goes back to where the request came from."""
-        return not (await self._planner.route(admitted)).originating
+    async def _received(self, admitted: AdmittedRequest) -> Result | None:
+        """Note where a person is; hand their run to the background if it goes there."""
+        if admitted.request.background:
+            return await self._put_off(admitted, seen_at=admitted.admitted_at)
+        await self._presence.see(admitted, admitted.admitted_at)
+        # If nothing of the answer goes back to where the request came from, nobody waits for it there.
+        if admitted.targets_elsewhere and not (await self._planner.route(admitted)).originating:
+            return await self._put_off(admitted)
+        return None
 
-    async def _put_off(self, admitted: AdmittedRequest, event: InboxItem | None = None) -> Result:
-        """Hands a run to the background, unless it can be known now that it can't run."""
+    async def _put_off(
+        self, admitted: AdmittedRequest, event: InboxItem | None = None, *, seen_at: float | None = None
+    ) -> Result:
+        """Hands a run to the background, unless it can be known now that it can't run; who asked was seen `seen_at`."""
         if not admitted.request.background:
             # Nobody listens where the request came from.
             admitted = admitted.replace(request=admitted.request.replace(background=True, stream=False))
@@ -266,17 +266,19 @@ class Pipeline:
             raise RunExistsError
         scope = self._scopes[admitted.request.channel]
         self._turns.check(admitted, scope)
+        self._branches.check(admitted, scope)
         await self._turns.check_previous(admitted)
-        record = await self._defer(admitted, self._turns.new_id(admitted, scope), event)
+        record = await self._defer(admitted, self._turns.new_id(admitted, scope), event, seen_at)
         return HostedRunResult(result=None, run=record)
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """Ends a background run that can't go on: its question stays, and says how it ended."""
         scope = self._scopes[admitted.request.channel]
-        turn = await self._turns.open(admitted, tracked=scope, patient=True, new_id=job.run.session_id)
+        turn = await self._branches.open(admitted, tracked=scope, patient=True, job=job)
         turn.job = job
         try:
             run = self._recorder.begin(turn)
+            await self._branches.rejoin(turn)
             await self._recorder.ended(turn, run, "failed", failure, await self._excuse(admitted, run, failure))
             await self._outbox.wake(turn.deliveries)
         finally:
@@ -287,8 +289,8 @@ class Pipeline:
     ) -> ActiveRun:
         request = admitted.request
         self._target.check(request)
-        new_id = None if job is None else job.run.session_id
-        turn = await self._turns.open(admitted, tracked=self._scopes[request.channel], patient=patient, new_id=new_id)
+        tracked = self._scopes[request.channel]
+        turn = await self._branches.open(admitted, tracked=tracked, patient=patient, job=job)
         turn.job, turn.event = job, event
         if self._tells_own_history:
             turn.answer_hosting = partial(self._answer_hosting, turn)
@@ -296,7 +298,7 @@ class Pipeline:
             if request.run_id is not None and job is None:
                 # Asked only now: until the session was free, another request may have used the id.
                 await self._recorder.refuse_known(admitted, request.run_id)
-            if turn.record is not None and _tells_of_calls(request.input):
+            if turn.record is not None and tells_of_calls(request.input):
                 need_new_calls(request.input, await turn.history())
             elif job is not None or request.approvals:
                 # Whether it can be read is known before anything is written for the turn.
@@ -356,13 +358,17 @@ class Pipeline:
         if run.turn.answering is not None and run.turn.answering.failure is not None:
             # The target has gone on without the tool that it was not allowed to begin.
             return await self._broken(run, run.turn.answering.failure)
-        run.cancellable = False
         turn, admitted = run.turn, run.turn.admitted
+        try:
+            await self._branches.rejoin(turn)
+        except asyncio.CancelledError as error:
+            return await self._broken(run, error)
+        run.cancellable = False
         try:
             asked = questions(result, admitted, run.record.session_id)
             if asked and (run.record.session_id is None or not admitted.request.store):
                 return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
-            way = await self._planned(run, result) if admitted.pushes or _leaves(admitted) else ORIGINATING
+            way = await self._planned(run, result) if admitted.pushes or admitted.targets_elsewhere else ORIGINATING
             if asked:
                 record = await self._asked(run, result, way, asked)
             else:
@@ -417,7 +423,7 @@ class Pipeline:
     async def _answer_hosting(self, turn: Turn) -> Mapping[str, Any]:
         """What an answer says of its way, for those who keep it before it is recorded; all then say the same."""
         if turn.way is None:
-            elsewhere = turn.admitted.pushes or _leaves(turn.admitted)
+            elsewhere = turn.admitted.pushes or turn.admitted.targets_elsewhere
             turn.way = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
         return answer_hosting(turn.admitted.request.channel, turn.way)
 
@@ -446,7 +452,7 @@ class Pipeline:
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         status = "cancelled" if cancelled else "failed"
         excuse = () if cancelled else await self._excuse(run.turn.admitted, run.record, failure)
-        record = await asyncio.shield(self._recorder.ended(run.turn, run.record, status, failure, excuse))
+        record = await asyncio.shield(self._ended(run, status, failure, excuse))
         if run.turn.deliveries:
             await self._outbox.wake(run.turn.deliveries)
         if cancelled and run.cancel_requested:
@@ -459,6 +465,13 @@ class Pipeline:
             raise shown from (None if shown is error else error)
         cancelled_run.set(record)
         raise error
+
+    async def _ended(
+        self, run: ActiveRun, status: RunStatus, failure: RunFailure, excuse: Sequence[Delivery]
+    ) -> RunRecord:
+        """Record how a run ended that did not complete, in its session."""
+        await self._branches.rejoin(run.turn)
+        return await self._recorder.ended(run.turn, run.record, status, failure, excuse)
 
     async def _excuse(self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure) -> Sequence[Delivery]:
         """What is sent where nobody waits on a wire for an error."""
@@ -481,11 +494,3 @@ def _reason(error: BaseException) -> BaseException:
     if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
         error = error.__cause__
     return answered() if isinstance(error, LostAnswerError) else error
-
-
-def _tells_of_calls(said: Any) -> bool:
-    return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
-
-
-def _leaves(admitted: AdmittedRequest) -> bool:
-    return admitted.request.response_target.kind != "originating"

@@ -53,6 +53,11 @@ def same_fence(store: InMemoryStateStore) -> None:
     store.sessions.claim = claim  # type: ignore[method-assign]
 
 
+def last_told_counts(store: InMemoryStateStore) -> None:
+    seen = store.identities.seen
+    store.identities.see = lambda one: seen.put(one.isolation_key, one)  # type: ignore[method-assign]
+
+
 def case_blind(store: InMemoryStateStore) -> None:
     plain = store.sessions.reserve
 
@@ -301,6 +306,8 @@ STORE_FAULTS: list[tuple[Callable[[InMemoryStateStore], None], str]] = [
     (half_written, "test_an_approval_that_does_not_wait_writes_nothing"),
     (never_fenced, "test_a_newer_lease_ends_the_older"),
     (same_fence, "test_of_twenty_claims_at_once_only_the_last_may_write"),
+    (last_told_counts, "test_a_place_that_is_told_of_late_does_not_count"),
+    (last_told_counts, "test_of_many_places_at_once_the_newest_counts"),
     (last_key_wins, "test_of_twenty_keys_at_once_one_stays"),
     (open_to_all, "test_one_id_of_two_owners_is_two_runs"),
     (answers_again, "test_of_twenty_answers_at_once_one_counts"),

@@ -8,7 +8,7 @@ from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
 from frontdesk.data.response_target import Address, ResponseTarget
-from frontdesk.delivery.routing import CODES, KEPT_APART, MUTE, UNKNOWN, route
+from frontdesk.delivery.routing import CODES, KEPT_APART, MUTE, NOT_LATELY, UNKNOWN, route
 
 HOME = ChannelIdentity(channel="web", native_id="alice")
 TELEGRAM = ChannelIdentity(channel="telegram", native_id="42")
@@ -21,8 +21,8 @@ PUSHING = ("telegram", "slack", "web")
 at = Address.of
 
 
-def seen(who: ChannelIdentity) -> LastSeen:
-    return LastSeen(isolation_key="alice", identity=who, conversation_id=None, at=0.0)
+def seen(who: ChannelIdentity, at: float = 0.0) -> LastSeen:
+    return LastSeen(isolation_key="alice", identity=who, conversation_id=None, at=at)
 
 
 def skipped(*pairs: tuple[Address, str]) -> tuple[Skipped, ...]:
@@ -96,6 +96,49 @@ def test_the_table(target: ResponseTarget, last_seen: LastSeen | None, expected:
     assert route(target, origin=HOME, known=EVERYWHERE, last_seen=last_seen, pushing=PUSHING) == expected
 
 
+# Where it was asked, where the person was last seen (from 100 on that counts), whether a caller waits, and the route.
+ACTIVE: dict[str, tuple[ChannelIdentity, LastSeen | None, bool, Route]] = {
+    "elsewhere": (HOME, seen(TELEGRAM, 100), False, only(TELEGRAM)),
+    "elsewhere, and somebody waits": (HOME, seen(TELEGRAM, 100), True, only(TELEGRAM)),
+    "here": (HOME, seen(HOME, 100), False, back(fallback=False)),
+    "here, long ago": (HOME, seen(HOME, 99), False, back()),
+    "elsewhere, long ago": (HOME, seen(TELEGRAM, 99), False, back((at(TELEGRAM), NOT_LATELY))),
+    "never": (HOME, None, False, back()),
+    "on a mute channel": (HOME, seen(EMAIL, 100), False, back((at(EMAIL), MUTE))),
+    "on the wire that waits": (EMAIL, seen(EMAIL, 100), True, back(fallback=False)),
+    "on a wire that nobody waits at": (EMAIL, seen(EMAIL, 100), False, only(HOME, TELEGRAM, SLACK)),
+    "elsewhere, long ago, and nobody waits": (EMAIL, seen(SLACK, 99), False, only(SLACK, HOME, TELEGRAM)),
+    "never, and nobody waits": (EMAIL, None, False, only(HOME, TELEGRAM, SLACK)),
+    "elsewhere, and asked on a wire": (EMAIL, seen(SLACK, 100), False, only(SLACK)),
+}
+
+
+@pytest.mark.parametrize(("origin", "last_seen", "waiting", "expected"), ACTIVE.values(), ids=ACTIVE.keys())
+def test_where_an_active_person_is(
+    origin: ChannelIdentity, last_seen: LastSeen | None, waiting: bool, expected: Route
+) -> None:
+    found = route(
+        ResponseTarget.active,
+        origin=origin,
+        known=EVERYWHERE,
+        last_seen=last_seen,
+        pushing=PUSHING,
+        active_since=100,
+        waiting=waiting,
+    )
+    assert found == expected
+
+
+def test_somebody_active_who_can_be_reached_nowhere_can_poll_where_they_asked() -> None:
+    found = route(ResponseTarget.active, origin=EMAIL, known=(EMAIL,), last_seen=seen(EMAIL), waiting=False)
+    assert found == back()
+
+
+def test_a_person_is_not_followed_to_a_channel_that_is_kept_apart() -> None:
+    found = route(ResponseTarget.active, origin=HOME, last_seen=seen(SLACK), pushing=PUSHING, allow=apart)
+    assert found == back((at(SLACK), KEPT_APART))
+
+
 def test_somebody_whom_nobody_knows_elsewhere_is_answered_where_they_are() -> None:
     assert route(ResponseTarget.all_linked(), origin=HOME) == back()
     assert route(ResponseTarget.channel("telegram"), origin=HOME) == back((nowhere("telegram"), UNKNOWN))
@@ -163,6 +206,8 @@ targets = st.one_of(
     last=st.none() | identities,
     pushing=st.frozensets(channels),
     kept_apart=st.frozensets(st.tuples(channels, channels)),
+    lately=st.booleans(),
+    waiting=st.booleans(),
 )
 def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
     target: ResponseTarget,
@@ -171,6 +216,8 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
     last: ChannelIdentity | None,
     pushing: frozenset[str],
     kept_apart: frozenset[tuple[str, str]],
+    lately: bool,
+    waiting: bool,
 ) -> None:
     found = route(
         target,
@@ -179,6 +226,8 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
         last_seen=None if last is None else seen(last),
         pushing=pushing,
         allow=lambda source, there: (source, there) not in kept_apart,
+        active_since=0.0 if lately else 1.0,
+        waiting=waiting,
     )
     assert found.originating or found.destinations or target.kind == "none"
     assert len(set(found.destinations)) == len(found.destinations)
@@ -195,8 +244,14 @@ def test_no_answer_is_lost_doubled_or_sent_where_it_may_not_go(
         found.originating
         and not found.destinations
         and target.kind != "originating"
-        and not _home_is_wanted(target, origin, known, last)
+        and not _home_is_wanted(
+            target, origin, known, last if lately and (waiting or origin.channel in pushing) else None
+        )
     )
+    if target.kind == "active" and found.destinations:
+        # One place if it is followed, and all of them only if nothing else can be reached.
+        followed = last is not None and lately and found.destinations == (at(last),)
+        assert followed or not (waiting or origin.channel in pushing)
 
 
 def _home_is_wanted(

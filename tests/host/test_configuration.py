@@ -49,9 +49,12 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         InvocationsChannel(name="originating", path="/e"),
         "not a channel",
     ]
-    findings = _findings("not a target", channels, cancel_grace_seconds=-1, max_background_runs=0)
+    findings = _findings(
+        "not a target", channels, cancel_grace_seconds=-1, active_window_seconds=-1, max_background_runs=0
+    )
     expected = [
         "cancel_grace_seconds",
+        "active_window_seconds",
         "max_background_runs",
         "'not a channel' is not a Channel",
         "2 channels are called 'a'",

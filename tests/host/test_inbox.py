@@ -9,6 +9,7 @@ import pytest
 from frontdesk import ChannelRequest, InMemoryStateStore
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.inbox import InboxWorker
+from frontdesk.host.tell import WORK_GOES_ON
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessagePlatform, message_platform
@@ -35,7 +36,7 @@ async def test_an_event_that_a_hook_puts_into_the_background_is_done_and_answere
     async with answering(agent, platform, settings=changed(background=True), store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "later")
-        assert await heard(platform, ann, 1) == ["later"]
+        assert await heard(platform, ann, 2) == [WORK_GOES_ON, "later"]
         assert await undone(store) == 0
     assert len(agent.seen) == 1
 
@@ -126,7 +127,7 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
-    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock)
+    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

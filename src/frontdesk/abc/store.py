@@ -286,7 +286,9 @@ class StateTransaction(Protocol):
         """Keep the group in which an identity is reached, or that it is none; nothing without a record."""
         ...
 
-    def see(self, seen: LastSeen) -> None: ...
+    def see(self, seen: LastSeen) -> None:
+        """Keep where a person was last seen, unless they were seen elsewhere at a later time."""
+        ...
 
     def add_link(self, link: LinkRecord) -> None:
         """Keeps the link of an identity, in place of the one that it had."""

@@ -53,6 +53,8 @@ class TargetTurn(Protocol):
     """What the run adds to the history, once it is known."""
     record: SessionRecord | None
     """The session at rest, as it was before the turn."""
+    home: SessionRecord | None
+    """The session that the run goes back to at its end, if it works on a branch of it."""
     plan: Any
     """What the target has prepared for the run; nobody else looks at it."""
     checkpoint: CheckpointRef | None

@@ -111,3 +111,8 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     def isolation(self) -> IsolationKeys | None:
         """The keys that a hook has set, or those of a trusted platform."""
         return self.request.isolation or self.caller.isolation
+
+    @property
+    def targets_elsewhere(self) -> bool:
+        """Tell whether its answer is meant for another place than where it came from, or for nobody."""
+        return self.request.response_target.kind != "originating"

@@ -22,6 +22,8 @@ from frontdesk.ids import Ids
 from frontdesk.kit.hooks import call_response_hook
 from frontdesk.loggers import deliveries as log
 
+ACTIVE_WINDOW = 300.0
+"""For how many seconds a person counts as being where they were last seen, if the operator says nothing else."""
 Result = HostedRunResult[Any]
 Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
 """The identities of an owner."""
@@ -43,14 +45,19 @@ class Planner:
         *,
         known: Known | None = None,
         allow: AsksAllow | None = None,
+        active_window: float = ACTIVE_WINDOW,
     ) -> None:
-        """`allow` is asked about each channel that an answer would go to; without, it may go everywhere."""
+        """`allow` is asked about each channel that an answer would go to; without, it may go everywhere.
+
+        `active_window` is for how many seconds a person counts as being where they were last seen.
+        """
         self._store = store
         self._channels = channels
         self._ids = ids
         self._clock = clock
         self._known = known or store.identities.of_owner
         self._allow = allow
+        self._active_window = active_window
         self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
 
     async def route(self, admitted: AdmittedRequest) -> Route:
@@ -58,12 +65,31 @@ class Planner:
         target = admitted.request.response_target
         # Not the identity that a hook has set: on a wire, whoever called is answered.
         origin = admitted.caller.identity
+        if target.kind == "active":
+            return await self._follow(admitted, origin)
         by_name = target.kind in ("channels", "all_linked")
         known = await self._identities(admitted) if by_name else ()
-        seen = await self._store.identities.last_seen(admitted.owner) if target.kind == "active" else None
-        named = {one.channel for one in wanted(target, known, seen, origin)}
+        named = {one.channel for one in wanted(target, known, origin)}
         allow = await self._decided(origin.channel, named & self.pushing)
-        return route(target, origin=origin, known=known, last_seen=seen, pushing=self.pushing, allow=allow)
+        return route(target, origin=origin, known=known, pushing=self.pushing, allow=allow)
+
+    async def _follow(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
+        """Find the destinations of an answer that goes to where the person is."""
+        waiting = not admitted.pushes and not admitted.request.background
+        seen = await self._store.identities.last_seen(admitted.owner)
+        known = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
+        places = known if seen is None else (seen.identity, *known)
+        named = {one.channel for one in places}
+        return route(
+            admitted.request.response_target,
+            origin=origin,
+            known=known,
+            last_seen=seen,
+            pushing=self.pushing,
+            allow=await self._decided(origin.channel, named & self.pushing),
+            active_since=self._clock.now() - self._active_window,
+            waiting=waiting,
+        )
 
     async def _decided(self, source: str, names: Collection[str]) -> Allow:
         """What the link policy says of some channels, as something that need not be asked again."""
@@ -84,7 +110,7 @@ class Planner:
         answer = HostedRunResult(result=result, run=_slim(run))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
-        if way.originating and admitted.pushes:
+        if way.originating and self._goes_back(admitted):
             # The channel that asked gets its own words back, such as the message that it answers.
             own = answer.replace(run=answer.run.replace(details=run.details))
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
@@ -124,6 +150,13 @@ class Planner:
             return None
         return (await self._store.identities.reach(who)).group
 
+    def _goes_back(self, admitted: AdmittedRequest) -> bool:
+        """Tell whether an answer for its origin is a delivery: after an event, or where `active` has led back to."""
+        if admitted.pushes:
+            return True
+        is_active = admitted.request.response_target.kind == "active"
+        return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
+
     async def excuse(
         self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
     ) -> list[Delivery]:
@@ -143,6 +176,14 @@ class Planner:
             return []
         blank = self._blank(owner, ChannelRequest(channel=who.channel), who, self._ids.new("run"), originating=False)
         return self._plain(blank, text, "completed")
+
+    def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
+        """Tell whoever asked how their run goes, where they asked; nothing where the channel can't speak first."""
+        who = admitted.caller.identity
+        if who.channel not in self.pushing:
+            return []
+        blank = self._blank(admitted.owner, admitted.request, who, admitted.run_id, originating=True)
+        return self._plain(blank, text, "queued", admitted.request.details)
 
     def _plain(
         self, blank: Delivery, text: str, status: RunStatus, details: Mapping[str, Any] | None = None

@@ -1,6 +1,7 @@
 """Which destinations an answer has. Pure."""
 
 from collections.abc import Callable, Collection, Sequence
+from math import inf
 
 from frontdesk.data.delivery import Route, Skipped
 from frontdesk.data.identity import ChannelIdentity, LastSeen
@@ -11,7 +12,13 @@ NOWHERE = Route(originating=False)
 UNKNOWN = "the person is not known there"
 MUTE = "the channel can't speak first"
 KEPT_APART = "the link policy keeps the channels apart"
-CODES = {UNKNOWN: "unknown_recipient", MUTE: "no_push_capability", KEPT_APART: "link_policy"}
+NOT_LATELY = "the person was not seen there lately"
+CODES = {
+    UNKNOWN: "unknown_recipient",
+    MUTE: "no_push_capability",
+    KEPT_APART: "link_policy",
+    NOT_LATELY: "not_active",
+}
 """The code of each reason: the words may change, the codes stay."""
 
 Allow = Callable[[str, str], bool]
@@ -31,20 +38,26 @@ def route(
     last_seen: LastSeen | None = None,
     pushing: Collection[str] = (),
     allow: Allow = allow_all,
+    active_since: float = -inf,
+    waiting: bool = True,
 ) -> Route:
     """The destinations of an answer, and those that get nothing with the reason.
 
     `known` are the person's identities, `pushing` the channels that can speak first. When nothing is left, the answer
-    goes back to where the request came from.
+    goes back to where the request came from. For `active`, a person is where they were last seen if that was not
+    before `active_since`; `waiting` tells whether a caller waits for the answer on the wire.
     """
     if target.kind == "originating":
         return ORIGINATING
     if target.kind == "none":
         return NOWHERE
+    if target.kind == "active":
+        at_home = waiting or origin.channel in pushing
+        return _where_active(origin, known, last_seen, pushing, allow, active_since, at_home)
     home = Address.of(origin)
     # Each once, in the order in which they were named.
     places: dict[Address, Address] = {}
-    for one in wanted(target, known, last_seen, origin):
+    for one in wanted(target, known, origin):
         places.setdefault(one.plain, one)
     others = [named for place, named in places.items() if place != home]
     reasons = {one: _reason(one, origin.channel, pushing, allow) for one in others}
@@ -68,14 +81,37 @@ def _reason(address: Address, source: str, pushing: Collection[str], allow: Allo
     return None if address.channel == source or allow(source, address.channel) else KEPT_APART
 
 
-def wanted(
-    target: ResponseTarget, known: Sequence[ChannelIdentity], last_seen: LastSeen | None, origin: ChannelIdentity
-) -> list[Address]:
-    """Return the places that a target stands for, whether they can be reached or not."""
+def _where_active(
+    origin: ChannelIdentity,
+    known: Sequence[ChannelIdentity],
+    last_seen: LastSeen | None,
+    pushing: Collection[str],
+    allow: Allow,
+    active_since: float,
+    at_home: bool,
+) -> Route:
+    """Follow a person to where they are, else back to the origin if it can be reached, else to all their places."""
+    home, reasons = Address.of(origin), dict[Address, str | None]()
+    if last_seen is not None and Address.of(last_seen.identity) != home:
+        place = Address.of(last_seen.identity)
+        reason = _reason(place, origin.channel, pushing, allow) if last_seen.at >= active_since else NOT_LATELY
+        if reason is None:
+            return Route(originating=False, destinations=(place,))
+        reasons[place] = reason
+    elif last_seen is not None and last_seen.at >= active_since and at_home:
+        return ORIGINATING
+    others = () if at_home else (one for one in map(Address.of, known) if one != home)
+    reasons |= {one: _reason(one, origin.channel, pushing, allow) for one in others}
+    destinations = tuple(one for one, reason in reasons.items() if reason is None)
+    skipped = tuple(_skipped(one, reason) for one, reason in reasons.items() if reason is not None)
+    lost = not destinations
+    return Route(originating=lost, destinations=destinations, skipped=skipped, fallback=lost)
+
+
+def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
+    """Return the places that a target stands for, whether they can be reached or not; of `active` nobody knows yet."""
     if target.kind == "identities":
         return list(target.addresses)
-    if target.kind == "active":
-        return [] if last_seen is None else [Address.of(last_seen.identity)]
     if target.kind == "all_linked":
         return [Address.of(one) for one in known]
     return [address for name in target.names for address in _on(name, known, origin)]

@@ -12,6 +12,7 @@ from frontdesk.data.codec import form_of
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
+from frontdesk.delivery.presence import Presence
 from frontdesk.errors import (
     CodecError,
     InvalidRequestError,
@@ -23,6 +24,7 @@ from frontdesk.errors import (
 from frontdesk.host.bells import Bells
 from frontdesk.host.config import HostConfig
 from frontdesk.host.followers import Followers
+from frontdesk.host.tell import Teller
 from frontdesk.host.work import Work, Worker, queued
 from frontdesk.ids import RandomIds
 from frontdesk.kit.stopping import stopped
@@ -41,6 +43,9 @@ _ANY_NUMBER = 2**31 - 1
 
 class Background:
     """Takes admitted requests and runs them one after another per session, within limits."""
+
+    _presence: Presence
+    _teller: Teller
 
     def __init__(self, store: HostStateStore, config: HostConfig, clock: Clock, active: ActiveRuns) -> None:
         self._store = store
@@ -62,9 +67,10 @@ class Background:
         self._work = Work(store, clock, self._bells, self.followers)
         store.listen(self._hear)
 
-    def use(self, pipeline: Pipeline) -> None:
+    def use(self, pipeline: Pipeline, presence: Presence, teller: Teller) -> None:
         """Told once, when the host is built."""
         self._work.pipeline = pipeline
+        self._presence, self._teller = presence, teller
 
     async def start(self) -> None:
         """Takes up what an earlier process left, and whatever comes."""
@@ -77,11 +83,16 @@ class Background:
             self._tasks.append(spawn_clean(kept))
 
     async def submit(
-        self, admitted: AdmittedRequest, session_id: str | None, event: InboxItem | None = None
+        self,
+        admitted: AdmittedRequest,
+        session_id: str | None,
+        event: InboxItem | None = None,
+        seen_at: float | None = None,
     ) -> RunRecord:
         """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one.
 
-        The event that asked for it is done with that.
+        The event that asked for it is done with that. Who asked was seen at `seen_at`, if it was not the operator, and
+        is told in a chat that work goes on.
         """
         if not admitted.request.store:
             raise InvalidRequestError("A background run has to be stored.", param="store")
@@ -101,7 +112,7 @@ class Background:
         self._coming += room
         record = queued(job).replace(session_key=key)
         # Whoever asked may leave in the middle of this, and what was stored must be worked on.
-        return await asyncio.shield(spawn_clean(self._queue(job, record, event)))
+        return await asyncio.shield(spawn_clean(self._queue(job, record, event, seen_at)))
 
     async def hold(self, turn: Turn, record: RunRecord) -> Job:
         """Write that a run begins in its own request; if this process ends, another one ends it as interrupted."""
@@ -147,8 +158,11 @@ class Background:
         known = await self._store.sessions.get(admitted.owner, session.session_id)
         return None if known is None else known.key
 
-    async def _queue(self, job: BackgroundRun, record: RunRecord, event: InboxItem | None) -> RunRecord:
+    async def _queue(
+        self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
+    ) -> RunRecord:
         config = self._config
+        notices = self._teller.work_goes_on(job.admitted) if event is not None else ()
         session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
         lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:
@@ -162,6 +176,10 @@ class Background:
                     most_waiting=config.runs.max_waiting_background_runs,
                     most_of_owner=config.runs.max_background_runs_per_caller,
                 )
+                if seen_at is not None:
+                    self._presence.note(transaction, job.admitted, seen_at)
+                for notice in notices:
+                    transaction.add_delivery(notice)
                 if event is not None:
                     transaction.finish(event)
         finally:
@@ -174,6 +192,7 @@ class Background:
             # Whoever was at work may have ended meanwhile, so that nobody else would say that there is room.
             self._may_wait = True
             self._wake.set()
+        await self._teller.send(notices)
         return record
 
     async def _dispatch(self) -> None:
@@ -221,7 +240,7 @@ class Background:
             return
         async with self._bells.heard(run_id) as bell:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._config.cancel_grace_seconds):
+                async with asyncio.timeout(self._config.seconds.cancel_grace):
                     while not await self._cancelled(owner, run_id):
                         await bell.wait()
                         bell.quiet()
@@ -299,10 +318,10 @@ class Background:
         self._stopping = True
         dispatcher, *keeper = self._tasks or [None]
         await stopped(dispatcher)
-        await self._ended(self._config.shutdown_grace_seconds)
+        await self._ended(self._config.seconds.shutdown_grace)
         for worker in list(self.workers.values()):
             self.stop(worker, cancelled=False)
-        await self._ended(self._config.cancel_grace_seconds)
+        await self._ended(self._config.seconds.cancel_grace)
         await stopped(*keeper)
         self._tasks = []
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
+from frontdesk.delivery.plan import ACTIVE_WINDOW
 from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
@@ -24,6 +25,16 @@ class RunLimits:
     max_waiting_background_runs: int = 1_000
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """How long something may take, or counts."""
+
+    session_wait: float = 30.0
+    cancel_grace: float = 5.0
+    shutdown_grace: float = 10.0
+    active_window: float = ACTIVE_WINDOW
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
     """The host's settings; they check themselves."""
@@ -31,9 +42,7 @@ class HostConfig:
     runtime_mode: RuntimeMode | None = None
     allow_in_process_runner: bool = False
     allow_anonymous: bool = False
-    session_wait_seconds: float = 30.0
-    cancel_grace_seconds: float = 5.0
-    shutdown_grace_seconds: float = 10.0
+    seconds: Seconds = Seconds()
     runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
@@ -43,9 +52,7 @@ class HostConfig:
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
-        for name in ("session_wait_seconds", "cancel_grace_seconds", "shutdown_grace_seconds"):
-            if getattr(self, name) < 0:
-                wrong.append(f"{name} must not be negative")
+        wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}

@@ -39,7 +39,7 @@ from frontdesk.host.checks import (
     runtime_warnings,
     worker_findings,
 )
-from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, detect_runtime_mode, show_environment
+from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
 from frontdesk.host.context import HostContext
 from frontdesk.host.cors import origin_warnings, origins_of
 from frontdesk.host.deliveries import Deliveries
@@ -88,14 +88,15 @@ class AgentFrameworkHost:
         allow_in_process_runner: bool = False,
         allow_anonymous: bool = False,
         allow_unsafe_state_dir: bool = False,
-        session_wait_seconds: float = HostConfig.session_wait_seconds,
-        cancel_grace_seconds: float = HostConfig.cancel_grace_seconds,
-        shutdown_grace_seconds: float = HostConfig.shutdown_grace_seconds,
+        session_wait_seconds: float = Seconds.session_wait,
+        cancel_grace_seconds: float = Seconds.cancel_grace,
+        shutdown_grace_seconds: float = Seconds.shutdown_grace,
         max_background_runs: int = RunLimits.max_background_runs,
         max_background_runs_per_caller: int = RunLimits.max_background_runs_per_caller,
         max_waiting_background_runs: int = RunLimits.max_waiting_background_runs,
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
+        active_window_seconds: float = Seconds.active_window,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -104,9 +105,7 @@ class AgentFrameworkHost:
             runtime_mode=runtime_mode,
             allow_in_process_runner=allow_in_process_runner,
             allow_anonymous=allow_anonymous,
-            session_wait_seconds=session_wait_seconds,
-            cancel_grace_seconds=cancel_grace_seconds,
-            shutdown_grace_seconds=shutdown_grace_seconds,
+            seconds=Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds),
             runs=RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs),
             on_interrupt=on_interrupt,
             max_session_bytes=max_session_bytes,
@@ -184,6 +183,7 @@ class AgentFrameworkHost:
         context = self._context_of(channel.name)
         contribution = channel.contribute(context)
         context.add_commands(contribution.commands)
+        self._parts.teller.offer(channel.name, contribution.commands)
         if self._parts.links is not None:
             added = link_commands(channel, context, self._parts.teller)
             need_own_names(channel.name, contribution.commands, added)
@@ -265,8 +265,8 @@ class AgentFrameworkHost:
         """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
         if request.channel not in self._parts.channels:
             raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
-        hosted = await self._parts.pipeline.run(request.replace(background=True), Caller(identity=identity))
-        return ContinuationToken(run_id=hosted.run.run_id)
+        run = await self._parts.pipeline.submit(request.replace(background=True), Caller(identity=identity))
+        return ContinuationToken(run_id=run.run_id)
 
     async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
         """How far a background run is."""
@@ -289,7 +289,7 @@ class AgentFrameworkHost:
 
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
-        uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.shutdown_grace_seconds))
+        uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.seconds.shutdown_grace))
         # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
         uvicorn_options.setdefault("proxy_headers", False)
         run(self.app, limits, host=host, port=port, **uvicorn_options)
@@ -360,7 +360,7 @@ class AgentFrameworkHost:
         return steps
 
     def _stopping(self) -> list[Step]:
-        grace, parts = self._config.shutdown_grace_seconds, self._parts
+        grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
         # What is still to be sent needs its channel.

@@ -10,15 +10,18 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import AnswersEvents
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
+from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, InboxItem, WaitingEvent
 from frontdesk.data.request import ChannelRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
 from frontdesk.errors import (
     DeliveryExistsError,
     FrontdeskError,
@@ -62,6 +65,8 @@ class InboxWorker:
         planner: Planner,
         outbox: Outbox,
         clock: Clock,
+        gate: Gate,
+        presence: Presence,
     ) -> None:
         self._store = store
         self._pipeline = pipeline
@@ -69,6 +74,8 @@ class InboxWorker:
         self._planner = planner
         self._outbox = outbox
         self._clock = clock
+        self._gate = gate
+        self._presence = presence
         self._runner: DurableTaskRunner | None = None
         self._holder = ""
         self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
@@ -188,8 +195,19 @@ class InboxWorker:
         if request is not None:
             await self._pipeline.answer(item, request)
             return
+        owner = await self._commander(item)
         async with self._store.transaction() as transaction:
+            if owner is not None:
+                here = item.request.conversation_id
+                self._presence.note_place(transaction, owner, item.caller.identity, here, item.received_at)
             transaction.finish(item)
+
+    async def _commander(self, item: InboxItem) -> str | None:
+        """Return whose command an event was; `None` if it was none, or of a stranger."""
+        if item.request.operation != "command" or not self._presence.matters:
+            return None
+        decision = await self._gate.authorize(item.caller, item.channel)
+        return decision.isolation_key if isinstance(decision, Allowed) else None
 
     def _voice(self, item: InboxItem) -> AnswersEvents | None:
         channel = self._channels.get(item.channel)

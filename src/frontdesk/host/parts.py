@@ -17,6 +17,7 @@ from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
 from frontdesk.host.access_checks import Access
 from frontdesk.host.background import Background
@@ -28,6 +29,7 @@ from frontdesk.host.tell import Teller
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.keeper import LeaseKeeper
@@ -52,24 +54,23 @@ class Parts:
         runner: DurableTaskRunner,
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
-        self.store, self.runner = store, runner
-        self.clock, self.ids = clock, ids
+        self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.ties = TierPolicy(access.link_policy, channels)
         keys = IdentityKeys(store, ids, clock, access.resolver)
         self.contacts = self._contacted(access)
         self.gate = self._gated(keys, access)
-        planner = Planner(store, channels, ids, clock, known=keys.identities_of, allow=self._may_deliver)
+        planner = self._planning(keys, config)
+        presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.outbox = Outbox(store, channels, clock)
         self.teller = Teller(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
-        self.turns = Turns(
-            store, ids, session_wait=config.session_wait_seconds, cancel_grace=config.cancel_grace_seconds
-        )
+        seconds = config.seconds
+        self.turns = Turns(store, ids, session_wait=seconds.session_wait, cancel_grace=seconds.cancel_grace)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
-        recorder = self._recording(planner, config, access)
+        recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.conversations = Conversations(store, self.turns, ids, clock)
-        self.active = ActiveRuns(self.turns, recorder, cancel_grace=config.cancel_grace_seconds)
+        self.active = ActiveRuns(self.turns, recorder, cancel_grace=seconds.cancel_grace)
         self.background = Background(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = Pipeline(
@@ -77,28 +78,30 @@ class Parts:
             channels=channels,
             gate=self.gate,
             turns=self.turns,
+            branches=Branches(store, self.turns, ids, target.info),
             active=self.active,
             recorder=recorder,
             answers=Answers(store, clock),
             planner=planner,
             outbox=self.outbox,
+            presence=presence,
             defer=self.background.submit,
             holds=self.background,
         )
-        self.background.use(self.pipeline)
-        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock)
+        self.background.use(self.pipeline, presence, self.teller)
+        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
 
-    def _recording(self, planner: Planner, config: HostConfig, access: Access) -> Recorder:
-        return Recorder(
+    def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
+        return Planner(
             self.store,
+            self.channels,
             self.ids,
             self.clock,
-            planner.pushing,
-            TurnItems(self.channels),
-            Snapshots(config.max_session_bytes),
-            introduces=access.resolver is not None,
+            known=keys.identities_of,
+            allow=self._may_deliver,
+            active_window=config.seconds.active_window,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:

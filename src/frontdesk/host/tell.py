@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from frontdesk.abc.channel import Channel
+from frontdesk.abc.channel import Channel, ChannelCommand
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.request import AdmittedRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import read_payload, reference_of, send
 from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import host as log
 
+WORK_GOES_ON = "I am working on it; this may take a while."
+"""The words with which an asker in a chat is told that their run goes on in the background."""
+_HOW_TO_CANCEL = "/{} stops it."
+_CANCEL = "cancel"
 LONGEST = 10.0
 """How many seconds a platform may take for it."""
 
@@ -27,6 +32,19 @@ class Teller:
         self._store = store
         self._planner = planner
         self._outbox = outbox
+        self._cancelling: set[str] = set()
+        """The channels that have a command with which a person cancels what goes on."""
+
+    def offer(self, channel: str, commands: Sequence[ChannelCommand]) -> None:
+        """Take note of the commands of a channel, to tell people of them."""
+        if any(one.name == _CANCEL for one in commands):
+            self._cancelling.add(channel)
+
+    def work_goes_on(self, admitted: AdmittedRequest) -> Sequence[Delivery]:
+        """Make what tells an asker in a chat that their run goes on in the background; to be written with the run."""
+        can_cancel = admitted.request.channel in self._cancelling
+        text = f"{WORK_GOES_ON} {_HOW_TO_CANCEL.format(_CANCEL)}" if can_cancel else WORK_GOES_ON
+        return self._planner.progress(admitted, text)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         """Whether the channel of an identity can speak first."""

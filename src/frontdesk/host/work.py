@@ -125,7 +125,7 @@ class Work:
         else:
             earlier = [decode(event.data) for event in events] if how == "resume" else ()
             work = Job(self._store, job, self._log(job, len(events)), earlier)
-            work.unknown_fields = record.unknown_fields
+            work.unknown_fields, work.began_in = record.unknown_fields, record.session_id
             work.messages = record.input if how == "resume" else None
             try:
                 await self._run(work)
@@ -164,7 +164,7 @@ class Work:
     async def _fail(self, job: BackgroundRun, record: RunRecord) -> None:
         log.warning("background run %s was interrupted, and ends by that", job.admitted.run_id)
         work = Job(self._store, job)
-        work.unknown_fields = record.unknown_fields
+        work.unknown_fields, work.began_in = record.unknown_fields, record.session_id
         try:
             await self.pipeline.fail_admitted(job.admitted, work, _INTERRUPTED)
         except UnreadableRecordError:

@@ -1,12 +1,19 @@
 """Results of a client's own functions: only a call that was handed out takes one, and each takes one. Pure."""
 
 from collections.abc import Collection, Sequence
+from typing import Any, TypeGuard
 
 from agent_framework import Content, Message
 
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.framework import is_messages
+
+
+def tells_of_calls(said: Any) -> TypeGuard[Sequence[Message]]:
+    """Tell whether an input is messages, with calls of functions among them."""
+    return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
 
 
 def need_new_calls(said: Sequence[Message], known: Sequence[Message]) -> None:

@@ -125,6 +125,8 @@ class Job:
         self.earlier = earlier
         self.messages: Sequence[Any] | None = None
         """The question of a run that goes on in the middle."""
+        self.began_in: str | None = None
+        """The session in which the run began before, if it did."""
         self.unknown_fields: str | None = None
         """Fields that a newer version gave the record of the run."""
 

@@ -1,6 +1,6 @@
 """Writes the end of a run: result, history, session, questions and deliveries in one transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +11,6 @@ from frontdesk.clock import Clock
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.conversation import ConversationItem
 from frontdesk.data.delivery import Delivery, Route
-from frontdesk.data.identity import IdentityRecord, LastSeen
 from frontdesk.data.json_tree import Shared
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import Address, ResponseTarget
@@ -27,7 +26,7 @@ from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.salvage import salvaged, salvaged_messages
-from frontdesk.sessions.snapshot import NOTHING, Snapshots, is_blank, release
+from frontdesk.sessions.snapshot import NOTHING, Snapshots, is_blank, release, rewritten
 from frontdesk.sessions.turn import Turn
 
 CANCELLED = RunFailure(code="cancelled", message="The run was cancelled.")
@@ -43,21 +42,12 @@ class Recorder:
         store: HostStateStore,
         ids: Ids,
         clock: Clock,
-        pushing: Collection[str] = (),
         items: TurnItems | None = None,
         snapshots: Snapshots | None = None,
-        *,
-        introduces: bool = False,
     ) -> None:
-        """`pushing` are the channels that can speak first: being seen there says where a person can be reached.
-
-        Whoever is seen there is introduced if isolation keys come from elsewhere, so that nobody else notes them.
-        """
-        self._introduces = introduces
         self._store = store
         self._items = items
         self._snapshots = snapshots or Snapshots()
-        self._pushing = frozenset(pushing)
         self._ids = ids
         self._clock = clock
 
@@ -72,7 +62,7 @@ class Recorder:
         else:
             messages = (*resumed, *(as_messages(request.input) or ()))
             turn.messages = [stamped(message, hosting, self._ids.new("msg")) for message in messages]
-        session = turn.record
+        session = turn.home or turn.record
         return RunRecord(
             run_id=admitted.run_id,
             owner=admitted.owner,
@@ -117,7 +107,7 @@ class Recorder:
             changes = {
                 "status": "completed",
                 "result": result,
-                "client_calls": _client_calls(turn, result),
+                "client_calls": (*_still_waiting(turn), *_client_calls(turn, result)),
                 "checkpoint": turn.checkpoint,
             }
             return await self._write(turn, run, kept, questions, changes)
@@ -198,10 +188,7 @@ class Recorder:
         if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
             items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
         if turn.record is not None and turn.lease is not None:
-            completed, live, state = changes["status"] == "completed", turn.session, NOTHING
-            if live is not None and not is_blank(live):
-                state = await self._snapshots.after(live, turn.record, completed=completed)
-            changes["state"] = state
+            changes["state"] = await self._state_after(turn, turn.record, completed=changes["status"] == "completed")
         try:
             if turn.job is not None:
                 return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
@@ -211,6 +198,14 @@ class Recorder:
             return self._taken(turn, run)
         finally:
             release(changes.get("state"), run.details)
+
+    async def _state_after(self, turn: Turn, record: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
+        """Return the state of the session after a turn; what a branch has left in its own is dropped."""
+        if turn.home is not None:
+            return await rewritten(record.state)
+        if turn.session is None or is_blank(turn.session):
+            return NOTHING
+        return await self._snapshots.after(turn.session, record, completed=completed)
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Of a turn that is not kept, only what has to be sent is written."""
@@ -271,8 +266,6 @@ class Recorder:
             uses_up.use_up(transaction)
         if turn.deliveries or turn.event is not None:
             self._note_boxes(transaction, turn, changes)
-        if turn.admitted.request.channel in self._pushing:
-            self._see(transaction, turn.admitted, now)
         return run
 
     def _note_boxes(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
@@ -282,16 +275,6 @@ class Recorder:
         if turn.event is not None:
             failure: RunFailure | None = changes.get("failure")
             transaction.finish(turn.event, error=None if failure is None else failure.code)
-
-    def _see(self, transaction: StateTransaction, admitted: AdmittedRequest, now: float) -> None:
-        conversation_id = admitted.request.conversation_id
-        session = admitted.request.session
-        if self._introduces and (session is None or session.isolation_key is None):
-            record = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=now)
-            transaction.remember_identity(record)
-        transaction.see(
-            LastSeen(isolation_key=admitted.owner, identity=admitted.identity, conversation_id=conversation_id, at=now)
-        )
 
 
 def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:
@@ -306,6 +289,11 @@ def _asked_for_good(turn: Turn) -> Sequence[Message]:
     if turn.answering is None or turn.answering.begun:
         return turn.messages
     return [one for one in turn.messages if all(part.type != "function_approval_response" for part in one.contents)]
+
+
+def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
+    """Return the calls that a session has handed out while a run worked on a branch of it."""
+    return () if turn.home is None or turn.record is None else turn.record.client_calls
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:

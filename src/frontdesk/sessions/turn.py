@@ -45,6 +45,8 @@ class Turn:
     """Whether the end of its run is being written."""
     recorded: RunRecord | None = None
     """The end of its run, once it is written: there is one, and no later one takes its place."""
+    home: SessionRecord | None = None
+    """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
     new = False
     """Whether its session begins with it, and nobody knows of it yet."""
     job: Job | None = None

@@ -55,7 +55,7 @@ class Turns:
             return Turn(self._store, admitted, None, None)
         self.check(admitted, tracked)
         is_named = request.previous_run_id is not None or _names_its_own(request)
-        name = None if is_named else _name(admitted, tracked)
+        name = self.name_of(admitted, tracked)
         if name is None and new_id is None and request.store and not is_named:
             turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
             turn.new = True
@@ -90,6 +90,13 @@ class Turns:
         # Its caller was told of it when the run was put off, and may have used it since.
         return await self._enter(admitted, fresh_session(admitted, new_id or self._ids.new("ses")), wait)
 
+    def name_of(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
+        """Return the name of the session that a request belongs to; `None` if it has another way to one, or none."""
+        request = admitted.request
+        if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
+            return None
+        return _name(admitted, tracked)
+
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
         """An id for the session of a request that makes a new one."""
         request = admitted.request
@@ -112,6 +119,10 @@ class Turns:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
 
     async def _resume(self, admitted: AdmittedRequest, name: SessionName, wait: float | None) -> Turn:
+        return await self._enter(admitted, await self.locate(admitted, name), wait)
+
+    async def locate(self, admitted: AdmittedRequest, name: SessionName) -> SessionRecord:
+        """Find the session of a name, or begin one; the record stands for one that was never stored."""
         record = await self._store.sessions.find(name)
         if record is not None:
             session_id = record.session_id
@@ -120,8 +131,7 @@ class Turns:
         else:
             session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         key = name.value or name.conversation_id or session_id
-        fresh = fresh_session(admitted, session_id, key).replace(owner=name.owner)
-        return await self._enter(admitted, fresh, wait)
+        return fresh_session(admitted, session_id, key).replace(owner=name.owner)
 
     async def _reopen(self, admitted: AdmittedRequest, session_id: str, wait: float | None) -> Turn:
         # What belongs to a group is opened by its id only with the answer to a question that it has asked this owner;
@@ -167,6 +177,22 @@ class Turns:
         except BaseException:
             self._let_go(lease)
             raise
+
+    async def rejoin(self, turn: Turn, home: SessionRecord) -> None:
+        """Take the session that a branch has left, as it is now, for the end of its run."""
+        lease = await self._hold(home.session_id, None)
+        try:
+            known = await self._store.sessions.get(home.owner, home.session_id)
+        except BaseException:
+            self._let_go(lease)
+            raise
+        if turn.is_ending:
+            # It was ended meanwhile by somebody who did not wait for its session.
+            self._let_go(lease)
+            return
+        fresh = fresh_session(turn.admitted, home.session_id, home.key).replace(owner=home.owner)
+        turn.record, turn.lease, turn.closed = known or fresh, lease, False
+        self._opened(turn)
 
     async def announce(self, turn: Turn) -> None:
         """Store a new session before its caller is told of it, where another process could be asked for it."""
@@ -287,7 +313,8 @@ class Turns:
             return
         turn.closed = True
         session_id = turn.record.session_id
-        if not turn.busy:
+        if not turn.busy or turn.home is not None:
+            # What works on a branch has nothing to do with the session that the branch has left.
             self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))

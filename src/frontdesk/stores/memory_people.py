@@ -160,7 +160,9 @@ class MemoryIdentities:
         self._used.add(record.identity.key)
 
     def see(self, seen: LastSeen) -> None:
-        self.seen.put(seen.isolation_key, seen)
+        known = self.seen.get(seen.isolation_key)
+        if known is None or known.at <= seen.at:
+            self.seen.put(seen.isolation_key, seen)
 
     def add_link(self, link: LinkRecord) -> None:
         key = link.identity.key

@@ -54,6 +54,9 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
     """Bind them to the request of a turn, until the scope is left."""
     admitted = turn.admitted
     chat = None if turn.session is None else turn.session.session_id
+    if turn.home is not None:
+        # A branch is part of the same chat.
+        chat = turn.home.session_id
     told: Mapping[str, Any] = {
         "response_id": admitted.run_id,
         "previous_response_id": admitted.request.previous_run_id,

@@ -138,6 +138,21 @@ class Identities:
         assert await store.identities.last_seen(OWNER) == places[-1]
         assert await store.identities.last_seen(OTHER) is None
 
+    async def test_a_place_that_is_told_of_late_does_not_count(self, store: HostStateStore) -> None:
+        newest = seen(identity("1", channel="slack"), at=NOW)
+        for place in (newest, seen(identity("1"), at=NOW - 1)):
+            async with store.transaction() as transaction:
+                transaction.see(place)
+        assert await store.identities.last_seen(OWNER) == newest
+
+    async def test_of_many_places_at_once_the_newest_counts(self, store: HostStateStore) -> None:
+        async def see(number: int) -> None:
+            async with store.transaction() as transaction:
+                transaction.see(seen(identity(str(number)), at=NOW - number))
+
+        await asyncio.gather(*(see(number) for number in range(20)))
+        assert await store.identities.last_seen(OWNER) == seen(identity("0"), at=NOW)
+
     async def test_links_are_kept_until_they_are_removed(self, store: HostStateStore) -> None:
         one, two = link(identity("1")), link(identity("2"))
         async with store.transaction() as transaction:

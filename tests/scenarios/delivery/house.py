@@ -1,6 +1,6 @@
 """A host with an HTTP door and chats on real platforms, for one test."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,7 @@ async def open_house(
     hook: RunHook | None = None,
     chat_hooks: dict[str, RunHook] | None = None,
     response_hooks: dict[str, ResponseHook] | None = None,
-    target: Callable[..., Any] = answer,
+    target: Any = answer,
     store: HostStateStore | None = None,
     terms: PushTerms = QUICK,
     options: Sequence[str] = (),

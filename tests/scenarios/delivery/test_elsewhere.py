@@ -13,6 +13,7 @@ from frontdesk.data.session import SessionName
 from tests.scenarios.delivery.house import open_house, person, sends_to
 
 ANN = ChannelIdentity(channel="chat", native_id="ann")
+ANONYMOUS = ChannelIdentity(channel="invocations", native_id="anonymous")
 
 
 def named_by_backend(request: ChannelRequest, **_: Any) -> ChannelRequest:
@@ -132,17 +133,26 @@ async def test_an_answer_that_comes_back_too_is_streamed_here_and_pushed_there(t
         assert await house.heard("chat", ann, 1) == ["You said: hi"]
 
 
-async def test_the_active_channel_is_where_the_person_was_last_seen(tmp_path: Path) -> None:
-    hook = sends_to(ResponseTarget.active())
+async def test_whoever_waits_on_the_wire_is_there_and_is_answered_there(tmp_path: Path) -> None:
+    hook = sends_to(ResponseTarget.active)
+    async with open_house(tmp_path, hook=hook) as house:
+        me = await house.meet("chat", "Me", "anonymous")
+        assert "You said: one" in str(await house.client.invoke("one"))
+        assert await house.heard("chat", me, 1) == ["You said: hello"]
+        seen = await house.store.identities.last_seen(person(ANONYMOUS))
+        assert seen is not None
+        assert seen.identity.key == ANONYMOUS.key
+
+
+async def test_whoever_left_the_wire_is_answered_on_all_their_chats(tmp_path: Path) -> None:
+    hook = sends_to(ResponseTarget.active, background=True)
     async with open_house(tmp_path, chats=("left", "right"), hook=hook) as house:
         left = await house.meet("left", "Me", "anonymous")
         right = await house.meet("right", "Me", "anonymous")
-        await house.client.http.post("/invocations", json={"message": "one"})
+        answered = await house.client.http.post("/invocations", json={"message": "one"})
+        assert answered.status_code == 202
+        assert await house.heard("left", left, 2) == ["You said: hello", "You said: one"]
         assert await house.heard("right", right, 2) == ["You said: hello", "You said: one"]
-        await house.platforms["left"].say(left, "here again")
-        await house.heard("left", left, 2)
-        await house.client.http.post("/invocations", json={"message": "two"})
-        assert (await house.heard("left", left, 3))[2] == "You said: two"
 
 
 @pytest.mark.parametrize("stream", [False, True])

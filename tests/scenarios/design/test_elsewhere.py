@@ -7,7 +7,9 @@ import pytest
 
 from frontdesk import ChannelIdentity, ChannelRequest, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.host.tell import WORK_GOES_ON
 from tests.scenarios.cast import echo
+from tests.scenarios.delivery.chats import Holding
 from tests.scenarios.delivery.house import open_house, sends_to
 from tests.scenarios.desk import open_desk, until
 
@@ -24,6 +26,26 @@ def later(target: ResponseTarget) -> Any:
     return hook
 
 
+async def test_a_person_asks_here_goes_there_and_is_answered_there(tmp_path: Path) -> None:
+    agent, question = Holding(), "count the rooms"
+    hooks = {"a": later(ResponseTarget.active)}
+    async with open_house(tmp_path, chats=("a", "b"), chat_hooks=hooks, target=agent) as house:
+        here = await house.platforms["a"].user("Ann", user_id="ann")
+        there = await house.platforms["b"].user("Ann", user_id="ann")
+        await house.platforms["a"].say(here, question)
+        assert await house.heard("a", here, 1) == [WORK_GOES_ON]
+        await agent.begins(question)
+        await house.platforms["b"].say(there, "hello")
+        assert await house.heard("b", there, 1) == ["hello"]
+        agent.release(question)
+        assert await house.heard("b", there, 2) == ["hello", question]
+        # Both conversations are one.
+        await house.platforms["b"].say(there, "and now?")
+        assert await house.heard("b", there, 3) == ["hello", question, "and now?"]
+        assert agent.heard("and now?") == ["hello", "hello", question, question, "and now?"]
+        assert await house.heard("a", here, 1) == [WORK_GOES_ON]
+
+
 async def test_active_is_a_value_and_a_person_who_never_left_is_answered_here(tmp_path: Path) -> None:
     async with open_house(tmp_path, chats=("a", "b"), chat_hooks={"a": later(ResponseTarget.active)}) as house:
         ann = await house.meet("a", "Ann", "ann")
@@ -31,7 +53,7 @@ async def test_active_is_a_value_and_a_person_who_never_left_is_answered_here(tm
 
         async def answered() -> bool:
             said = [one.text for one in await house.platforms["a"].answers(ann.chat_id)]
-            return said[-1] == "You said: count the rooms"
+            return said == [BEGUN, WORK_GOES_ON, "You said: count the rooms"]
 
         await until(answered)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data.session import Lease
-from frontdesk.stores.sql.tables import GRANTS, HISTORY, LINKS, Table
+from frontdesk.stores.sql.tables import GRANTS, HISTORY, LAST_SEEN, LINKS, Table
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group, grouped
 
 World = dict[str, Any]
@@ -15,6 +15,7 @@ World = dict[str, Any]
 small = st.integers(0, 2).map(str)
 puts = st.one_of(
     st.builds(lambda key, data: Put(GRANTS, (key, 1.0, data)), small, st.binary(max_size=2)),
+    st.builds(lambda key, at: Put(LAST_SEEN, (key, at, b"%d" % at)), small, st.integers(0, 3)),
     st.builds(lambda *row: Put(LINKS, row), small, small, small, st.binary(max_size=2)),
     st.builds(lambda key, data: Put(HISTORY, (key, data)), small, st.binary(max_size=2)),
 )
@@ -26,7 +27,10 @@ transactions = st.lists(st.lists(puts | fences | does, max_size=4), max_size=8)
 
 def put(world: World, table: Table, row: Sequence[Any]) -> None:
     if table.unique:
-        world.setdefault(table.name, {})[table.key_of(row)] = row
+        rows = world.setdefault(table.name, {})
+        known = rows.get(table.key_of(row))
+        if known is None or not table.newest or table.time_of(known) <= table.time_of(row):
+            rows[table.key_of(row)] = row
     else:
         world.setdefault(table.name, []).append(row)
 

@@ -43,12 +43,18 @@ class Table(NamedTuple):
     """The columns that make two rows the same; none, if every row is a new one."""
     decides: str = ""
     """A column by which a row that has the same in it is left as it is."""
+    newest: str = ""
+    """A column with a time, by which a row that is newer is left as it is."""
     # There is one of each, and hashing all its names for every row costs more than the row.
     __hash__ = object.__hash__
 
     def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """What makes a row the same as another."""
         return tuple(row[: len(self.unique)])
+
+    def time_of(self, row: Sequence[Any]) -> float:
+        """Return the time by which the newest of two rows counts."""
+        return row[self.columns.index(self.newest)]
 
 
 SESSIONS = Table(
@@ -73,7 +79,11 @@ IDENTITIES = Table(
     decides="isolation_key",
 )
 LAST_SEEN = Table(
-    "last_seen", ("isolation_key", "at", "data"), ("text", "double precision", "bytea"), ("isolation_key",)
+    "last_seen",
+    ("isolation_key", "at", "data"),
+    ("text", "double precision", "bytea"),
+    ("isolation_key",),
+    newest="at",
 )
 LINKS = Table(
     "links",
@@ -120,4 +130,6 @@ def _replace(table: Table) -> str:
         return ""
     changed = ", ".join(f"{one} = excluded.{one}" for one in table.columns if one not in table.unique)
     unless = f" WHERE {table.name}.{table.decides} <> excluded.{table.decides}" if table.decides else ""
+    if table.newest:
+        unless = f" WHERE {table.name}.{table.newest} <= excluded.{table.newest}"
     return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}{unless}"

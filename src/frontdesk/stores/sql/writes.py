@@ -82,7 +82,7 @@ def grouped(writes: Iterable[Write]) -> Iterator[Group | Write]:
 
 
 def group(writes: list[Write]) -> Group:
-    """The rows of plain transactions; of two with the same key the later one counts."""
+    """The rows of plain transactions; of two with the same key the later one counts, or the one with the later time."""
     tables: dict[Table, dict[Any, Row]] = {}
     for write in writes:
         for op in write.ops:
@@ -91,7 +91,9 @@ def group(writes: list[Write]) -> Group:
                 rows = tables.get(table)
                 if rows is None:
                     rows = tables[table] = {}
-                rows[table.key_of(row) if table.unique else len(rows)] = row
+                place = table.key_of(row) if table.unique else len(rows)
+                if not table.newest or place not in rows or table.time_of(rows[place]) <= table.time_of(row):
+                    rows[place] = row
     return Group(writes, [(table, _in_order(table, rows)) for table, rows in sorted(tables.items())])
 
 

@@ -1,0 +1,53 @@
+"""Notes where a person is: at a message of theirs that was admitted, and at nothing else."""
+
+from collections.abc import Collection
+
+from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen
+from frontdesk.data.request import AdmittedRequest
+
+
+class Presence:
+    """Writes when and where people were last seen, on a host that can speak to somebody first."""
+
+    def __init__(self, store: HostStateStore, pushing: Collection[str], *, introduces: bool = False) -> None:
+        """`pushing` are the channels that can speak first; without any, nobody asks where a person is.
+
+        Whoever is seen on one of these is introduced if isolation keys come from elsewhere, so that nobody else notes
+        them.
+        """
+        self._store = store
+        self._pushing = frozenset(pushing)
+        self.matters = bool(self._pushing)
+        """Whether anybody asks where a person is."""
+        self._introduces = introduces
+
+    async def see(self, admitted: AdmittedRequest, at: float) -> None:
+        """Write that a message of a person was accepted at a time."""
+        if self.matters and admitted.request.store:
+            async with self._store.transaction() as transaction:
+                self.note(transaction, admitted, at)
+
+    def note(self, transaction: StateTransaction, admitted: AdmittedRequest, at: float) -> None:
+        """Add the same to a transaction."""
+        request, caller = admitted.request, admitted.caller.identity
+        if not self.matters or not request.store:
+            return
+        # Whoever speaks for another is not where the other one is.
+        who = admitted.identity if admitted.identity.key == caller.key else caller
+        granted = request.session is not None and request.session.isolation_key is not None
+        if self._introduces and request.channel in self._pushing and not granted:
+            introduced = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=at)
+            transaction.remember_identity(introduced)
+        self.note_place(transaction, admitted.owner, who, request.conversation_id, at)
+
+    def note_place(
+        self,
+        transaction: StateTransaction,
+        owner: str,
+        identity: ChannelIdentity,
+        conversation_id: str | None,
+        at: float,
+    ) -> None:
+        """Add to a transaction that somebody was seen, of whom no request was admitted, as with a command."""
+        transaction.see(LastSeen(isolation_key=owner, identity=identity, conversation_id=conversation_id, at=at))

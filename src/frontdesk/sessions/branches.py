@@ -1,0 +1,86 @@
+"""Runs that are sent elsewhere work on a branch, so that the person can go on talking in their session.
+
+A branch has what its session had when the run began, and is never stored. At the end of the run its session is taken as
+it is by then, and the question and the answer are appended to it in the transaction that ends the run. What the run has
+left in its state is dropped.
+"""
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.target import TargetInfo
+from frontdesk.data.request import AdmittedRequest, ConversationScope
+from frontdesk.data.session import ForkPoint, SessionName, SessionRecord
+from frontdesk.errors import InvalidRequestError
+from frontdesk.ids import Ids
+from frontdesk.kit.large import off_loop
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.snapshot import restore
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns, fresh_session
+
+_NOT_POSSIBLE = (
+    "An answer that goes elsewhere is worked on beside the conversation, and this target keeps conversations itself. "
+    "Have the answer come back to where it was asked for, do not run it in the background, or name a session for it."
+)
+
+
+class Branches:
+    """Opens the turn of a run, on a branch where it needs one, and takes a branch back to its session."""
+
+    def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, target: TargetInfo) -> None:
+        self._store = store
+        self._turns = turns
+        self._ids = ids
+        # What a workflow, an agent or a provider of its own keeps of a session can't be appended to from outside.
+        self._is_possible = not target.checkpoints and target.history not in ("own", "agent")
+
+    def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
+        """Refuse a run that needs a branch which its target can't work on."""
+        if not self._is_possible and self._name(admitted, tracked) is not None:
+            raise InvalidRequestError(_NOT_POSSIBLE, param="response_target", code="branch_not_possible")
+
+    async def open(
+        self, admitted: AdmittedRequest, *, tracked: ConversationScope | None, patient: bool, job: Job | None
+    ) -> Turn:
+        """Open the turn of a run; only one in the background, which is sent elsewhere, works on a branch."""
+        name = None if job is None or not self._is_possible else self._name(admitted, tracked)
+        if job is None or name is None:
+            new_id = None if job is None else job.run.session_id
+            return await self._turns.open(admitted, tracked=tracked, patient=patient, new_id=new_id)
+        return await self._branch_off(admitted, await self._home(admitted, name, job.began_in))
+
+    def _name(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
+        """Return the name of the session that a run has to leave free; `None` if it may hold its session."""
+        request = admitted.request
+        if not request.background or not admitted.targets_elsewhere:
+            return None
+        if request.approvals or request.client_outputs:
+            # It takes further what the session itself waits for.
+            return None
+        name = self._turns.name_of(admitted, tracked)
+        return name if name is not None and name.kind == "tracked" else None
+
+    async def _home(self, admitted: AdmittedRequest, name: SessionName, began_in: str | None) -> SessionRecord:
+        """Find the session that a run goes back to: the one in which it began before, or the person's present one."""
+        if began_in is None:
+            fresh = await self._turns.locate(admitted, name)
+        else:
+            fresh = fresh_session(admitted, began_in).replace(owner=name.owner)
+        return await self._store.sessions.get(fresh.owner, fresh.session_id) or fresh
+
+    async def _branch_off(self, admitted: AdmittedRequest, home: SessionRecord) -> Turn:
+        record = home.replace(
+            session_id=self._ids.new("ses"),
+            turns=0,
+            parent=ForkPoint(session_id=home.session_id, messages=home.messages),
+        )
+        turn = Turn(self._store, admitted, record, None)
+        # It holds nothing that would have to be given free.
+        turn.home, turn.closed = home, True
+        if turn.unrestored:
+            turn.session = await off_loop(restore, record)
+        return turn
+
+    async def rejoin(self, turn: Turn) -> None:
+        """Take the session that a branch has left, as it is now; wait for it as long as it takes."""
+        if turn.home is not None and turn.lease is None:
+            await self._turns.rejoin(turn, turn.home)

@@ -1,0 +1,23 @@
+"""Runs that are written down as begun in their own request."""
+
+from typing import Protocol
+
+from frontdesk.data.run import RunRecord
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.turn import Turn
+
+
+class Holds(Protocol):
+    """Runs that are written down as begun, because their requests have idempotency keys."""
+
+    async def hold(self, turn: Turn, record: RunRecord) -> Job:
+        """Write that a run begins; a key that another request has used is a `RunExistsError`."""
+        ...
+
+    async def revoke(self, turn: Turn) -> None:
+        """Take back that a run began: its request was refused, and its key is free again."""
+        ...
+
+    def let_go(self, turn: Turn) -> None:
+        """End the hold; a run whose end could not be written is left to whoever can write it."""
+        ...

@@ -1,0 +1,112 @@
+"""Which runs work on a branch: those that were put off, are sent elsewhere and would hold a tracked session."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontdesk.abc.target import TargetInfo
+from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.request import AdmittedRequest, ChannelSession, ConversationScope
+from frontdesk.data.response_target import ResponseTarget
+from frontdesk.data.session import SessionName
+from frontdesk.errors import InvalidRequestError
+from frontdesk.sessions.branches import Branches
+from frontdesk.sessions.job import Job
+from tests.sessions.admitted import Room, admitted
+
+AGENT = TargetInfo(name="agent", kind="agent", history="provider")
+KEEPS_ITSELF = [
+    TargetInfo(name="workflow", kind="workflow", checkpoints=True),
+    TargetInfo(name="workflow as agent", kind="agent", history="provider", checkpoints=True),
+    TargetInfo(name="own provider", kind="agent", history="own"),
+    TargetInfo(name="own session", kind="agent", history="agent"),
+]
+ELSEWHERE = [ResponseTarget.active, ResponseTarget.none, ResponseTarget.all_linked, ResponseTarget.channel("b")]
+
+
+def branches_in(room: Room, target: TargetInfo = AGENT) -> Branches:
+    return Branches(room.store, room.turns, room.ids, target)
+
+
+def job_of(request: AdmittedRequest, room: Room) -> Job:
+    return Job(room.store, BackgroundRun(admitted=request))
+
+
+sessions = st.sampled_from([None, ChannelSession(key="mine"), ChannelSession(isolation_key="alice")])
+requests = st.fixed_dictionaries(
+    {
+        "session": sessions,
+        "background": st.booleans(),
+        "response_target": st.sampled_from([ResponseTarget.originating, *ELSEWHERE]),
+        "approvals": st.sampled_from([(), (ApprovalAnswer(approval_id="a", approved=True),)]),
+        "session_mode": st.sampled_from(["auto", "disabled"]),
+    }
+)
+scopes = st.sampled_from([None, "per_user", "per_conversation"])
+
+
+@given(fields=requests, tracked=scopes, put_off=st.booleans())
+async def test_ordinary_turns_never_branch(
+    fields: dict[str, Any], tracked: ConversationScope | None, put_off: bool
+) -> None:
+    room = Room()
+    request = admitted(**fields)
+    job = job_of(request, room) if put_off else None
+    turn = await branches_in(room).open(request, tracked=tracked, patient=False, job=job)
+    session = fields["session"]
+    is_tracked = tracked is not None if session is None else session.isolation_key is not None
+    wanted = (
+        put_off
+        and fields["background"]
+        and fields["response_target"].kind != "originating"
+        and not fields["approvals"]
+        and fields["session_mode"] == "auto"
+        and is_tracked
+    )
+    assert (turn.home is not None) == wanted
+    # Whatever does not branch holds its session, if it has one.
+    assert (turn.lease is not None) == (not wanted and turn.record is not None)
+
+
+async def test_a_branch_leaves_its_session_to_others_and_takes_it_at_its_end() -> None:
+    room = Room()
+    branches = branches_in(room)
+    await room.say("one", tracked="per_user")
+    request = admitted(run_id="run_b", background=True, response_target=ResponseTarget.active, input="two")
+    turn = await branches.open(request, tracked="per_user", patient=False, job=job_of(request, room))
+    run = room.recorder.begin(turn)
+    # Said meanwhile, in the session that a turn would hold.
+    await room.say("three", tracked="per_user")
+    assert await room.texts(turn) == ["one", "re: one"]
+    await branches.rejoin(turn)
+    found = await room.store.sessions.find(SessionName(owner="alice", kind="tracked"))
+    assert found is not None
+    assert (run.session_id, turn.record) == (found.session_id, found)
+    assert (found.messages, turn.lease is not None) == (4, True)
+
+
+@pytest.mark.parametrize("target", KEEPS_ITSELF, ids=lambda one: one.name)
+@pytest.mark.parametrize("to", ELSEWHERE, ids=lambda one: one.kind)
+def test_what_keeps_the_conversation_itself_is_refused(target: TargetInfo, to: ResponseTarget) -> None:
+    branches = branches_in(Room(), target)
+    request = admitted(background=True, response_target=to)
+    with pytest.raises(InvalidRequestError) as refused:
+        branches.check(request, "per_user")
+    assert refused.value.code == "branch_not_possible"
+    # Nothing is refused that would not have branched.
+    branches.check(admitted(background=True), "per_user")
+    branches.check(admitted(response_target=to), "per_user")
+    branches.check(admitted(background=True, response_target=to), None)
+    branches.check(admitted(background=True, response_target=to, key="mine"), "per_user")
+
+
+async def test_what_an_older_host_has_admitted_is_run_in_its_session() -> None:
+    room = Room()
+    request = admitted(background=True, response_target=ResponseTarget.active)
+    branches = branches_in(room, KEEPS_ITSELF[0])
+    turn = await branches.open(request, tracked="per_user", patient=True, job=job_of(request, room))
+    assert turn.home is None
+    assert turn.lease is not None
