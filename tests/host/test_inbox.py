@@ -36,7 +36,7 @@ async def test_an_event_that_a_hook_puts_into_the_background_is_done_and_answere
     async with answering(agent, platform, settings=changed(background=True), store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "later")
-        assert await heard(platform, ann, 2) == [WORK_GOES_ON, "later"]
+        assert await heard(platform, ann, 2) == [f"{WORK_GOES_ON} /cancel stops it.", "later"]
         assert await undone(store) == 0
     assert len(agent.seen) == 1
 

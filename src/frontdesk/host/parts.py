@@ -56,21 +56,20 @@ class Parts:
         self.target, self.channels, self.linker = target, channels, access.linker
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.ties = TierPolicy(access.link_policy, channels)
-        keys = IdentityKeys(store, ids, clock, access.resolver)
-        self.contacts = self._contacted(access)
+        keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
         self.gate = self._gated(keys, access)
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.outbox = Outbox(store, channels, clock)
         self.teller = Teller(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
-        seconds = config.seconds
-        self.turns = Turns(store, ids, session_wait=seconds.session_wait, cancel_grace=seconds.cancel_grace)
+        waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
+        self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.conversations = Conversations(store, self.turns, ids, clock)
-        self.active = ActiveRuns(self.turns, recorder, cancel_grace=seconds.cancel_grace)
+        self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = Background(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = Pipeline(

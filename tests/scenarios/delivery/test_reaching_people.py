@@ -141,7 +141,6 @@ TARGETS = {
     "channel": ResponseTarget.channel("chat"),
     "identities": ResponseTarget.identity(ChannelIdentity("chat", "ann")),
     "all_linked": ResponseTarget.all_linked,
-    "active": ResponseTarget.active,
 }
 
 

@@ -14,6 +14,7 @@ from tests.scenarios.delivery.house import open_house, sends_to
 from tests.scenarios.desk import open_desk, until
 
 BEGUN = "You said: hello"
+TOLD = f"{WORK_GOES_ON} /cancel stops it."
 
 
 def later(target: ResponseTarget) -> Any:
@@ -33,7 +34,7 @@ async def test_a_person_asks_here_goes_there_and_is_answered_there(tmp_path: Pat
         here = await house.platforms["a"].user("Ann", user_id="ann")
         there = await house.platforms["b"].user("Ann", user_id="ann")
         await house.platforms["a"].say(here, question)
-        assert await house.heard("a", here, 1) == [WORK_GOES_ON]
+        assert await house.heard("a", here, 1) == [TOLD]
         await agent.begins(question)
         await house.platforms["b"].say(there, "hello")
         assert await house.heard("b", there, 1) == ["hello"]
@@ -43,7 +44,7 @@ async def test_a_person_asks_here_goes_there_and_is_answered_there(tmp_path: Pat
         await house.platforms["b"].say(there, "and now?")
         assert await house.heard("b", there, 3) == ["hello", question, "and now?"]
         assert agent.heard("and now?") == ["hello", "hello", question, question, "and now?"]
-        assert await house.heard("a", here, 1) == [WORK_GOES_ON]
+        assert await house.heard("a", here, 1) == [TOLD]
 
 
 async def test_active_is_a_value_and_a_person_who_never_left_is_answered_here(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ async def test_active_is_a_value_and_a_person_who_never_left_is_answered_here(tm
 
         async def answered() -> bool:
             said = [one.text for one in await house.platforms["a"].answers(ann.chat_id)]
-            return said == [BEGUN, WORK_GOES_ON, "You said: count the rooms"]
+            return said == [BEGUN, TOLD, "You said: count the rooms"]
 
         await until(answered)
 
