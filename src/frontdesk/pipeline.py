@@ -93,18 +93,10 @@ class Pipeline:
         defer: Defer,
         holds: Holds,
     ) -> None:
-        self._target = target
-        self._channels = channels
-        self._gate = gate
-        self._turns = turns
-        self._branches = branches
-        self._active = active
-        self._recorder = recorder
-        self._answers = answers
-        self._planner = planner
-        self._outbox = outbox
-        self._presence = presence
-        self._defer = defer
+        self._target, self._channels, self._gate = target, channels, gate
+        self._turns, self._branches, self._active = turns, branches, active
+        self._recorder, self._answers, self._presence = recorder, answers, presence
+        self._planner, self._outbox, self._defer = planner, outbox, defer
         self._tells_own_history = target.info.history == "own"
         self._holds = holds
         self._scopes: dict[str, ConversationScope | None] = {
@@ -122,7 +114,7 @@ class Pipeline:
 
     async def proceed(self, admitted: AdmittedRequest) -> Result:
         """The same for a request that was admitted already."""
-        queued = await self._received(admitted)
+        queued = None if self._stays(admitted) else await self._received(admitted)
         return await self.run_admitted(admitted) if queued is None else queued
 
     async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
@@ -167,7 +159,7 @@ class Pipeline:
 
     async def proceed_stream(self, admitted: AdmittedRequest) -> HostedStreamResult[Any]:
         """The same for a request that was admitted already."""
-        queued = await self._received(admitted)
+        queued = None if self._stays(admitted) else await self._received(admitted)
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
     async def stream_admitted(
@@ -245,6 +237,10 @@ class Pipeline:
         hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
         return await self._gate.admit(hooked, caller, wire, allowed)
 
+    def _stays(self, admitted: AdmittedRequest) -> bool:
+        """Tell whether an answer goes back on its wire, and nobody asks where its caller is, as with most requests."""
+        return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere)
+
     async def _received(self, admitted: AdmittedRequest) -> Result | None:
         """Note where a person is; hand their run to the background if it goes there."""
         if admitted.request.background:
@@ -274,7 +270,7 @@ class Pipeline:
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """Ends a background run that can't go on: its question stays, and says how it ended."""
         scope = self._scopes[admitted.request.channel]
-        turn = await self._branches.open(admitted, tracked=scope, patient=True, job=job)
+        turn = await self._branches.open(admitted, job, tracked=scope, patient=True)
         turn.job = job
         try:
             run = self._recorder.begin(turn)
@@ -290,7 +286,10 @@ class Pipeline:
         request = admitted.request
         self._target.check(request)
         tracked = self._scopes[request.channel]
-        turn = await self._branches.open(admitted, tracked=tracked, patient=patient, job=job)
+        if job is None:
+            turn = await self._turns.open(admitted, tracked=tracked, patient=patient)
+        else:
+            turn = await self._branches.open(admitted, job, tracked=tracked, patient=patient)
         turn.job, turn.event = job, event
         if self._tells_own_history:
             turn.answer_hosting = partial(self._answer_hosting, turn)

@@ -127,7 +127,7 @@ class TestAtOnce:
         ends.append(one.begin(caller()))
         for end in ends:
             end()
-        assert not one._answers._running
+        assert not one.answers._running
 
     def test_all_together_have_so_many(self) -> None:
         one, _ = limiter(max_running=2)

@@ -48,19 +48,17 @@ requests = st.fixed_dictionaries(
 scopes = st.sampled_from([None, "per_user", "per_conversation"])
 
 
-@given(fields=requests, tracked=scopes, put_off=st.booleans())
-async def test_ordinary_turns_never_branch(
-    fields: dict[str, Any], tracked: ConversationScope | None, put_off: bool
+@given(fields=requests, tracked=scopes)
+async def test_only_runs_that_are_sent_elsewhere_branch(
+    fields: dict[str, Any], tracked: ConversationScope | None
 ) -> None:
     room = Room()
     request = admitted(**fields)
-    job = job_of(request, room) if put_off else None
-    turn = await branches_in(room).open(request, tracked=tracked, patient=False, job=job)
+    turn = await branches_in(room).open(request, job_of(request, room), tracked=tracked, patient=False)
     session = fields["session"]
     is_tracked = tracked is not None if session is None else session.isolation_key is not None
     wanted = (
-        put_off
-        and fields["background"]
+        fields["background"]
         and fields["response_target"].kind != "originating"
         and not fields["approvals"]
         and fields["session_mode"] == "auto"

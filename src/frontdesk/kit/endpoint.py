@@ -22,7 +22,7 @@ from frontdesk.errors import (
 from frontdesk.ids import RandomIds
 from frontdesk.kit.current import cancelled_run, current_caller
 from frontdesk.kit.http import ClientGoneError, Headers, headers_of, need_single, read_body
-from frontdesk.kit.limits import Limiter
+from frontdesk.kit.limits import Counter, Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.kit.patience import Patience, Waiting
 from frontdesk.kit.tasks import present_task, spawn_clean
@@ -64,8 +64,8 @@ class HttpCall(Waiting):
     caller: Caller
     begun = False
     """Whether an answer is on its way, so that an error can't be one any more."""
-    release: Release | None = None
-    """Says that the answer is no longer being made."""
+    counter: Counter | None = None
+    """What counts the request until it ends."""
     _late = False
     _slow: "BodyDeadline | None" = None
     """What its body must keep to, once it was seen not to come at once."""
@@ -83,8 +83,8 @@ class HttpCall(Waiting):
 
     def hand_on(self) -> "Release | None":
         """What says that the answer is no longer being made, for somebody who makes it for longer than the request."""
-        release, self.release = self.release, None
-        return release
+        counter, self.counter = self.counter, None
+        return None if counter is None else partial(counter.end, self.caller.identity.key)
 
     async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
         """The body; from then on the client is watched, since all that it can still do is leave."""
@@ -167,8 +167,8 @@ class HttpCall(Waiting):
     def end(self) -> None:
         """It is over."""
         self._clients.drop(self)
-        if self.release is not None:
-            self.release()
+        if self.counter is not None:
+            self.counter.end(self.caller.identity.key)
         if self._watcher is not None:
             self._watcher.cancel()
         # The two would keep each other alive until the garbage collector comes.
@@ -262,7 +262,9 @@ class HttpEndpoint:
             if (limiter := self._limiter) is not None:
                 if limiter.counts:
                     limiter.take(caller)
-                call.release = limiter.begin(caller, answers=method in self._runs)
+                counter = limiter.answers if method in self._runs else limiter.others
+                counter.begin(caller.identity.key)
+                call.counter = counter
             if method == "GET":
                 call.watched()
             elif self._allow is not None and not _is_small(call.headers):

@@ -106,9 +106,9 @@ class Limiter:
         self._all: Bucket | None = None
         self._rest: Bucket | None = None
         self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
-        self._answers = _Counter(limits, "Too many answers are being made")
+        self.answers = Counter(limits, "Too many answers are being made")
         # Counted by themselves, so that whoever has as many answers under way as they may can still cancel one.
-        self._others = _Counter(limits, "Too many requests are under way")
+        self.others = Counter(limits, "Too many requests are under way")
 
     def take(self, caller: Caller) -> None:
         """Counts a request, or refuses it."""
@@ -141,12 +141,14 @@ class Limiter:
         found = buckets[who] = Bucket(rate, now)
         return found
 
-    def begin(self, caller: Caller, *, answers: bool = True) -> Callable[[], None]:
-        """Count what is being done for a caller, until what is returned is called; or refuse to do it."""
-        return (self._answers if answers else self._others).begin(caller.identity.key)
+    def begin(self, caller: Caller) -> Callable[[], None]:
+        """Count an answer that is made for a caller, until what is returned is called; or refuse to make it."""
+        who = caller.identity.key
+        self.answers.begin(who)
+        return partial(self.answers.end, who)
 
 
-class _Counter:
+class Counter:
     """How much is under way, for each caller and in all."""
 
     __slots__ = ("_most", "_most_of_one", "_running", "_total", "_words")
@@ -158,7 +160,8 @@ class _Counter:
         self._total = 0
         self._words = words
 
-    def begin(self, who: Who) -> Callable[[], None]:
+    def begin(self, who: Who) -> None:
+        """Count something that is done for a caller, or refuse to do it."""
         if self._total >= self._most:
             raise TooManyRequestsError(f"{self._words} here.", retry_after=_BUSY_RETRY)
         running = self._running.get(who, 0)
@@ -166,9 +169,9 @@ class _Counter:
             raise TooManyRequestsError(f"{self._words} for you.", retry_after=_BUSY_RETRY)
         self._running[who] = running + 1
         self._total += 1
-        return partial(self._end, who)
 
-    def _end(self, who: Who) -> None:
+    def end(self, who: Who) -> None:
+        """Count it no longer."""
         self._total -= 1
         left = self._running[who] - 1
         if left:

@@ -163,49 +163,38 @@ class Recorder:
         changes: dict[str, Any],
     ) -> RunRecord:
         turn.writing = True
-        try:
-            turn.recorded = await self._commit(turn, run, messages, questions, changes)
-            return turn.recorded
-        finally:
-            turn.wrote()
-
-    async def _commit(
-        self,
-        turn: Turn,
-        run: RunRecord,
-        messages: Sequence[Message],
-        questions: Sequence[PendingApproval],
-        changes: dict[str, Any],
-    ) -> RunRecord:
         changes["finished_at"] = self._clock.now()
-        if not turn.admitted.request.store:
-            try:
-                await self._send(turn, changes)
-            except LostEventError:
-                return self._taken(turn, run)
-            return run.replace(**changes)
-        items: Sequence[ConversationItem] = ()
-        if turn.record is not None and turn.record.conversation_id is not None and self._items is not None:
-            items = await self._items.of(turn.admitted, run.replace(**changes), turn.record.conversation_id)
-        if turn.record is not None and turn.lease is not None:
-            changes["state"] = await self._state_after(turn, turn.record, completed=changes["status"] == "completed")
         try:
+            if not turn.admitted.request.store:
+                await self._send(turn, changes)
+                turn.recorded = run.replace(**changes)
+                return turn.recorded
+            session, items = turn.record, ()
+            if session is not None and session.conversation_id is not None and self._items is not None:
+                items = await self._items.of(turn.admitted, run.replace(**changes), session.conversation_id)
+            if session is not None and turn.lease is not None:
+                changes["state"] = await self._state_after(turn, session, changes["status"])
             if turn.job is not None:
-                return await self._write_job(turn.job, turn, run, messages, items, questions, changes)
-            async with self._store.transaction() as transaction:
-                return self._note(transaction, turn, run, messages, items, questions, changes)
+                written = await self._write_job(turn.job, turn, run, messages, items, questions, changes)
+            else:
+                async with self._store.transaction() as transaction:
+                    written = self._note(transaction, turn, run, messages, items, questions, changes)
+            turn.recorded = written
         except LostEventError:
-            return self._taken(turn, run)
+            turn.recorded = self._taken(turn, run)
         finally:
             release(changes.get("state"), run.details)
+            turn.wrote()
+        return turn.recorded
 
-    async def _state_after(self, turn: Turn, record: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
+    async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
         """Return the state of the session after a turn; what a branch has left in its own is dropped."""
         if turn.home is not None:
             return await rewritten(record.state)
-        if turn.session is None or is_blank(turn.session):
+        live = turn.session
+        if live is None or is_blank(live):
             return NOTHING
-        return await self._snapshots.after(turn.session, record, completed=completed)
+        return await self._snapshots.after(live, record, completed=status == "completed")
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
         """Of a turn that is not kept, only what has to be sent is written."""
