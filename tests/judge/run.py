@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,6 +37,7 @@ ON_POSTGRES: tuple[Fault, ...] = (
 )
 LAYOUTS = ("sqlite", "postgres", "procrastinate", "move")
 STORIES = 4
+_RUN_ID = re.compile(r"\b[a-z]+_[0-9a-f]{32}\b")
 _PAUSE = 0.05
 
 
@@ -61,6 +63,8 @@ class Report:
     plan: Plan
     court: Court
     verdicts: list[Verdict] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+    """What the hosts have logged about the runs of the verdicts."""
 
     def __str__(self) -> str:
         court, plan = self.court, self.plan
@@ -75,7 +79,7 @@ class Report:
             lines.append(f"    starved: {court.starved} times; what was interrupted then is not judged")
         if court.unexpected:
             lines.append(f"    other answers: {dict(court.unexpected)}")
-        return "\n".join([*lines, *self._stories()])
+        return "\n".join([*lines, *self._stories(), *self.logged])
 
     def _stories(self) -> list[str]:
         """The first stories of each promise; the others would tell the same."""
@@ -122,7 +126,9 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
     await asyncio.gather(*(actor.settle() for actor in actors))
     ledger.effects = place.effects("did")
     await _shown(court)
-    return Report(plan, court, ledger.verdicts())
+    verdicts = ledger.verdicts()
+    ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
+    return Report(plan, court, verdicts, [line for line in place.logs() if ids & set(_RUN_ID.findall(line))])
 
 
 def _fresh(place: Site) -> Path:

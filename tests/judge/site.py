@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
@@ -53,7 +53,7 @@ class Process:
     async def start(self) -> None:
         """Start the process, and wait until it serves."""
         command = ["-m", "frontdesk.cli", "worker" if self.worker else "serve", "tests.judge.app:make"]
-        command += ["--log-level", "error"] + ([] if self.worker else ["--port", str(self.port)])
+        command += ["--log-level", "warning"] + ([] if self.worker else ["--port", str(self.port)])
         log = (self._site.directory / f"log-{self.number}").open("ab")
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -152,6 +152,12 @@ class Site:
             return self.place
         known = conninfo_to_dict(self.place)
         return f"postgresql://{known['user']}@/{known['dbname']}?host={known['host']}"
+
+    def logs(self) -> Iterator[str]:
+        """Return what all processes have logged, each line with the name of its file."""
+        for path in sorted(self.directory.glob("log-*")):
+            for line in path.read_text("utf-8", "replace").splitlines():
+                yield f"    {path.name}: {line}"
 
     async def command(self, *arguments: str) -> str:
         """Run a command of the package's own, and return what it prints."""
