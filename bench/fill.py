@@ -20,8 +20,8 @@ from bench.states import State
 from frontdesk.data.codec import encode
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionRecord
-from frontdesk.host.state import DATABASE
-from frontdesk.kit.messages import stamped
+from frontdesk.host.state.state import DATABASE
+from frontdesk.kit.framework.messages import stamped
 from frontdesk.stores.sql import tables
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import Table, values_sql

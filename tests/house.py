@@ -27,11 +27,11 @@ ENDS = {
     "host/inbox.py",
     "host/lifespan.py",
     "host/tell.py",
-    "host/work.py",
-    "kit/endpoint.py",
-    "kit/fair_thread.py",
-    "kit/lanes.py",
-    "kit/sockets.py",
+    "host/background/work.py",
+    "kit/http/endpoint.py",
+    "kit/aio/fair_thread.py",
+    "kit/http/lanes.py",
+    "kit/http/sockets.py",
     "pipeline.py",
     "runners/stored.py",
     "stores/sql/postgres.py",
@@ -43,9 +43,9 @@ TRANSLATES = {
     "cli/worker.py",
     "data/codec.py",
     "delivery/push.py",
-    "host/compact.py",
+    "host/context/compact.py",
     "kit/hooks.py",
-    "kit/sockets.py",
+    "kit/http/sockets.py",
     "runners/base.py",
     "targets/detect.py",
 }
@@ -54,21 +54,21 @@ TRANSLATES = {
 # alone; the others go where the operator or the person at the terminal says, listen, look at connections that are
 # there, or look up this machine's name.
 WAYS_OUT = {
-    "kit/outbound.py",
-    "kit/network.py",
-    "kit/provider.py",
+    "kit/outbound/client.py",
+    "kit/outbound/network.py",
+    "kit/auth/provider.py",
     "cli/demo.py",
     "cli/door.py",
     "cli/server.py",
-    "host/owner.py",
-    "host/server.py",
-    "host/unread.py",
+    "host/state/state_lock.py",
+    "host/server/server.py",
+    "host/server/unread.py",
     "stores/sql/connecting.py",
 }
 
 # Who may start tasks, timers and threads: the first for all others, and those that have threads of their own, which
 # carry no context.
-STARTS = {"kit/tasks.py", "kit/network.py", "stores/sql/threads.py"}
+STARTS = {"kit/aio/tasks.py", "kit/outbound/network.py", "stores/sql/threads.py"}
 
 Check = Callable[[Path], list[str]]
 
@@ -221,7 +221,7 @@ def ways_out(root: Path) -> list[str]:
 
 
 def task_starts(root: Path) -> list[str]:
-    """Only `kit/tasks.py` starts tasks and timers, so that each says whether it shares its starter's context."""
+    """Only `kit/aio/tasks.py` starts tasks and timers, so that each says whether it shares its starter's context."""
     asked = re.compile(
         r"(create_task|ensure_future|call_later|call_at|call_soon(_threadsafe)?|run_in_executor"
         r"|run_coroutine_threadsafe|TaskGroup|create_task_group|start_soon|Thread|Timer)"

@@ -19,7 +19,7 @@ class Served(Subject):
     served = "as `frontdesk serve` does: the collector skips what is loaded and comes less often; heads have limits"
 
     def server(self, config: Any) -> Any:
-        from frontdesk.host.server import Server
+        from frontdesk.host.server.server import Server
 
         return Server(config)
 

@@ -69,21 +69,21 @@ if TYPE_CHECKING:
         StoreError,
     )
     from frontdesk.host.host import AgentFrameworkHost
-    from frontdesk.host.state import HostStatePaths
-    from frontdesk.kit.any_auth import AnyAuth
-    from frontdesk.kit.auth import ApiKeyAuth
-    from frontdesk.kit.bearer import BearerAuth
-    from frontdesk.kit.hmac_auth import HmacAuth, HmacHeaders
-    from frontdesk.kit.isolation import (
+    from frontdesk.host.state.state import HostStatePaths
+    from frontdesk.kit.auth.any_auth import AnyAuth
+    from frontdesk.kit.auth.api_keys import ApiKeyAuth
+    from frontdesk.kit.auth.bearer import BearerAuth
+    from frontdesk.kit.auth.hmac_auth import HmacAuth, HmacHeaders
+    from frontdesk.kit.auth.platform_auth import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
+    from frontdesk.kit.auth.provider import ProviderHttp
+    from frontdesk.kit.auth.secrets import Secret
+    from frontdesk.kit.framework.isolation import (
         get_current_isolation_keys,
         reset_current_isolation_keys,
         set_current_isolation_keys,
     )
-    from frontdesk.kit.limits import Limits, RateLimit
-    from frontdesk.kit.platform import PlatformAuth, TrustedEnvironment, TrustedPeers, TrustedSecret
-    from frontdesk.kit.provider import ProviderHttp
-    from frontdesk.kit.secrets import Secret
-    from frontdesk.kit.server_limits import ServerLimits
+    from frontdesk.kit.http.limits import Limits, RateLimit
+    from frontdesk.kit.http.server_limits import ServerLimits
     from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
     from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
     from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
@@ -101,15 +101,15 @@ _HOME = {
     "AllowAllLinks": "frontdesk.access.link_policy",
     "Allowed": "frontdesk.abc.allowlist",
     "AllowlistDecision": "frontdesk.abc.allowlist",
-    "AnyAuth": "frontdesk.kit.any_auth",
+    "AnyAuth": "frontdesk.kit.auth.any_auth",
     "AnyOfAllowlists": "frontdesk.access.allowlists",
-    "ApiKeyAuth": "frontdesk.kit.auth",
+    "ApiKeyAuth": "frontdesk.kit.auth.api_keys",
     "ApprovalAnswer": "frontdesk.data.approval",
     "ApprovalStorage": "frontdesk.abc.approvals",
     "Attempt": "frontdesk.data.delivery",
     "AuthPolicy": "frontdesk.access.policy",
     "AuthorizationContext": "frontdesk.abc.allowlist",
-    "BearerAuth": "frontdesk.kit.bearer",
+    "BearerAuth": "frontdesk.kit.auth.bearer",
     "BindsRequestContext": "frontdesk.abc.target",
     "CallableAllowlist": "frontdesk.access.allowlists",
     "Caller": "frontdesk.data.identity",
@@ -142,9 +142,9 @@ _HOME = {
     "GitHub": "frontdesk.linkers.oauth.presets",
     "Google": "frontdesk.linkers.oauth.presets",
     "Grant": "frontdesk.data.link",
-    "HmacAuth": "frontdesk.kit.hmac_auth",
-    "HmacHeaders": "frontdesk.kit.hmac_auth",
-    "HostStatePaths": "frontdesk.host.state",
+    "HmacAuth": "frontdesk.kit.auth.hmac_auth",
+    "HmacHeaders": "frontdesk.kit.auth.hmac_auth",
+    "HostStatePaths": "frontdesk.host.state.state",
     "HostStateStore": "frontdesk.abc.store",
     "HostedRunResult": "frontdesk.data.result",
     "HostedStreamResult": "frontdesk.data.result",
@@ -158,7 +158,7 @@ _HOME = {
     "InProcessTaskRunner": "frontdesk.runners.in_process",
     "InboxItem": "frontdesk.data.delivery",
     "IsolationKeys": "frontdesk.data.isolation",
-    "Limits": "frontdesk.kit.limits",
+    "Limits": "frontdesk.kit.http.limits",
     "LinkChallenge": "frontdesk.data.link",
     "LinkDesk": "frontdesk.abc.linker",
     "LinkPolicy": "frontdesk.abc.link_policy",
@@ -172,11 +172,11 @@ _HOME = {
     "Oidc": "frontdesk.linkers.oauth.presets",
     "OneTimeCodeIdentityLinker": "frontdesk.linkers.one_time_code",
     "PendingApproval": "frontdesk.data.approval",
-    "PlatformAuth": "frontdesk.kit.platform",
+    "PlatformAuth": "frontdesk.kit.auth.platform_auth",
     "PostgresStateStore": "frontdesk.stores.sql.postgres",
     "Principal": "frontdesk.abc.auth",
     "ProcrastinateTaskRunner": "frontdesk.runners.procrastinate",
-    "ProviderHttp": "frontdesk.kit.provider",
+    "ProviderHttp": "frontdesk.kit.auth.provider",
     "PushError": "frontdesk.errors",
     "PushLimitedError": "frontdesk.errors",
     "PushPart": "frontdesk.abc.push",
@@ -184,7 +184,7 @@ _HOME = {
     "PushTerms": "frontdesk.abc.push",
     "PushUnknownError": "frontdesk.errors",
     "PushesParts": "frontdesk.abc.push",
-    "RateLimit": "frontdesk.kit.limits",
+    "RateLimit": "frontdesk.kit.http.limits",
     "ReadsClaims": "frontdesk.abc.linker",
     "RequestAuth": "frontdesk.abc.auth",
     "RequestError": "frontdesk.errors",
@@ -196,8 +196,8 @@ _HOME = {
     "RunHook": "frontdesk.abc.hooks",
     "RunRecord": "frontdesk.data.run",
     "SameConfidentialityTierOnly": "frontdesk.access.link_policy",
-    "Secret": "frontdesk.kit.secrets",
-    "ServerLimits": "frontdesk.kit.server_limits",
+    "Secret": "frontdesk.kit.auth.secrets",
+    "ServerLimits": "frontdesk.kit.http.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
@@ -210,16 +210,16 @@ _HOME = {
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
     "TaskStatus": "frontdesk.data.task",
-    "TrustedEnvironment": "frontdesk.kit.platform",
-    "TrustedPeers": "frontdesk.kit.platform",
-    "TrustedSecret": "frontdesk.kit.platform",
+    "TrustedEnvironment": "frontdesk.kit.auth.platform_auth",
+    "TrustedPeers": "frontdesk.kit.auth.platform_auth",
+    "TrustedSecret": "frontdesk.kit.auth.platform_auth",
     "Whoami": "frontdesk.data.link",
-    "get_current_isolation_keys": "frontdesk.kit.isolation",
+    "get_current_isolation_keys": "frontdesk.kit.framework.isolation",
     "register": "frontdesk.data.codec",
     "register_dataclass": "frontdesk.data.codec",
     "register_model": "frontdesk.data.codec",
-    "reset_current_isolation_keys": "frontdesk.kit.isolation",
-    "set_current_isolation_keys": "frontdesk.kit.isolation",
+    "reset_current_isolation_keys": "frontdesk.kit.framework.isolation",
+    "set_current_isolation_keys": "frontdesk.kit.framework.isolation",
 }
 
 __all__ = [

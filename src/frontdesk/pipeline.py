@@ -51,10 +51,10 @@ from frontdesk.errors import (
     TargetError,
     UnlinkedError,
 )
-from frontdesk.kit.contents import open_calls
-from frontdesk.kit.current import cancelled_run, current_turn
+from frontdesk.kit.aio.current import cancelled_run, current_turn
+from frontdesk.kit.framework.contents import open_calls
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
-from frontdesk.kit.outputs import need_new_calls, tells_of_calls
+from frontdesk.kit.openai.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.branches import Branches

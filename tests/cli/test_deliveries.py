@@ -10,7 +10,7 @@ import pytest
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
 from frontdesk.data.delivery import Attempt, Delivery
-from frontdesk.host.owner import owned
+from frontdesk.host.state.state_lock import owned
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.cli import main
 from frontdesk.cli.keys import PREFIX
-from frontdesk.kit.key_file import read_keys
+from frontdesk.kit.auth.key_file import read_keys
 from tests.cli.processes import Running, frontdesk
 from tests.scenarios.desk import until
 

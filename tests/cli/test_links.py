@@ -9,7 +9,7 @@ from frontdesk import Expiry, PostgresStateStore, SqliteStateStore
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
 from frontdesk.data.link import LinkProof
-from frontdesk.host.owner import owned
+from frontdesk.host.state.state_lock import owned
 from frontdesk.stores.sql.migrations import VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.testing.store_samples import run

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
-from frontdesk.host.owner import owned
+from frontdesk.host.state.state_lock import owned
 from tests.cli.processes import Running, environment, frontdesk
 from tests.stores.sql.moving import SESSIONS, Place, fill, pictured
 

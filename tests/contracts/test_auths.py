@@ -17,8 +17,8 @@ from frontdesk import (
     TrustedPeers,
     TrustedSecret,
 )
-from frontdesk.kit.bearer import BearerAuth
-from frontdesk.kit.key_file import StoredKey, append
+from frontdesk.kit.auth.bearer import BearerAuth
+from frontdesk.kit.auth.key_file import StoredKey, append
 from frontdesk.testing import AuthContract
 from tests.access_matrix.issuer import AUDIENCE, Issuers, issuing
 

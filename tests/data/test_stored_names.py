@@ -20,8 +20,8 @@ from frontdesk.delivery import outbox
 from frontdesk.host import inbox
 from frontdesk.runners import procrastinate
 from frontdesk.stores.sql import background, connecting
-from frontdesk.stores.sql.ends import shapes_of
 from frontdesk.stores.sql.migrations import VERSION, backfills
+from frontdesk.stores.sql.move_endpoints import shapes_of
 
 
 def frozen() -> dict[str, Any]:

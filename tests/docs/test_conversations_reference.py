@@ -8,7 +8,7 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.conversations import ConversationsChannel, wire
 from frontdesk.channels.conversations.render import error_out
-from frontdesk.kit import openai_items
+from frontdesk.kit.openai import items as openai_items
 from frontdesk.testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans

@@ -6,7 +6,7 @@ from frontdesk import OneTimeCodeIdentityLinker
 from frontdesk.abc import linker
 from frontdesk.access.links import MOST_LINKED
 from frontdesk.errors import LinkRefusedError
-from frontdesk.host.link_names import WORDS
+from frontdesk.host.links.names import WORDS
 from tests.docs.pages import ROOT, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 

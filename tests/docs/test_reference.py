@@ -15,7 +15,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.invocations.openapi import document
 from frontdesk.channels.invocations.wire import InvocationBody, InvocationOut, Options
 from frontdesk.data.run import RunStatus
-from frontdesk.host.design_names import DesignNames
+from frontdesk.host.checks.design_names import DesignNames
 from tests.docs.pages import ROOT, prose_of, request_errors, tables
 
 HOST = ROOT / "docs/reference/host.md"

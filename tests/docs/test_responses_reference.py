@@ -12,8 +12,9 @@ from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.responses import ResponsesChannel, wire
 from frontdesk.channels.responses.config import FORWARDABLE, FORWARDED
 from frontdesk.channels.responses.render import error_out, status_of
-from frontdesk.kit import media, openai_items
-from frontdesk.kit.outbound import GuardedClient
+from frontdesk.kit.openai import items as openai_items
+from frontdesk.kit.outbound import media
+from frontdesk.kit.outbound.client import GuardedClient
 from frontdesk.testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans

@@ -9,8 +9,8 @@ import pytest
 from starlette.routing import Route
 
 from frontdesk import BearerAuth, Entra, GitHub, Google, OAuthIdentityLinker, Oidc, ProviderHttp
-from frontdesk.kit.provider import LARGEST_ANSWER
-from frontdesk.kit.tokens import LONGEST_TOKEN
+from frontdesk.kit.auth.provider import LARGEST_ANSWER
+from frontdesk.kit.auth.tokens import LONGEST_TOKEN
 from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS
 from frontdesk.testing import serving
 from frontdesk.testing.messages import message_platform

@@ -6,7 +6,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from frontdesk.channels.responses import SocketLimits, memory, wire
-from frontdesk.kit import lanes, sockets
+from frontdesk.kit.http import lanes, sockets
 from frontdesk.testing import serving
 from tests.docs.pages import tables
 from tests.docs.running import example

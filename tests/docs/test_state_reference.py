@@ -6,11 +6,12 @@ from frontdesk import Expiry, InMemoryStateStore, PostgresStateStore, SqliteStat
 from frontdesk.abc.store import HostStateStore
 from frontdesk.cli.options import build_parser
 from frontdesk.delivery import outbox
-from frontdesk.host import inbox, work
+from frontdesk.host import inbox
+from frontdesk.host.background import work
 from frontdesk.stores.sql import steps, sweep, upkeep
-from frontdesk.stores.sql.ends import MoveError
 from frontdesk.stores.sql.histories import BYTES_KEPT
 from frontdesk.stores.sql.migrations import NewerStoreError
+from frontdesk.stores.sql.move_endpoints import MoveError
 from tests.docs.pages import ROOT, prose_of, tables
 from tests.docs.test_reference import parameters, shown, signature, spans
 

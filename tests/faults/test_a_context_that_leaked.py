@@ -19,7 +19,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.request import ChannelRequest
-from frontdesk.kit.current import current_turn
+from frontdesk.kit.aio.current import current_turn
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.stores.sql.sqlite import SqliteStateStore

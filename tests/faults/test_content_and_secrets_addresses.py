@@ -10,8 +10,8 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import EchoAgent, HostClient, serving
-from tests.kit.origin import Internet, Origin, moved, ok
-from tests.kit.origin import serving as originating
+from tests.kit.outbound.origin import Internet, Origin, moved, ok
+from tests.kit.outbound.origin import serving as originating
 
 PICTURE = "the-keys-of-the-kingdom"
 

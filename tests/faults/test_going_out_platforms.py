@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.runner import RetryPolicy
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.kit.text import split_text
+from frontdesk.kit.chat.text import split_text
 from frontdesk.testing.messages import LookupMessageChannel
 from frontdesk.testing.messages.platform.faults import FaultKind
 from tests.scenarios.delivery.house import QUICK, House, open_house

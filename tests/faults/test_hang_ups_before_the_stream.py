@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.kit.lasting import _AHEAD, LastingRuns
+from frontdesk.kit.aio.detached_runs import _AHEAD, LastingRuns
 from tests.scenarios.conversations.desk import open_desk
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import Desk

@@ -14,9 +14,9 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.text_update import encode_update
 from frontdesk.errors import InvalidRequestError
-from frontdesk.host import followers
-from frontdesk.host.bells import Bells
-from frontdesk.host.followers import PAGE, Followers
+from frontdesk.host.background import followers
+from frontdesk.host.background.followers import PAGE, Followers
+from frontdesk.host.background.signals import Bells
 from frontdesk.ids import RandomIds
 from frontdesk.sessions import items as session_items
 from frontdesk.sessions.conversations import Conversations

@@ -15,8 +15,8 @@ from frontdesk import AgentFrameworkHost, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.run import RunRecord
-from frontdesk.host.server import Server
-from frontdesk.host.unread import UnreadWatch, bytes_taken
+from frontdesk.host.server.server import Server
+from frontdesk.host.server.unread import UnreadWatch, bytes_taken
 from frontdesk.stores.memory import InMemoryStateStore
 from tests.scenarios.desk import DEADLINE, open_desk, until
 from tests.scenarios.ledger import Ledger

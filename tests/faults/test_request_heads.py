@@ -16,8 +16,8 @@ from websockets.exceptions import InvalidStatus
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, ServerLimits
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.host.server import Server
-from frontdesk.kit.server_limits import allowed_connections
+from frontdesk.host.server.server import Server
+from frontdesk.kit.http.server_limits import allowed_connections
 from tests.scenarios.cast import parrot
 from tests.scenarios.desk import DEADLINE, until
 

@@ -14,12 +14,12 @@ from frontdesk import AgentFrameworkHost, ApiKeyAuth, Limits, NativeIdAllowlist
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.kit.current import current_caller
-from frontdesk.kit.endpoint import HttpCall, HttpEndpoint
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.aio.current import current_caller
+from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.http.endpoint import HttpCall, HttpEndpoint
 from frontdesk.testing import EchoAgent, GatedAgent, serving
 from tests.faults.test_request_heads import served
-from tests.kit.test_http import GONE
+from tests.kit.http.test_asgi import GONE
 from tests.scenarios.desk import until
 
 ALICE, BOB = {"x-api-key": "the key of alice, long enough"}, {"x-api-key": "the key of bob, long enough"}

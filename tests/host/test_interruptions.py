@@ -10,7 +10,7 @@ from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler,
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunStatus
-from frontdesk.host.interrupts import Next, after_interruption
+from frontdesk.host.background.interrupts import Next, after_interruption
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import GatedAgent
 from frontdesk.testing.store_samples import job, run

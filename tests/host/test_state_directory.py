@@ -11,7 +11,7 @@ from frontdesk import AgentFrameworkHost, ChannelConfigurationError, HostStatePa
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError
-from frontdesk.host.owner import LOCK, owned
+from frontdesk.host.state.state_lock import LOCK, owned
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import serving

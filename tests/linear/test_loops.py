@@ -29,11 +29,17 @@ from frontdesk.cli.door import read_events
 from frontdesk.data import codec, json_tree
 from frontdesk.demo.script import next_step
 from frontdesk.errors import FrontdeskError
-from frontdesk.kit import bodies, hmac_auth, http, json_schema, local_callers, names, network, openai_items, sse
-from frontdesk.kit.redaction import Redacting
-from frontdesk.kit.secrets import Secret, redact, shorten
-from frontdesk.kit.text import split_text, text_length
-from frontdesk.kit.transcript import transcript
+from frontdesk.kit import names
+from frontdesk.kit.auth import hmac_auth, local_callers
+from frontdesk.kit.auth.redaction import Redacting
+from frontdesk.kit.auth.secrets import Secret, redact, shorten
+from frontdesk.kit.chat.text import split_text, text_length
+from frontdesk.kit.framework import json_schema
+from frontdesk.kit.framework.transcript import transcript
+from frontdesk.kit.http import asgi as http
+from frontdesk.kit.http import bodies, sse
+from frontdesk.kit.openai import items as openai_items
+from frontdesk.kit.outbound import network
 from frontdesk.linkers import codes
 from frontdesk.testing.messages import parse as messages
 from frontdesk.testing.messages.wire import Mention, MessageIn

@@ -13,7 +13,7 @@ from frontdesk.data.codec import encode
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import LinkRefusedError, TooManyRequestsError
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock

@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk.abc.target import Target
 from frontdesk.history.staged import install_history
-from frontdesk.kit.current import current_turn
+from frontdesk.kit.aio.current import current_turn
 from frontdesk.sessions.turn import Turn
 from frontdesk.targets.detect import adapt
 from tests.sessions.admitted import Room

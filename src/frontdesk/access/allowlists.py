@@ -6,7 +6,7 @@ from typing import Any, cast
 from frontdesk.abc.allowlist import AllowlistDecision, AuthorizationContext, IdentityAllowlist
 from frontdesk.access.loaded import Ids, LoadedIds
 from frontdesk.clock import Clock
-from frontdesk.kit.calls import settle
+from frontdesk.kit.aio.calls import settle
 from frontdesk.loggers import access as log
 
 ALLOW, DENY, ABSTAIN = AllowlistDecision.ALLOW, AllowlistDecision.DENY, AllowlistDecision.ABSTAIN

@@ -22,7 +22,7 @@ from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import as_rule
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkRecord
-from frontdesk.kit.calls import settle
+from frontdesk.kit.aio.calls import settle
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 

@@ -16,7 +16,7 @@ from frontdesk.data.response_target import Address
 from frontdesk.errors import ForbiddenError, InvalidRequestError, LinkRequiredError, NotFoundError, UnlinkedError
 from frontdesk.ids import Ids
 from frontdesk.kit.hooks import call_access
-from frontdesk.kit.idempotency import run_id_of
+from frontdesk.kit.http.idempotency import run_id_of
 from frontdesk.loggers import access as log
 
 

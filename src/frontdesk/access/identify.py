@@ -8,7 +8,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.ids import Ids
-from frontdesk.kit.calls import settle
+from frontdesk.kit.aio.calls import settle
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 

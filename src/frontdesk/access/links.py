@@ -21,8 +21,8 @@ from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
 from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
 from frontdesk.ids import Ids
+from frontdesk.kit.chat.people import told_as
 from frontdesk.kit.names import digest
-from frontdesk.kit.people import told_as
 from frontdesk.loggers import audit
 
 MOST_LINKED = 20

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, cast
 
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.kit.calls import settle
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import access as log
 
 Ids = Collection[str] | Awaitable[Collection[str]]

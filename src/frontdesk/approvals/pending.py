@@ -10,9 +10,9 @@ from agent_framework import Content, Message
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.errors import ApprovalIdError
-from frontdesk.kit.framework import is_response
+from frontdesk.kit.framework.types import is_response
+from frontdesk.kit.framework.workflow_requests import approvals_in, requests_of
 from frontdesk.kit.names import LONGEST_ID
-from frontdesk.kit.requests import approvals_in, requests_of
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:

@@ -6,7 +6,7 @@ from frontdesk.cli.load import load_host
 from frontdesk.cli.mistakes import list_findings
 from frontdesk.cli.report import describe
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.kit.secrets import redact
+from frontdesk.kit.auth.secrets import redact
 
 _HISTORY = {
     "provider": "the host keeps it, by a context provider inside the agent",

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return import_module(f"frontdesk.cli.{arguments.command.replace('-', '_')}").run(arguments)
     except CommandError as error:
         # It may quote what a host of the user's has said, or an address with a password.
-        from frontdesk.kit.secrets import redact
+        from frontdesk.kit.auth.secrets import redact
 
         print(f"frontdesk: {redact(str(error))}", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.errors import LostDeliveryError, RequestError
 from frontdesk.host.deliveries import Deliveries
-from frontdesk.kit.key_file import time_of
+from frontdesk.kit.auth.key_file import time_of
 from frontdesk.stores.sql.store import SqlStateStore
 
 _COLUMNS = ("delivery_id", "status", "channel", "to", "part", "attempts", "created_at", "error")

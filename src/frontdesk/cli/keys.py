@@ -15,8 +15,8 @@ from frontdesk.cli.terminal import visible
 from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ANONYMOUS
 from frontdesk.ids import RandomIds, new_secret
-from frontdesk.kit.auth import ApiKeyAuth
-from frontdesk.kit.key_file import KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
+from frontdesk.kit.auth.api_keys import ApiKeyAuth
+from frontdesk.kit.auth.key_file import KeyFileError, StoredKey, append, read_keys, seconds_of, time_of
 
 PREFIX = "fdk_"
 LONGEST_NAME = 256

@@ -16,7 +16,7 @@ from frontdesk.clock import SystemClock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkRecord
 from frontdesk.ids import RandomIds
-from frontdesk.kit.key_file import time_of
+from frontdesk.kit.auth.key_file import time_of
 from frontdesk.stores.sql.store import SqlStateStore
 
 _PAGE = 500

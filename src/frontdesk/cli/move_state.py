@@ -8,9 +8,9 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
-from frontdesk.host.owner import owned
-from frontdesk.stores.sql.ends import End
+from frontdesk.host.state.state_lock import owned
 from frontdesk.stores.sql.move import move
+from frontdesk.stores.sql.move_endpoints import End
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 
 

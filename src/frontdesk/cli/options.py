@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from frontdesk.kit.server_limits import ServerLimits
+from frontdesk.kit.http.server_limits import ServerLimits
 
 HOST = "127.0.0.1"
 PORT = 8000

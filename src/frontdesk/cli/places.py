@@ -11,8 +11,8 @@ from frontdesk.clock import SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, StoreError, StoreUnavailableError
 from frontdesk.host.config import variable
-from frontdesk.host.owner import owned
-from frontdesk.host.state import DATABASE
+from frontdesk.host.state.state import DATABASE
+from frontdesk.host.state.state_lock import owned
 from frontdesk.stores.sql.migrations import FOUND, VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 

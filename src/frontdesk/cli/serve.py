@@ -8,7 +8,7 @@ from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.report import describe
 from frontdesk.cli.server import base_url, listen, serve
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.kit.server_limits import ServerLimits
+from frontdesk.kit.http.server_limits import ServerLimits
 
 YOUNG_OBJECTS = 50_000
 

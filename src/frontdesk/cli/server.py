@@ -12,9 +12,9 @@ import uvicorn
 
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.host import AgentFrameworkHost
-from frontdesk.host.server import Server
-from frontdesk.kit.redaction import install
-from frontdesk.kit.server_limits import ServerLimits
+from frontdesk.host.server.server import Server
+from frontdesk.kit.auth.redaction import install
+from frontdesk.kit.http.server_limits import ServerLimits
 
 BACKLOG = 2048
 GRACE_SECONDS = 10

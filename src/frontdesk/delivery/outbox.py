@@ -18,7 +18,7 @@ from frontdesk.delivery.push import can_push
 from frontdesk.delivery.trip import Lane, Trip
 from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
-from frontdesk.kit.pauses import Pauses
+from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"

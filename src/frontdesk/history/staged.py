@@ -8,7 +8,7 @@ from agent_framework import HistoryProvider, InMemoryHistoryProvider, Message, R
 
 from frontdesk.abc.target import HistoryKeeper, TargetTurn
 from frontdesk.errors import ChannelConfigurationError
-from frontdesk.kit.current import current_turn
+from frontdesk.kit.aio.current import current_turn
 
 HistoryChoice = Literal["host", "agent"]
 """Who keeps an agent's history, where the operator says so."""

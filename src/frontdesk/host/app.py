@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk.abc.channel import Channel, ChannelContribution
 from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
-from frontdesk.kit.http import send_json
+from frontdesk.kit.http.asgi import send_json
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 

@@ -26,8 +26,8 @@ from frontdesk.errors import (
     UnsupportedError,
 )
 from frontdesk.ids import Ids
-from frontdesk.kit.current import current_turn
-from frontdesk.kit.messages import stamped
+from frontdesk.kit.aio.current import current_turn
+from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.names import digest
 from frontdesk.loggers import audit
 from frontdesk.sessions.record import answer_hosting

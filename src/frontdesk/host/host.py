@@ -26,10 +26,10 @@ from frontdesk.data.run import ContinuationToken, RunRecord
 from frontdesk.data.session import SessionName
 from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, StateDirectoryError
 from frontdesk.history.staged import HistoryChoice, install_history
-from frontdesk.host.access_checks import Access
 from frontdesk.host.app import build_app
-from frontdesk.host.channel_checks import channel_findings, usable_channels
-from frontdesk.host.checks import (
+from frontdesk.host.checks.access import Access
+from frontdesk.host.checks.channels import channel_findings, usable_channels
+from frontdesk.host.checks.checks import (
     bind_findings,
     history_findings,
     interrupt_findings,
@@ -39,18 +39,18 @@ from frontdesk.host.checks import (
     runtime_warnings,
     worker_findings,
 )
+from frontdesk.host.checks.cors import origin_warnings, origins_of
+from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
-from frontdesk.host.context import HostContext
-from frontdesk.host.cors import origin_warnings, origins_of
+from frontdesk.host.context.host_context import HostContext
 from frontdesk.host.deliveries import Deliveries
-from frontdesk.host.design_names import DesignNames, Spelling
 from frontdesk.host.lifespan import Step, run_all
-from frontdesk.host.link_commands import link_commands, need_own_names
+from frontdesk.host.links.commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
-from frontdesk.host.state import HostState, StateDir, choose_store, offer_nonces
+from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
-from frontdesk.kit.server_limits import ServerLimits
-from frontdesk.kit.threads import TrackingExecutor
+from frontdesk.kit.aio.threads import TrackingExecutor
+from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
@@ -285,7 +285,7 @@ class AgentFrameworkHost:
         **uvicorn_options: Any,
     ) -> None:
         """Start the server, and return when it has stopped."""
-        from frontdesk.host.server import run
+        from frontdesk.host.server.server import run
 
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.

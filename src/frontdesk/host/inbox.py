@@ -35,10 +35,10 @@ from frontdesk.errors import (
     UnreadableRecordError,
 )
 from frontdesk.ids import RandomIds
+from frontdesk.kit.aio.pauses import Pauses
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.names import digest
-from frontdesk.kit.pauses import Pauses
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.keeping import keep

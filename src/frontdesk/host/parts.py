@@ -19,12 +19,12 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
-from frontdesk.host.access_checks import Access
-from frontdesk.host.background import Background
+from frontdesk.host.background.dispatcher import Background
+from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.deliveries import Deliveries, Speaker
 from frontdesk.host.inbox import InboxWorker
-from frontdesk.host.link_names import command_name
+from frontdesk.host.links.names import command_name
 from frontdesk.host.tell import Teller
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline

@@ -11,7 +11,7 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import read_payload, reference_of, send
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import host as log
 
 WORK_GOES_ON = "I am working on it; this may take a while."

@@ -12,7 +12,7 @@ from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import FrontdeskError, HookError, RequestError, UnavailableError
-from frontdesk.kit.calls import settle
+from frontdesk.kit.aio.calls import settle
 from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
 

@@ -15,8 +15,8 @@ from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord
 from frontdesk.errors import LinkRefusedError, StoreError
-from frontdesk.kit.people import told_as
-from frontdesk.kit.secrets import Secret, revealed
+from frontdesk.kit.auth.secrets import Secret, revealed
+from frontdesk.kit.chat.people import told_as
 from frontdesk.linkers import codes
 from frontdesk.linkers.attempts import take_attempt
 from frontdesk.linkers.code_grants import CodeGrants, slim

@@ -12,8 +12,8 @@ from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.codec import encode
 from frontdesk.errors import FrontdeskError, TaskError
 from frontdesk.ids import RandomIds
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.stored import Registered, StoredTasks
 from frontdesk.runners.wakes import Failed, Wake, Wakes

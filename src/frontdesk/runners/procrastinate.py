@@ -28,9 +28,9 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode, encode
 from frontdesk.errors import CodecError, StoreUnavailableError
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.names import digest
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.base import MOST_KNOWN, TaskRunner
 from frontdesk.runners.wakes import Wake

@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from frontdesk.clock import Clock
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import call_later_clean, spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import call_later_clean, spawn_clean
 from frontdesk.loggers import tasks as log
 
 _PATIENCE = 5.0

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
-from frontdesk.kit.tasks import present_task
+from frontdesk.kit.aio.tasks import present_task
 from frontdesk.sessions.record import CANCELLED, Recorder
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns

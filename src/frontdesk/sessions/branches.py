@@ -11,7 +11,7 @@ from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.session import ForkPoint, SessionName, SessionRecord
 from frontdesk.errors import InvalidRequestError
 from frontdesk.ids import Ids
-from frontdesk.kit.large import off_loop
+from frontdesk.kit.aio.large import off_loop
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore
 from frontdesk.sessions.turn import Turn

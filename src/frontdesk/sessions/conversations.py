@@ -10,11 +10,11 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.ids import Ids
-from frontdesk.kit.large import run_weighed
-from frontdesk.kit.messages import stamped
-from frontdesk.kit.openai_items import Items, read_added
-from frontdesk.kit.outputs import as_results
-from frontdesk.kit.requests import REQUEST_INFO
+from frontdesk.kit.aio.large import run_weighed
+from frontdesk.kit.framework.messages import stamped
+from frontdesk.kit.framework.workflow_requests import REQUEST_INFO
+from frontdesk.kit.openai.client_outputs import as_results
+from frontdesk.kit.openai.items import Items, read_added
 from frontdesk.sessions.items import find_conversation, pages, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns

@@ -21,10 +21,10 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import NotFoundError, RequestError
+from frontdesk.kit.aio.large import run_weighed
+from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.hooks import call_response_hook
-from frontdesk.kit.large import run_weighed
-from frontdesk.kit.messages import stamped
-from frontdesk.kit.openai_items import heard
+from frontdesk.kit.openai.items import heard
 from frontdesk.sessions.snapshot import rewritten
 
 _PAGE = 500

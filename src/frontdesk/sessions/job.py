@@ -12,8 +12,8 @@ from frontdesk.data.run import RunEvent
 from frontdesk.data.session import CheckpointRef
 from frontdesk.data.text_update import encode_update
 from frontdesk.errors import CodecError, NotStorableError, StoreError, StoreUnavailableError
-from frontdesk.kit.framework import is_event
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.framework.types import is_event
 from frontdesk.loggers import runs as log
 
 GATHER = 0.016

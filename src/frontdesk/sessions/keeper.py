@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.keeping import keep

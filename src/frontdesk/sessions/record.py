@@ -18,9 +18,9 @@ from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
 from frontdesk.errors import CodecError, LostEventError, LostRunError, RunExistsError, StaleTurnError
 from frontdesk.ids import Ids
-from frontdesk.kit.framework import is_response
-from frontdesk.kit.messages import as_messages, said, stamped
-from frontdesk.kit.requests import REQUEST_INFO, call_id_of, calls_in, requests_of
+from frontdesk.kit.framework.messages import as_messages, said, stamped
+from frontdesk.kit.framework.types import is_response
+from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, call_id_of, calls_in, requests_of
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.items import TurnItems

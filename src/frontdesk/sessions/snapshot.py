@@ -13,7 +13,7 @@ from frontdesk.data.codec import prepare
 from frontdesk.data.json_tree import Prepared
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import CodecError, SessionTooLargeError
-from frontdesk.kit.large import is_heavy, off_loop, weight_of
+from frontdesk.kit.aio.large import is_heavy, off_loop, weight_of
 from frontdesk.loggers import runs as log
 
 MAX_BYTES = 4 * 1024 * 1024

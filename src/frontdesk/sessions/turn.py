@@ -14,8 +14,8 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.errors import UnreadableRecordError
-from frontdesk.kit.large import is_heavy
-from frontdesk.kit.threads import ThreadWork
+from frontdesk.kit.aio.large import is_heavy
+from frontdesk.kit.aio.threads import ThreadWork
 from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore

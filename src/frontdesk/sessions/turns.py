@@ -11,8 +11,8 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
 from frontdesk.ids import Ids
-from frontdesk.kit.large import off_loop
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.large import off_loop
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.items import find_conversation, retell
 from frontdesk.sessions.locks import SessionLocks

@@ -20,7 +20,7 @@ from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, RunExistsError
-from frontdesk.kit.nonces import ProcessNonces
+from frontdesk.kit.auth.nonces import ProcessNonces
 from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,

@@ -4,8 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from frontdesk.clock import Clock
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 
 if TYPE_CHECKING:
     from frontdesk.stores.memory import InMemoryStateStore

@@ -22,7 +22,7 @@ from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, Target
 from frontdesk.data.codec import register_answer
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import FrontdeskError, InvalidRequestError
-from frontdesk.kit.messages import need_messages
+from frontdesk.kit.framework.messages import need_messages
 from frontdesk.kit.names import is_named
 from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings

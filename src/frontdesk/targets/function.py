@@ -10,8 +10,8 @@ from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
-from frontdesk.kit.framework import is_response
-from frontdesk.kit.messages import need_messages
+from frontdesk.kit.framework.messages import need_messages
+from frontdesk.kit.framework.types import is_response
 from frontdesk.targets.extras import function_results, refuse_extras
 from frontdesk.targets.streams import PlainStream
 

@@ -13,7 +13,7 @@ from agent_framework import AgentResponse, AgentSession, HistoryProvider, Messag
 
 from frontdesk.abc.target import TargetTurn
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.messages import stamped
+from frontdesk.kit.framework.messages import stamped
 
 _NO_BRANCH = (
     "This can't be continued from an earlier place: the agent's own history provider does not tell what was said up to "

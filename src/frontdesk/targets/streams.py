@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_framework import AgentResponse, ResponseStream
 
-from frontdesk.kit.framework import is_generator, is_response_stream
+from frontdesk.kit.framework.types import is_generator, is_response_stream
 
 Done = Callable[[Any], Any]
 """Takes note of the result, and returns it."""

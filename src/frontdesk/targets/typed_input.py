@@ -9,7 +9,7 @@ from agent_framework import Content, Message
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.messages import said
+from frontdesk.kit.framework.messages import said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:

@@ -22,7 +22,7 @@ import pytest
 from frontdesk.abc.auth import HttpAuth, OneAuth, Principal, RequestAuth
 from frontdesk.data.identity import ANONYMOUS
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.auth.verifier import HttpVerifier
 
 Credentials = Mapping[str, str]
 

@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ForbiddenError
-from frontdesk.kit.auth import ApiKeyAuth
+from frontdesk.kit.auth.api_keys import ApiKeyAuth
 from frontdesk.testing.agents import FailingAgent
 from frontdesk.testing.channel_wire import ChannelWire
 

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk.host.host import AgentFrameworkHost
-from frontdesk.host.server import Server
+from frontdesk.host.server.server import Server
 from frontdesk.testing.sse import ServerSentEvent, read_sse
 
 

@@ -18,7 +18,7 @@ from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.openai_items import read_items, reference
+from frontdesk.kit.openai.items import read_items, reference
 
 TARGETS = [
     TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",)),

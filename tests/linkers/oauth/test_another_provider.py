@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 import pytest
 
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.bearer import BearerAuth
+from frontdesk.kit.auth.bearer import BearerAuth
 from frontdesk.linkers.oauth import Oidc
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock

@@ -10,7 +10,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import LinkRefusedError, TooManyRequestsError
-from frontdesk.kit.quiet import quiet
+from frontdesk.kit.outbound.log_filter import quiet
 from frontdesk.linkers.oauth import GitHub, OAuthIdentityLinker, Oidc
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent

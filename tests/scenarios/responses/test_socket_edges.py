@@ -14,8 +14,8 @@ from frontdesk import ApiKeyAuth
 from frontdesk.abc.auth import Principal
 from frontdesk.channels.responses import SocketLimits
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.lanes import MOST_LANES, MOST_WAITING
-from frontdesk.kit.sockets import STUBBORN
+from frontdesk.kit.http.lanes import MOST_LANES, MOST_WAITING
+from frontdesk.kit.http.sockets import STUBBORN
 from frontdesk.testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering, parrot

@@ -13,8 +13,8 @@ from frontdesk.data.identity import PushGroup
 from frontdesk.data.link import Grant
 from frontdesk.data.session import ForkPoint, SessionName
 from frontdesk.data.task import TaskRecord
-from frontdesk.stores.sql.ends import End, shapes_of
 from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.stores.sql.move_endpoints import End, shapes_of
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.postgres_end import PostgresEnd
 from frontdesk.stores.sql.sqlite import SqliteStateStore

@@ -359,7 +359,7 @@ async def test_a_store_goes_on_with_its_backfills_by_itself(base: Base) -> None:
 async def test_a_store_that_is_moved_gets_its_backfills_before_what_needs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.stores.sql.ends.BATCH", 2)
+    monkeypatch.setattr("frontdesk.stores.sql.move_endpoints.BATCH", 2)
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     await keep_runs(Base("sqlite", str(old)), 5)
     contract = Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))

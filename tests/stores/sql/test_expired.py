@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from frontdesk.stores.sql.ends import LEASES, shapes_of
 from frontdesk.stores.sql.expired import batches, conversations, identities, sessions
 from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.stores.sql.move_endpoints import LEASES, shapes_of
 from frontdesk.testing.store_samples import NOW
 from tests.stores.sql.moving import Place, fill
 from tests.stores.sql.test_sweep import KINDS, NEVER

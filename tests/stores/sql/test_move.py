@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from frontdesk.stores.sql.ends import LEASES, MoveError, Shape
 from frontdesk.stores.sql.migrations import SQLITE, VERSION, NewerStoreError, steps_from
 from frontdesk.stores.sql.move import move
+from frontdesk.stores.sql.move_endpoints import LEASES, MoveError, Shape
 from frontdesk.stores.sql.postgres_end import PostgresEnd
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 from frontdesk.testing.store_samples import (

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
 from frontdesk.testing import TcpProxy
 from frontdesk.testing.messages import MessagePlatform, Person
 from frontdesk.testing.messages.client import PlatformClient, failure

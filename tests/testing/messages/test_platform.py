@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
 from frontdesk.testing.messages import MessagePlatform, message_platform
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.config import MessageConfig

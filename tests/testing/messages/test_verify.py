@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
 from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, PlatformVerifier, signature, verify
 
 SECRET = Secret("the secret of the webhook")

@@ -23,12 +23,12 @@ from frontdesk.channels.conversations.render import conversation_out, deleted_ou
 from frontdesk.channels.conversations.verify import verifier
 from frontdesk.channels.conversations.wire import Item
 from frontdesk.errors import NotFoundError, RequestError
-from frontdesk.kit.any_auth import as_auth
-from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.large import run_sized
-from frontdesk.kit.limits import Limiter, Limits
+from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http.limits import Limiter, Limits
+from frontdesk.kit.http.payload import HttpPayload, read_payload
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.payload import HttpPayload, read_payload
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import msgspec
 
 from frontdesk.channels.conversations.render import error_body
 from frontdesk.errors import RequestError
-from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.http import error_headers, send_json
+from frontdesk.kit.http.asgi import error_headers, send_json
+from frontdesk.kit.http.endpoint import HttpCall
 
 
 class Answer:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from frontdesk.kit.bodies import MAX_VALUES
-from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.verifier import origin_findings
+from frontdesk.kit.auth.verifier import origin_findings
+from frontdesk.kit.http.bodies import MAX_VALUES
+from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ import msgspec
 
 from frontdesk.channels.conversations.wire import CreateBody, Item, ItemsBody, UpdateBody
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.openai_forms import INCLUDES, drawn, trimmed
-from frontdesk.kit.openai_items import read_added
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
+from frontdesk.kit.openai.forms import INCLUDES, drawn, trimmed
+from frontdesk.kit.openai.items import read_added
 
 _create = msgspec.json.Decoder(CreateBody)
 _update = msgspec.json.Decoder(UpdateBody)

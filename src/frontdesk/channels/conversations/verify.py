@@ -3,7 +3,7 @@
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.conversations.config import ConversationsConfig
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.auth.verifier import HttpVerifier
 
 
 def verifier(auth: OneAuth | None, config: ConversationsConfig, context: ChannelContext) -> HttpVerifier:

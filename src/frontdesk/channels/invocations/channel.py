@@ -27,16 +27,16 @@ from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
-from frontdesk.kit.any_auth import as_auth, schemes_of
-from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.http import resumed_after, send_json
-from frontdesk.kit.idempotency import keyed
-from frontdesk.kit.large import LARGE, off_loop
-from frontdesk.kit.lasting import LastingRuns
-from frontdesk.kit.limits import Limiter, Limits
+from frontdesk.kit.aio.detached_runs import LastingRuns
+from frontdesk.kit.aio.large import LARGE, off_loop
+from frontdesk.kit.auth.any_auth import as_auth, schemes_of
+from frontdesk.kit.http.asgi import resumed_after, send_json
+from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http.idempotency import keyed
+from frontdesk.kit.http.limits import Limiter, Limits
+from frontdesk.kit.http.payload import read_payload
+from frontdesk.kit.http.sse import StreamTimes
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.payload import read_payload
-from frontdesk.kit.sse import StreamTimes
 
 
 class InvocationsChannel(Channel):

@@ -9,10 +9,10 @@ from frontdesk.channels.invocations.wire import InvocationOut
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.http import NO_RETRY, below, error_headers, send_json
-from frontdesk.kit.sse import EventStream, StreamTimes, send_events
-from frontdesk.kit.tasks import present_task
+from frontdesk.kit.aio.tasks import present_task
+from frontdesk.kit.http.asgi import NO_RETRY, below, error_headers, send_json
+from frontdesk.kit.http.endpoint import HttpCall
+from frontdesk.kit.http.sse import EventStream, StreamTimes, send_events
 
 RawHeader = tuple[bytes, bytes]
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from frontdesk.kit.bodies import MAX_VALUES
-from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.sse import DEFAULT_TIMES, StreamTimes
-from frontdesk.kit.verifier import origin_findings
+from frontdesk.kit.auth.verifier import origin_findings
+from frontdesk.kit.http.bodies import MAX_VALUES
+from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
 
 ToolCalls = Literal["hide", "show"]
 ExtraFields = Literal["refuse", "attributes"]

@@ -7,7 +7,7 @@ import msgspec
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.invocations.wire import ID, ErrorEnvelope, InvocationBody, InvocationOut
-from frontdesk.kit.idempotency import LONGEST_KEY
+from frontdesk.kit.http.idempotency import LONGEST_KEY
 
 _IN: dict[str, str] = {"400": "The request can't be understood.", "401": "Credentials are needed.", "403": "Refused."}
 _ID: dict[str, Any] = {"type": "string", **ID}

@@ -29,8 +29,8 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, SessionMode
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.http import Headers
+from frontdesk.kit.http.asgi import Headers
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
 from frontdesk.kit.names import plain_id
 
 INVOCATION_ID = b"x-agent-invocation-id"

@@ -21,10 +21,18 @@ from frontdesk.channels.invocations.wire import (
 )
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework import is_event, is_messages, is_response, whole_outputs
-from frontdesk.kit.requests import Request, approvals_in, call_id_of, calls_in, is_request, requests_of, type_name
-from frontdesk.kit.sse import encode_event
-from frontdesk.kit.stencil import Stencil, mark
+from frontdesk.kit.framework.types import is_event, is_messages, is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import (
+    Request,
+    approvals_in,
+    call_id_of,
+    calls_in,
+    is_request,
+    requests_of,
+    type_name,
+)
+from frontdesk.kit.http.json_template import Stencil, mark
+from frontdesk.kit.http.sse import encode_event
 
 _FILLED = ("id", "session_id", "created_at", "finished_at", "text", "usage", "metadata")
 _TOOL_CALLS = frozenset({"function_call", "function_result"})

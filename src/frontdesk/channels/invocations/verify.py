@@ -3,7 +3,7 @@
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.invocations.config import InvocationsConfig
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.auth.verifier import HttpVerifier
 
 
 def verifier(name: str, auth: OneAuth | None, config: InvocationsConfig, context: ChannelContext) -> HttpVerifier:

@@ -32,7 +32,7 @@ from frontdesk.channels.responses.wire import (
     Refusal,
     TextDelta,
 )
-from frontdesk.kit.contents import (
+from frontdesk.kit.framework.contents import (
     call_arguments,
     call_outcome,
     file_name,
@@ -40,7 +40,7 @@ from frontdesk.kit.contents import (
     joined_call,
     refusal,
 )
-from frontdesk.kit.requests import REQUEST_INFO, is_request
+from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, is_request
 
 Emit = Callable[[str, dict[str, Any]], None]
 

@@ -41,17 +41,17 @@ from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
-from frontdesk.kit.any_auth import as_auth
-from frontdesk.kit.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
-from frontdesk.kit.http import resumed_after
-from frontdesk.kit.idempotency import keyed
-from frontdesk.kit.large import LARGE, off_loop, run_sized, run_weighed
-from frontdesk.kit.lasting import LastingRuns
-from frontdesk.kit.limits import Limiter, Limits
+from frontdesk.kit.aio.detached_runs import LastingRuns
+from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, run_weighed
+from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.http.asgi import resumed_after
+from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http.idempotency import keyed
+from frontdesk.kit.http.limits import Limiter, Limits
+from frontdesk.kit.http.payload import read_payload
+from frontdesk.kit.http.sse import StreamTimes
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.openai_forms import drawn
-from frontdesk.kit.payload import read_payload
-from frontdesk.kit.sse import StreamTimes
+from frontdesk.kit.openai.forms import drawn
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))

@@ -11,10 +11,10 @@ from frontdesk.channels.responses.wire import ResponseOut, TextDelta
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.endpoint import HttpCall
-from frontdesk.kit.framework import is_event
-from frontdesk.kit.http import NO_RETRY, error_headers, send_json
-from frontdesk.kit.sse import EventStream, StreamTimes, send_events
+from frontdesk.kit.framework.types import is_event
+from frontdesk.kit.http.asgi import NO_RETRY, error_headers, send_json
+from frontdesk.kit.http.endpoint import HttpCall
+from frontdesk.kit.http.sse import EventStream, StreamTimes, send_events
 
 RawHeader = tuple[bytes, bytes]
 

@@ -13,7 +13,7 @@ from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import COMPACTION_MARK, is_compaction
 from frontdesk.channels.responses.wire import CompactBody, CreateBody
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import MAX_VALUES, decode_as
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
 from frontdesk.kit.names import is_plain_id
 
 _decoder = msgspec.json.Decoder(CompactBody)

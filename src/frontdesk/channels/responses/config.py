@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from frontdesk.kit.bodies import MAX_VALUES
-from frontdesk.kit.limits import DEFAULT_LIMITS, Limits, limit_findings
-from frontdesk.kit.network import AllowedHosts
-from frontdesk.kit.server_limits import SEND_SECONDS
-from frontdesk.kit.sse import DEFAULT_TIMES, StreamTimes
-from frontdesk.kit.verifier import origin_findings
+from frontdesk.kit.auth.verifier import origin_findings
+from frontdesk.kit.http.bodies import MAX_VALUES
+from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.http.server_limits import SEND_SECONDS
+from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
+from frontdesk.kit.outbound.network import AllowedHosts
 
 HostTools = Literal["hide", "summary", "full"]
 Instructions = Literal["append", "ignore", "refuse"]

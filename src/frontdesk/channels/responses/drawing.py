@@ -14,7 +14,7 @@ from frontdesk.channels.responses.wire import (
     ReasoningText,
     SummaryText,
 )
-from frontdesk.kit.contents import asked_for, is_reasoning_text
+from frontdesk.kit.framework.contents import asked_for, is_reasoning_text
 
 HOST_CALLS = frozenset(
     {

@@ -18,12 +18,12 @@ from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.kit.contents import asked_for
-from frontdesk.kit.large import LARGE, off_loop, run_sized
-from frontdesk.kit.media import MediaFetcher
-from frontdesk.kit.messages import as_messages
-from frontdesk.kit.openai_items import Items, reference
-from frontdesk.kit.outputs import as_results
+from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
+from frontdesk.kit.framework.contents import asked_for
+from frontdesk.kit.framework.messages import as_messages
+from frontdesk.kit.openai.client_outputs import as_results
+from frontdesk.kit.openai.items import Items, reference
+from frontdesk.kit.outbound.media import MediaFetcher
 
 
 class Intake:

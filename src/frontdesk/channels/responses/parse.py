@@ -18,11 +18,11 @@ from frontdesk.channels.responses.wire import (
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, ClientTool, SessionMode
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.bodies import MAX_VALUES, decode_as, refuse_body
-from frontdesk.kit.json_schema import need_schema
+from frontdesk.kit.framework.json_schema import need_schema
+from frontdesk.kit.http.bodies import MAX_VALUES, decode_as, refuse_body
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.openai_forms import INCLUDES, trimmed
-from frontdesk.kit.openai_items import Items, read_items
+from frontdesk.kit.openai.forms import INCLUDES, trimmed
+from frontdesk.kit.openai.items import Items, read_items
 
 T = TypeVar("T")
 

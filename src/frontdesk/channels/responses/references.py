@@ -10,8 +10,8 @@ from frontdesk.channels.responses.render import Renderer, draw_compaction, encod
 from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
-from frontdesk.kit.bodies import count_values
-from frontdesk.kit.large import off_loop, weight_of
+from frontdesk.kit.aio.large import off_loop, weight_of
+from frontdesk.kit.http.bodies import count_values
 
 Found = dict[str, Any]
 

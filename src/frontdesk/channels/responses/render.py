@@ -30,11 +30,18 @@ from frontdesk.channels.responses.wire import (
 )
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework import is_response, whole_outputs
-from frontdesk.kit.openai_forms import as_items, drawn
-from frontdesk.kit.openai_items import heard
-from frontdesk.kit.requests import REQUEST_INFO, approvals_in, call_id_of, calls_in, requests_of, told
-from frontdesk.kit.stencil import Stencil, mark
+from frontdesk.kit.framework.types import is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import (
+    REQUEST_INFO,
+    approvals_in,
+    call_id_of,
+    calls_in,
+    requests_of,
+    told,
+)
+from frontdesk.kit.http.json_template import Stencil, mark
+from frontdesk.kit.openai.forms import as_items, drawn
+from frontdesk.kit.openai.items import heard
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")

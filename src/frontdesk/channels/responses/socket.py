@@ -26,18 +26,18 @@ from frontdesk.errors import (
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.bodies import decode_as
-from frontdesk.kit.http import error_headers
-from frontdesk.kit.lanes import Lanes
-from frontdesk.kit.large import run_sized
-from frontdesk.kit.lasting import Ended, LastingRuns
-from frontdesk.kit.limits import Limiter
+from frontdesk.kit.aio.detached_runs import Ended, LastingRuns
+from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.aio.tasks import present_task
+from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.http.asgi import error_headers
+from frontdesk.kit.http.bodies import decode_as
+from frontdesk.kit.http.lanes import Lanes
+from frontdesk.kit.http.limits import Limiter
+from frontdesk.kit.http.payload import HttpPayload, read_payload
+from frontdesk.kit.http.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
+from frontdesk.kit.http.sse import data_of
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.payload import HttpPayload, read_payload
-from frontdesk.kit.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
-from frontdesk.kit.sse import data_of
-from frontdesk.kit.tasks import present_task
-from frontdesk.kit.verifier import HttpVerifier
 
 _decoder = msgspec.json.Decoder(SocketEvent)
 _ENVELOPE = frozenset(SocketEvent.__struct_fields__)

@@ -3,7 +3,7 @@
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.auth.verifier import HttpVerifier
 
 
 def verifier(name: str, auth: OneAuth | None, config: ResponsesConfig, context: ChannelContext) -> HttpVerifier:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import Grant, LinkProof, LinkRecord
-from frontdesk.kit.http import Headers
+from frontdesk.kit.http.asgi import Headers
 from frontdesk.linkers.attempts import take_attempt
 from frontdesk.linkers.oauth.client import CodeClient
 from frontdesk.linkers.oauth.provider import Account, Provider

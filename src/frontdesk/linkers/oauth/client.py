@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import quote_plus
 
-from frontdesk.kit.provider import ProviderHttp, unavailable
-from frontdesk.kit.secrets import Secret
-from frontdesk.kit.tokens import refused
+from frontdesk.kit.auth.provider import ProviderHttp, unavailable
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.auth.tokens import refused
 from frontdesk.linkers.oauth.provider import Endpoints, Provider
 from frontdesk.loggers import access as log
 

@@ -13,10 +13,10 @@ from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import LinkRefusedError, RequestError
-from frontdesk.kit.http import whole_seconds
-from frontdesk.kit.oidc import need
-from frontdesk.kit.provider import ProviderHttp, provider_url
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.oidc import need
+from frontdesk.kit.auth.provider import ProviderHttp, provider_url
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.http.asgi import whole_seconds
 from frontdesk.linkers.oauth.ceremony import Ceremony, StoppedError, cookie_name
 from frontdesk.linkers.oauth.client import CodeClient
 from frontdesk.linkers.oauth.pages import HEADERS, Page, confirm_page, done_page, leaving_page, message_page, start_page

@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.kit.people import told_as
+from frontdesk.kit.chat.people import told_as
 
 LONGEST_NAME: Final = 80
 

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from frontdesk.clock import Clock
-from frontdesk.kit.oidc import Issuer
-from frontdesk.kit.provider import ProviderHttp, provider_url, unavailable
-from frontdesk.kit.tokens import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
+from frontdesk.kit.auth.oidc import Issuer
+from frontdesk.kit.auth.provider import ProviderHttp, provider_url, unavailable
+from frontdesk.kit.auth.tokens import USUAL_ALGORITHMS, Rules, checked_algorithms, prove, read, refused
 from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, kept, label
 
 _TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -8,8 +8,8 @@ import msgspec
 
 from frontdesk.clock import Clock
 from frontdesk.errors import ForbiddenError
-from frontdesk.kit.provider import ProviderHttp
-from frontdesk.kit.tokens import believed
+from frontdesk.kit.auth.provider import ProviderHttp
+from frontdesk.kit.auth.tokens import believed
 from frontdesk.loggers import access as log
 
 LARGEST_CLAIMS: Final = 4096

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.errors import ChannelConfigurationError, StoreError
-from frontdesk.kit.tasks import call_later_clean
+from frontdesk.kit.aio.tasks import call_later_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.migrations import (
     FLOOR,

@@ -7,8 +7,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from frontdesk.abc.store import News, Told
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import CHANNEL
 from frontdesk.stores.sql.connecting import Address, told

@@ -7,8 +7,8 @@ write to it meanwhile.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from frontdesk.stores.sql.ends import LEASES, End, MoveError, Shape, need_known, shapes_of
 from frontdesk.stores.sql.migrations import VERSION
+from frontdesk.stores.sql.move_endpoints import LEASES, End, MoveError, Shape, need_known, shapes_of
 from frontdesk.stores.sql.writes import Row
 
 _EVERY = 10_000

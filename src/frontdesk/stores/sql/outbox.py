@@ -10,9 +10,9 @@ from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError,
 from frontdesk.stores.sql.background import Terms
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.runs import text
 from frontdesk.stores.sql.shared_leases import NOW
 from frontdesk.stores.sql.tables import DIGEST, key
-from frontdesk.stores.sql.work import text
 from frontdesk.stores.sql.writes import Do
 
 _STATUSES: tuple[str, ...] = get_args(DeliveryStatus)

@@ -23,8 +23,8 @@ from frontdesk.errors import (
     StoreUnavailableError,
 )
 from frontdesk.ids import RandomIds
-from frontdesk.kit.secrets import Secret, revealed
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.auth.secrets import Secret, revealed
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.arrays import columns
 from frontdesk.stores.sql.background import shared

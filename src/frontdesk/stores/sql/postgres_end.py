@@ -9,8 +9,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from frontdesk.stores.sql.connecting import MIGRATIONS, statement
-from frontdesk.stores.sql.ends import End, MoveError, Shape, shapes_of
 from frontdesk.stores.sql.migrations import POSTGRES
+from frontdesk.stores.sql.move_endpoints import End, MoveError, Shape, shapes_of
 from frontdesk.stores.sql.neighbours import APPLICATION, HOSTS
 from frontdesk.stores.sql.writes import Row
 

@@ -11,7 +11,7 @@ from typing import Any
 from frontdesk.clock import Clock
 from frontdesk.data.codec import decode
 from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordError
-from frontdesk.kit.large import LARGE, off_loop
+from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from frontdesk.data.session import Lease
 from frontdesk.errors import SessionBusyError, StoreError, StoreUnavailableError
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do, Fence, Op

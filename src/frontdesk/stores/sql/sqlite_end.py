@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from frontdesk.stores.sql.ends import End, MoveError, Shape
 from frontdesk.stores.sql.migrations import SQLITE
+from frontdesk.stores.sql.move_endpoints import End, MoveError, Shape
 from frontdesk.stores.sql.writes import Row
 
 

@@ -14,12 +14,12 @@ from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
 from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.runs import SqlApprovals, SqlCheckpoints, SqlRuns
 from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
 from frontdesk.stores.sql.tasks import SqlTasks
 from frontdesk.stores.sql.transaction import SqlTransaction
 from frontdesk.stores.sql.upkeep import Upkeep
-from frontdesk.stores.sql.work import SqlApprovals, SqlCheckpoints, SqlRuns
 
 
 class SqlStateStore:

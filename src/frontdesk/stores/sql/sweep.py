@@ -7,8 +7,8 @@ from contextlib import suppress
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StoreError, StoreUnavailableError
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, identities, sessions
 from frontdesk.stores.sql.tables import key

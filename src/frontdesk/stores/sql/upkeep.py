@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from frontdesk.errors import StoreError, StoreUnavailableError
-from frontdesk.kit.stopping import stopped
-from frontdesk.kit.tasks import spawn_clean
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.migrations import FLOOR_AND_FOUND, VERSION, NewerStoreError, backfills, check_floor

@@ -14,9 +14,9 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ConversationScope
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
-from frontdesk.kit.endpoint import BodyDeadline, HttpCall, HttpEndpoint
-from frontdesk.kit.http import error_headers, send_json
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.http.asgi import error_headers, send_json
+from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
 from frontdesk.testing.messages.intake import Intake

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from frontdesk.kit.secrets import Secret
+from frontdesk.kit.auth.secrets import Secret
 
 HowEventsCome = Literal["webhook", "polling"]
 OnEdit = Literal["ignore", "answer"]

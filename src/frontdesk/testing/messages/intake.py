@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from frontdesk.kit.polling import Poller, persist
+from frontdesk.kit.chat.polling import Poller, persist
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.wire import Command, Me

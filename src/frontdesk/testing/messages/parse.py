@@ -10,7 +10,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AcceptInGroup, ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.addressing import accepts
+from frontdesk.kit.chat.addressing import accepts
 from frontdesk.testing.messages.config import OnEdit
 from frontdesk.testing.messages.wire import Challenge, Event, Me, MessageIn
 

@@ -9,11 +9,11 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import ForbiddenError, RequestError
-from frontdesk.kit.contents import asked_for, file_name
-from frontdesk.kit.framework import is_messages, is_response, whole_outputs
+from frontdesk.kit.chat.text import split_text
+from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import approvals_in, calls_in, requests_of, type_name
 from frontdesk.kit.names import digest
-from frontdesk.kit.requests import approvals_in, calls_in, requests_of, type_name
-from frontdesk.kit.text import split_text
 from frontdesk.testing.messages.wire import Button, Media, Send
 
 APPROVE, REJECT = "approve", "reject"

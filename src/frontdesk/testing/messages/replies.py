@@ -12,7 +12,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
-from frontdesk.kit.session_commands import session_commands
+from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import challenge_text, decided, parts_of, pressed, refusal
 from frontdesk.testing.messages.wire import Edit

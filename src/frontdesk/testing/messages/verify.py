@@ -12,9 +12,9 @@ from starlette.types import Scope
 
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import UnauthenticatedError
-from frontdesk.kit.http import Headers
-from frontdesk.kit.secrets import Secret
-from frontdesk.kit.verifier import HttpVerifier
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.http.asgi import Headers
 
 SIGNATURE = b"x-message-signature"
 TIMESTAMP = b"x-message-timestamp"

@@ -1,0 +1,1 @@
+"""The context that a channel gets."""

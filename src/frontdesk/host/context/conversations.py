@@ -1,0 +1,169 @@
+"""What a channel gets of conversations: each call made for a caller, and blind to what is not theirs."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from frontdesk.abc.allowlist import Allowed
+from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.errors import NotFoundError
+from frontdesk.host.parts import Parts
+from frontdesk.kit.framework.messages import as_messages
+from frontdesk.kit.openai.forms import as_items, drawn
+from frontdesk.kit.openai.items import heard
+from frontdesk.sessions.conversations import check_first
+from frontdesk.sessions.items import find_conversation
+
+T = TypeVar("T")
+
+
+class ConversationCalls:
+    """The part of a `ChannelContext` that is about conversations."""
+
+    def __init__(self, channel: str, parts: Parts) -> None:
+        self.channel = channel
+        self._parts = parts
+        self._store = parts.store
+
+    async def save_conversation(
+        self,
+        caller: Caller,
+        conversation_id: str | None,
+        metadata: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]] = (),
+        *,
+        protocol_request: Any = None,
+    ) -> Conversation:
+        if conversation_id is None:
+            return await self._new_conversation(caller, metadata, items, protocol_request)
+        conversation = (await self._own_conversation(caller, conversation_id)).replace(metadata=metadata)
+        async with self._store.transaction() as transaction:
+            transaction.save_conversation(conversation)
+        return conversation
+
+    async def _new_conversation(
+        self, caller: Caller, metadata: Mapping[str, Any], items: Sequence[Mapping[str, Any]], protocol_request: Any
+    ) -> Conversation:
+        # What can be refused is refused before anything is kept for someone who was never here.
+        await check_first(items)
+        admitted, items = await self._admitted(caller, items, protocol_request)
+        ids = self._parts.ids
+        conversation = Conversation(
+            conversation_id=ids.new("conv"),
+            owner=admitted.owner,
+            created_at=admitted.admitted_at,
+            metadata=metadata,
+            session_id=ids.new("ses"),
+        )
+        await self._parts.conversations.create(conversation, self._items(conversation, items))
+        return conversation
+
+    async def _admitted(
+        self, caller: Caller, items: Sequence[Mapping[str, Any]], protocol_request: Any
+    ) -> tuple[AdmittedRequest, Sequence[Mapping[str, Any]]]:
+        """Items past the gate, as the channel's hook has left them."""
+        request = ChannelRequest(channel=self.channel)
+        if self._parts.channels[self.channel].run_hook is None:
+            return await self._parts.pipeline.admit(request, caller), items
+        messages = heard(items)[0]
+        before = as_items(messages)
+        request = request.replace(input=messages, identity=caller.identity, details={"input": items})
+        admitted = await self._parts.pipeline.admit(request, caller, protocol_request)
+        after = as_items(as_messages(admitted.request.input) or ())
+        if before == after:
+            return admitted, items
+        return admitted, [drawn(item, self._parts.ids.new("item")) for item in after]
+
+    def _items(self, conversation: Conversation, bodies: Sequence[Mapping[str, Any]]) -> list[ConversationItem]:
+        now = self._parts.clock.now()
+        return [
+            ConversationItem(
+                item_id=body["id"], conversation_id=conversation.conversation_id, created_at=now, body=body
+            )
+            for body in bodies
+        ]
+
+    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+        try:
+            found = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
+        except NotFoundError:
+            # Someone who was never here is told what everybody is told about what does not exist.
+            found = None
+        if found is None:
+            raise NotFoundError("There is no such conversation.", param="conversation")
+        return found
+
+    async def _own_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+        """One that the caller may change: not one of the time before they were linked."""
+        allowed = await self._allowed(caller)
+        if allowed.isolation_key is None:
+            raise NotFoundError("There is no such conversation.", param="conversation")
+        return await find_conversation(self._store, allowed.isolation_key, conversation_id)
+
+    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None:
+        found = await self._own_conversation(caller, conversation_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_conversation(found.owner, conversation_id)
+
+    async def add_conversation_items(
+        self,
+        caller: Caller,
+        conversation_id: str,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        protocol_request: Any = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        conversation = await self._own_conversation(caller, conversation_id)
+        _, items = await self._admitted(caller, items, protocol_request)
+        who = {"channel": caller.identity.channel, "native_id": caller.identity.native_id}
+        hosting = {"channel": self.channel, "identity": who, "conversation_id": conversation_id}
+        await self._parts.conversations.add(conversation, self._items(conversation, items), hosting)
+        return items
+
+    async def list_conversation_items(
+        self,
+        caller: Caller,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 20,
+        descending: bool = False,
+    ) -> Sequence[ConversationItem]:
+        found = await self.get_conversation(caller, conversation_id)
+        number = 0 if after is None else (await self.get_conversation_item(caller, conversation_id, after)).number
+        return await self._store.conversations.items(
+            found.owner, conversation_id, after=number, limit=limit, descending=descending
+        )
+
+    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
+        owner = (await self.get_conversation(caller, conversation_id)).owner
+        found = await self._store.conversations.item(owner, conversation_id, item_id)
+        if found is None:
+            raise NotFoundError("There is no such item.", param="item_id")
+        return found
+
+    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
+        conversation = await self._own_conversation(caller, conversation_id)
+        await self._parts.conversations.remove(conversation, item_id)
+        return conversation
+
+    async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
+        """What is found under the caller's key, or under one that they had before they were linked."""
+        found = await look(await self._owner(caller))
+        if found is None and self._parts.links is not None:
+            record = await self._store.identities.find(caller.identity)
+            for key in () if record is None else record.archived:
+                if (found := await look(key)) is not None:
+                    break
+        return found
+
+    async def _owner(self, caller: Caller) -> str:
+        """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""
+        allowed = await self._allowed(caller)
+        if allowed.isolation_key is None:
+            raise NotFoundError
+        return allowed.isolation_key
+
+    def _allowed(self, caller: Caller) -> Awaitable[Allowed]:
+        return self._parts.gate.let_in(caller, self.channel)

@@ -1,0 +1,245 @@
+"""What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext
+from frontdesk.abc.hooks import ChannelResponseContext
+from frontdesk.abc.target import TargetInfo
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.data.run import FINAL, RunEvent, RunRecord
+from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
+from frontdesk.host.context.compact import compact
+from frontdesk.host.context.session_calls import SessionCalls
+from frontdesk.host.parts import Parts
+from frontdesk.kit.hooks import call_command, call_response_hook
+from frontdesk.kit.http.idempotency import HEADER
+
+T = TypeVar("T")
+
+_A_MOMENT = 0.01
+_NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
+
+
+class HostContext(SessionCalls):
+    """The `ChannelContext` of one channel."""
+
+    def __init__(
+        self,
+        channel: str,
+        target: TargetInfo,
+        parts: Parts,
+        *,
+        anonymous_allowed: bool,
+        allows_origin: AllowsOrigin | None = None,
+    ) -> None:
+        super().__init__(channel, parts)
+        self.target = target
+        self.anonymous_allowed = anonymous_allowed
+        self.allows_origin = allows_origin
+        self._commands: dict[str, ChannelCommand] = {}
+        self._before_link: set[str] = set()
+
+    def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
+        """Commands of this channel; those of linking itself can be used before one is linked."""
+        self._commands.update({command.name: command for command in commands})
+        if before_link:
+            self._before_link.update(command.name for command in commands)
+
+    def new_id(self, prefix: str) -> str:
+        return self._parts.ids.new(prefix)
+
+    def now(self) -> float:
+        return self._parts.clock.now()
+
+    async def allow(self, caller: Caller) -> None:
+        await self._allowed(caller)
+
+    def run(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
+        if request.idempotency_key is not None:
+            return self._run_once(request, caller, protocol_request)
+        return self._parts.pipeline.run(request, caller, protocol_request)
+
+    async def _run_once(self, request: ChannelRequest, caller: Caller, protocol_request: Any) -> HostedRunResult[Any]:
+        """Runs the target, or gives what the same request came to that was here before."""
+        pipeline = self._parts.pipeline
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed)
+        if isinstance(known, HostedRunResult):
+            return known
+        ended = known if known.background else await self._parts.background.followers.ended(known)
+        shown = await self._shown(ended, caller)
+        return HostedRunResult(result=shown.result, run=shown)
+
+    async def _once(
+        self, admitted: AdmittedRequest, proceed: Callable[[AdmittedRequest], Awaitable[T]]
+    ) -> T | RunRecord:
+        """Proceed with a request, or find the run of the same one; another under its key is a `KeyReusedError`."""
+        while True:
+            known = await self._run(admitted.owner, admitted.run_id)
+            if known is not None and known.request_hash != admitted.request.request_hash:
+                raise KeyReusedError(param=HEADER)
+            if known is not None:
+                return known
+            try:
+                return await proceed(admitted)
+            except RunExistsError:
+                # Another that came at once is being written down, or refused.
+                await asyncio.sleep(_A_MOMENT)
+
+    async def stream(
+        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+    ) -> HostedStreamResult[Any]:
+        if request.idempotency_key is not None:
+            return await self._stream_once(request, caller, protocol_request)
+        return self._live(await self._parts.pipeline.stream(request, caller, protocol_request), caller)
+
+    async def _stream_once(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any
+    ) -> HostedStreamResult[Any]:
+        pipeline = self._parts.pipeline
+        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed_stream)
+        if isinstance(known, HostedStreamResult):
+            return self._live(known, caller)
+        if known.background and known.stream:
+            return self._followed(known, caller)
+        return self._parts.background.followers.replay(known, lambda ended: self._shown(ended, caller))
+
+    def _live(self, stream: HostedStreamResult[Any], caller: Caller) -> HostedStreamResult[Any]:
+        if stream.run.status == "queued" and stream.run.stream:
+            return self._followed(stream.run, caller)
+        return stream
+
+    async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
+        hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
+        return hosted.run
+
+    async def compact(
+        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
+    ) -> RunRecord:
+        return await compact(self._parts, request, caller, by, protocol_request)
+
+    async def accept(self, item: InboxItem) -> bool:
+        await self._parts.inbox.accept(item)
+        return True
+
+    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
+        await self._parts.inbox.reply(item, text, number)
+
+    async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
+        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        return await self._shown(record, caller)
+
+    async def _run(self, owner: str, run_id: str) -> RunRecord | None:
+        active = self._parts.active
+        before = active.get(owner, run_id)
+        if before is not None and self._store.lease_seconds is None:
+            return before.record
+        # If this process stood still, another may have ended what it still takes for its own.
+        kept = await self._store.runs.get(owner, run_id)
+        if before is None or (kept is not None and kept.status in FINAL):
+            return kept
+        # What has ended here meanwhile is stored by now.
+        return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
+
+    async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
+        """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
+        channel = self._parts.channels.get(self.channel)
+        hook = None if channel is None else channel.response_hook
+        if hook is None or record.result is None:
+            return record
+        request = ChannelRequest(
+            channel=self.channel,
+            input=record.input,
+            identity=caller.identity,
+            run_id=record.run_id,
+            stream=record.stream,
+            background=record.background,
+            metadata=record.metadata,
+            attributes=record.details,
+        )
+        context = ChannelResponseContext(
+            request=request, channel_name=self.channel, destination_identity=caller.identity, originating=True
+        )
+        hosted = await call_response_hook(hook, HostedRunResult(result=record.result, run=record), context)
+        return record.replace(result=hosted.result)
+
+    async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
+        owner = await self._owner(caller)
+        active = self._parts.active.get(owner, run_id)
+        if active is not None and not active.record.background:
+            await self._parts.active.cancel(active)
+        elif active is not None or await self._store.runs.get(owner, run_id) is not None:
+            await self._parts.background.cancel(owner, run_id)
+        record = await self._run(owner, run_id)
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        return await self._shown(record, caller)
+
+    async def delete_run(self, caller: Caller, run_id: str) -> None:
+        record = await self.cancel_run(caller, run_id)
+        async with self._store.transaction() as transaction:
+            transaction.delete_run(record.owner, run_id)
+
+    async def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        async for event in self._parts.background.followers.events(record.owner, run_id, after):
+            yield event
+
+    async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
+        record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))
+        if record is None:
+            raise NotFoundError("There is no such run.")
+        if not (record.background and record.stream):
+            raise ConflictError(_NO_EVENTS, param="stream", code="no_events")
+        return self._followed(record, caller)
+
+    def _followed(self, record: RunRecord, caller: Caller) -> HostedStreamResult[Any]:
+        return self._parts.background.followers.stream(record, lambda ended: self._shown(ended, caller))
+
+    async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
+        return await self._store.approvals.pending(await self._owner(caller))
+
+    async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
+        found = await self._store.approvals.get(await self._owner(caller), approval_id)
+        if found is None:
+            raise NotFoundError("There is no such approval.")
+        return found
+
+    async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
+        owner = await self._owner(caller)
+        questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]
+        sessions = {None if one is None else one.session_id for one in questions}
+        if len(sessions) != 1 or None in sessions:
+            raise NotFoundError("There is no such approval.")
+        return ChannelRequest(
+            channel=self.channel,
+            operation="approval",
+            session=ChannelSession(session_id=sessions.pop()),
+            approvals=tuple(answers),
+        )
+
+    def commands(self) -> Sequence[ChannelCommand]:
+        return tuple(self._commands.values())
+
+    async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
+        if name in self._before_link:
+            await self._not_denied(context.caller)
+        else:
+            await self._allowed(context.caller)
+        command = self._commands.get(name)
+        if command is None:
+            return False
+        await call_command(command, context)
+        return True

@@ -1,0 +1,44 @@
+"""What a channel gets of linking: each call made for a caller who may link, and about that caller alone."""
+
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.access.links import Links
+from frontdesk.data.identity import Caller
+from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
+from frontdesk.errors import UnauthenticatedError, UnsupportedError
+from frontdesk.host.context.conversations import ConversationCalls
+
+_NOBODY = "An anonymous caller has no account to link."
+_NO_LINKER = "This host has nothing to link accounts with."
+
+
+class LinkCalls(ConversationCalls):
+    """The part of a `ChannelContext` that is about links."""
+
+    async def begin_link(self, caller: Caller) -> LinkChallenge:
+        return await (await self._linker(caller))[0].begin(caller.identity)
+
+    async def complete_link(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
+        return await (await self._linker(caller))[0].complete(caller.identity, proof)
+
+    async def unlink(self, caller: Caller) -> bool:
+        linker, _ = await self._linker(caller)
+        linked = await linker.resolve(caller.identity) is not None
+        if linked:
+            await linker.unlink(caller.identity)
+        return linked
+
+    async def whoami(self, caller: Caller) -> Whoami:
+        return await (await self._linker(caller))[1].whoami(caller.identity)
+
+    async def _linker(self, caller: Caller) -> tuple[IdentityLinker, Links]:
+        await self._not_denied(caller)
+        if self._parts.links is None or self._parts.linker is None:
+            raise UnsupportedError(_NO_LINKER)
+        return self._parts.linker, self._parts.links
+
+    async def _not_denied(self, caller: Caller) -> None:
+        """For what belongs to linking: who has to link first may, and who may not come in may not."""
+        if caller.anonymous:
+            raise UnauthenticatedError(_NOBODY)
+        decision = await self._parts.gate.authorize(caller, self.channel)
+        self._parts.gate.not_denied(decision, caller.identity)

@@ -1,0 +1,101 @@
+"""The commands of linking, which the host adds to message channels when it has a linker."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from frontdesk.abc.channel import Channel, ChannelCommand, ChannelCommandContext
+from frontdesk.access.links import PARTED
+from frontdesk.data.link import LinkChallenge, LinkRecord
+from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyRequestsError
+from frontdesk.host.context.link_calls import LinkCalls
+from frontdesk.host.links.names import WORDS, command_name
+from frontdesk.host.tell import Teller
+from frontdesk.kit.chat.people import told_as
+
+_IN_PRIVATE = "Please ask me that in a direct chat."
+_ANSWERED = "I have answered you in our direct chat."
+_LINKED = "Done: your accounts share one conversation now."
+_GIVEN_UP = "Nothing was linked."
+_ALONE = "This account is not linked."
+
+
+def link_commands(channel: Channel, calls: LinkCalls, teller: Teller) -> Sequence[ChannelCommand]:
+    """The commands, by the names that they have on this channel."""
+    desk = _Commands(calls, teller)
+    handlers = {"link": desk.link, "connect": desk.link, "unlink": desk.unlink, "whoami": desk.whoami}
+    return [
+        ChannelCommand(name=name, description=WORDS[word], handler=handler, expose_in_ui=word != "connect")
+        for word, handler in handlers.items()
+        if (name := command_name(channel, word)) is not None
+    ]
+
+
+def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
+    """Refuses a channel that has a command of one of these names already."""
+    names = {command.name for command in own}
+    wrong = [
+        f"channel {channel!r}: it has a command {one.name!r} of its own; rename or hide the host's with link_commands="
+        for one in added
+        if one.name in names
+    ]
+    if wrong:
+        raise ChannelConfigurationError(wrong)
+
+
+class _Commands:
+    def __init__(self, calls: LinkCalls, teller: Teller) -> None:
+        self._calls = calls
+        self._teller = teller
+
+    async def link(self, context: ChannelCommandContext) -> None:
+        await self._answer(context, self._link)
+
+    async def unlink(self, context: ChannelCommandContext) -> None:
+        await self._answer(context, self._unlink)
+
+    async def whoami(self, context: ChannelCommandContext) -> None:
+        await self._answer(context, self._whoami)
+
+    async def _answer(
+        self, context: ChannelCommandContext, act: Callable[[ChannelCommandContext], Awaitable[str]]
+    ) -> None:
+        """What is said about links is for one person: in a group it goes to their direct chat, or nothing happens."""
+        who = context.caller.identity
+        if not context.request.group:
+            return await context.reply(await _told(act, context))
+        if not self._teller.can_tell(who):
+            return await context.reply(_IN_PRIVATE)
+        told = await self._teller.tell(who, await _told(act, context))
+        await context.reply(_ANSWERED if told else _IN_PRIVATE)
+
+    async def _link(self, context: ChannelCommandContext) -> str:
+        said = context.request.input
+        proof = said.strip() if isinstance(said, str) else ""
+        if not proof:
+            return _shown(await self._calls.begin_link(context.caller))
+        ended = await self._calls.complete_link(context.caller, proof)
+        if isinstance(ended, LinkRecord):
+            return _LINKED
+        return _GIVEN_UP if ended is None else _shown(ended)
+
+    async def _unlink(self, context: ChannelCommandContext) -> str:
+        return PARTED if await self._calls.unlink(context.caller) else _ALONE
+
+    async def _whoami(self, context: ChannelCommandContext) -> str:
+        found = await self._calls.whoami(context.caller)
+        channels = ", ".join(dict.fromkeys(one.channel for one in found.others))
+        linked = f"Linked with {channels}." if channels else "Linked." if found.linked else "Not linked."
+        return f"You are {told_as(found.identity)}. {linked}"
+
+
+async def _told(act: Callable[[ChannelCommandContext], Awaitable[str]], context: ChannelCommandContext) -> str:
+    try:
+        return await act(context)
+    except TooManyRequestsError as error:
+        minutes = max(1, round((error.retry_after or 60) / 60))
+        return f"Too many attempts. Try again in {minutes} {'minute' if minutes == 1 else 'minutes'}."
+    except RequestError as error:
+        return error.message
+
+
+def _shown(challenge: LinkChallenge) -> str:
+    return challenge.instructions if challenge.url is None else f"{challenge.instructions}\n{challenge.url}"

@@ -1,0 +1,101 @@
+"""Uvicorn, with limits on what strangers send, and an end that no client can spoil."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host.server.http_protocol import ConnectionGate
+from frontdesk.host.server.unread import UnreadWatch, bound_unsent
+from frontdesk.kit.auth.redaction import install
+from frontdesk.kit.http.server_limits import ServerLimits, allowed_connections
+from frontdesk.loggers import host as log
+
+_NOT_STARTED = 3
+_DEFAULTS = ServerLimits()
+
+
+class Server(uvicorn.Server):
+    """Serves an app until it is told to stop.
+
+    Without `limits` the protocol is the one that the configuration names, and nothing bounds what strangers send.
+    """
+
+    def __init__(self, config: uvicorn.Config, limits: ServerLimits | None = _DEFAULTS) -> None:
+        # Else a request can see the context variables of the one before it on the same connection, which behind a
+        # proxy is somebody else's.
+        config.reset_contextvars = True
+        # A few kilobytes that are unpacked to megabytes would be so before anybody counts them, and before a stranger
+        # is refused; what is sent would be packed on the loop.
+        config.ws_per_message_deflate = False
+        super().__init__(config)
+        self._unread: UnreadWatch | None = None
+        if limits is not None:
+            config.http = _bounded(config, limits)
+            self._unread = UnreadWatch(self.server_state.connections, limits.send_seconds)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._unread is not None:
+            for server in self.servers:
+                for listener in server.sockets:
+                    bound_unsent(listener)
+            self._unread.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
+        # app: nothing would be drained or closed.
+        connections: list[Any] = list(self.server_state.connections)
+        for connection in connections:
+            if getattr(connection, "scheme", "") in ("ws", "wss") and connection.transport.is_closing():
+                connection.transport.abort()
+        # They are gone in the loop's next turn.
+        await asyncio.sleep(0)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            if self._unread is not None:
+                self._unread.stop()
+
+
+def _bounded(config: uvicorn.Config, limits: ServerLimits) -> Any:
+    findings = limits.findings()
+    http2 = getattr(config, "http2", False)
+    if config.http not in ("auto", "httptools") or http2:
+        findings.append(
+            f"http={config.http!r}, http2={http2}: the limits hold for HTTP/1.1 by httptools only; leave both out, "
+            "or write limits=None and set limits on the proxy in front"
+        )
+    if findings:
+        raise ChannelConfigurationError(findings)
+    most = allowed_connections(limits.max_connections, _max_open_files())
+    if most < limits.max_connections:
+        log.warning(
+            "%d connections at once and not %d, since the process may not open more files; see `ulimit -n`",
+            most,
+            limits.max_connections,
+        )
+    return ConnectionGate(limits, most, config.timeout_keep_alive).protocol
+
+
+def _max_open_files() -> int | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def run(app: Any, limits: ServerLimits | None = _DEFAULTS, **options: Any) -> None:
+    """Runs a server to its end, as `uvicorn.run` does."""
+    server = Server(uvicorn.Config(app, **options), limits)
+    # After the server has set its handlers up.
+    install()
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        raise SystemExit(_NOT_STARTED)

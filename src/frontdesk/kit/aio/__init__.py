@@ -1,0 +1,1 @@
+"""Tasks, timeouts and threads."""

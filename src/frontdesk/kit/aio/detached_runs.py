@@ -1,0 +1,102 @@
+"""Runs that go on when their caller has left: each in a task of its own, which the request only looks on at."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.kit.aio.tasks import spawn_within
+
+T = TypeVar("T")
+Ended = Callable[[], None]
+
+_AHEAD = 64
+"""How many updates a run may be ahead of its reader."""
+
+
+class LastingRuns:
+    """Keeps the tasks of runs that may outlive their requests."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, work: Coroutine[Any, Any, T], ended: Ended | None = None) -> T:
+        """The result; if the caller is cancelled, the work goes on. `ended` is called at its end."""
+        return await asyncio.shield(self._start(work, ended))
+
+    def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
+        task = spawn_within(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        if ended is not None:
+            task.add_done_callback(lambda _: ended())
+        return task
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Whoever still listens gets the error too; here it only must not be reported as never looked at.
+            task.exception()
+
+    async def stream(
+        self, opened: Awaitable[HostedStreamResult[Any]], ended: Ended | None = None
+    ) -> HostedStreamResult[Any]:
+        """The stream; closing it leaves the run alone. `ended` is called at the end of that."""
+        relay = _Relay()
+        self._start(relay.work(opened), ended)
+        try:
+            first = await asyncio.shield(relay.first)
+        except BaseException:
+            # The reader has left before there was anything to read, and nobody else would say so.
+            await relay.leave()
+            raise
+        return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
+
+
+class _Relay:
+    """Hands the updates of a run to a reader, for as long as there is one."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[HostedStreamResult[Any]] = loop.create_future()
+        self.outcome: list[HostedRunResult[Any]] = []
+        self._queue: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
+        self._left = False
+        self._error: BaseException | None = None
+
+    async def work(self, opened: Awaitable[HostedStreamResult[Any]]) -> None:
+        try:
+            stream = await opened
+        except BaseException as error:
+            if not self._left:
+                self.first.set_exception(error)
+            raise
+        if not self._left:
+            self.first.set_result(stream)
+        try:
+            async with stream:
+                async for update in stream:
+                    await self._hand_over((update,))
+                self.outcome.append(stream.final())
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            await self._hand_over(())
+
+    async def _hand_over(self, update: tuple[Any, ...]) -> None:
+        if not self._left:
+            await self._queue.put(update)
+
+    async def updates(self) -> AsyncGenerator[Any, None]:
+        """What the reader sees."""
+        while update := await self._queue.get():
+            yield update[0]
+        if self._error is not None:
+            raise self._error
+
+    async def leave(self) -> None:
+        """There is no reader any more."""
+        self._left = True
+        while not self._queue.empty():
+            self._queue.get_nowait()

@@ -1,0 +1,75 @@
+"""Requests that wait for something, looked after together.
+
+A timer of the event loop's own costs more than parsing a small request, and nearly all of them would be cancelled
+before their time. So all that wait for the same share one timer, which looks from time to time who has been waiting for
+too long: to come and to go costs next to nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from frontdesk.kit.aio.tasks import call_later_clean
+
+_LOOKS = 4
+"""How often it is looked in the time that one may wait."""
+
+
+class Waiting:
+    """What waits, and the task that it waits in."""
+
+    task: "asyncio.Task[Any] | None" = None
+    since = 0
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+class Patience(Generic[W]):
+    """All that may wait equally long."""
+
+    __slots__ = ("_act", "_came", "_looks", "_loop", "_pause", "_waiting")
+
+    def __init__(self, seconds: float, act: Callable[[W], None]) -> None:
+        """`act` is called for each that has waited so long, before it has waited half as long again."""
+        self._act = act
+        self._pause = seconds / _LOOKS
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._looks = 0
+        self._came = False
+        self._waiting: set[W] = set()
+
+    def add(self, one: W, task: "asyncio.Task[Any]") -> None:
+        """From here on it waits."""
+        # Until Python 3.12, asking which loop is running costs a call of the system.
+        self.watch(one, task.get_loop())
+        one.task = task
+
+    def watch(self, one: W, loop: asyncio.AbstractEventLoop) -> None:
+        """Let something wait that has no task of its own."""
+        if loop is not self._loop:
+            self._loop = loop
+            self._waiting.clear()
+            call_later_clean(self._pause, self._look, loop, loop=loop)
+        self._came = True
+        one.since = self._looks
+        self._waiting.add(one)
+
+    def drop(self, one: W) -> None:
+        """It no longer waits."""
+        self._waiting.discard(one)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not loop:
+            return
+        self._looks += 1
+        if self._waiting or self._came:
+            self._came = False
+            call_later_clean(self._pause, self._look, loop, loop=loop)
+        else:
+            # Nobody was here since the last look; the next one starts it again.
+            self._loop = None
+        # The first look may come at once, so that one more has to pass.
+        for one in [one for one in self._waiting if self._looks - one.since > _LOOKS]:
+            self._waiting.discard(one)
+            self._act(one)

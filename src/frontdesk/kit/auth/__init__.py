@@ -1,0 +1,1 @@
+"""Authenticate callers, and keep secrets out of logs."""

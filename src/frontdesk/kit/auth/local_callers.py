@@ -1,0 +1,111 @@
+"""Which requests come from a program on this machine. Pure.
+
+A proxy on this machine connects from the loopback address too. So a caller is local only if nothing in the request
+says that it was passed on: no header that proxies, tunnels and platforms add, no HTTP/1.0, which nginx speaks to its
+upstreams unless it is told otherwise, and no name of another host.
+"""
+
+import ipaddress
+import re
+from functools import lru_cache
+from typing import Any
+
+from starlette.types import Scope
+
+from frontdesk.kit.http.asgi import Headers
+
+_HOST = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*)(?::\d+)?")
+FORWARDED = frozenset(
+    {
+        b"cdn-loop",
+        b"client-ip",
+        b"forwarded",
+        b"forwarded-for",
+        b"front-end-https",
+        b"max-forwards",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"remote-addr",
+        b"remote-user",
+        b"surrogate-capability",
+        b"true-client-ip",
+        b"via",
+        b"wl-proxy-client-ip",
+        b"x-client-ip",
+        b"x-cloud-trace-context",
+        b"x-cluster-client-ip",
+        b"x-coming-from",
+        b"x-host",
+        b"x-http-host-override",
+        b"x-originating-ip",
+        b"x-real-host",
+        b"x-real-ip",
+        b"x-remote-addr",
+        b"x-remote-ip",
+        b"x-request-start",
+        b"x-scheme",
+        b"x-varnish",
+        b"z-forwarded-for",
+    }
+)
+"""What a proxy adds by these names; a program that calls a host on its own machine sends none of them."""
+FORWARDED_PREFIXES = (
+    b"ali-",
+    b"cf-",
+    b"cloudfront-",
+    b"fastly-",
+    b"fly-",
+    b"ngrok-",
+    b"tailscale-",
+    b"x-akamai-",
+    b"x-amz",
+    b"x-appengine-",
+    b"x-appgw-",
+    b"x-arr-",
+    b"x-azure-",
+    b"x-envoy-",
+    b"x-forwarded",
+    b"x-goog-",
+    b"x-haproxy-",
+    b"x-heroku-",
+    b"x-nginx-",
+    b"x-original-",
+    b"x-proxy",
+    b"x-proxied",
+    b"x-vercel-",
+)
+"""The same for whole families."""
+
+
+def is_local(scope: Scope, headers: Headers) -> bool:
+    """Whether a request comes from this machine, and shows no sign of having been passed on."""
+    client: Any = scope.get("client")
+    if not client or not is_loopback(client[0]) or scope.get("http_version") == "1.0":
+        return False
+    return _is_direct(headers.get(b"host", b""), tuple(headers))
+
+
+# A client sends the same headers every time, so that the families are looked through once.
+@lru_cache(maxsize=64)
+def _is_direct(host: bytes, names: tuple[bytes, ...]) -> bool:
+    return _names_loopback(host) and not _was_forwarded(names)
+
+
+def _was_forwarded(names: tuple[bytes, ...]) -> bool:
+    return not FORWARDED.isdisjoint(names) or any(name.startswith(FORWARDED_PREFIXES) for name in names)
+
+
+def _names_loopback(host: bytes) -> bool:
+    # Checked too, because a name that an attacker controls can point to the loopback address.
+    name = _HOST.fullmatch(host.decode("latin-1"))
+    return name is not None and is_loopback(name[1] or name[2] or "")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is this machine's own."""
+    if address in ("127.0.0.1", "localhost", "::1"):
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,174 @@
+"""Callers that a platform has checked already, and names in headers.
+
+Anybody can send a header. So the headers count only for requests that are known to come from the platform, in the way
+that the operator says; from everyone else they are not even looked at.
+"""
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+from starlette.types import Scope
+
+from frontdesk.abc.auth import Principal
+from frontdesk.data.identity import ANONYMOUS
+from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
+from frontdesk.errors import UnauthenticatedError
+from frontdesk.kit.auth.secrets import Secret, revealed
+from frontdesk.kit.http.asgi import Headers
+
+FOUNDRY: Final = "FOUNDRY_HOSTING_ENVIRONMENT"
+SHORTEST_SECRET: Final = 16
+_LONGEST = 512
+_DESCRIBED = "Set by the platform that this host runs on; from anyone else it has no effect."
+_PLAIN = re.compile(rb"[\x21-\x7e]+")
+_HEADER = re.compile(r"[a-z0-9-]{1,64}")
+_USER = (b"x-agent-user-id", ISOLATION_HEADER_USER.encode())
+"""Of the newer protocol and of the older one; a platform that speaks both means the same person by both."""
+_CHAT = ISOLATION_HEADER_CHAT.encode()
+_CALL = b"x-agent-foundry-call-id"
+_ALL = frozenset((*_USER, _CHAT, _CALL))
+
+
+class TrustedEnvironment:
+    """Trusts whoever can connect, if a variable of the environment says that the process runs on the platform."""
+
+    def __init__(self, variable: str = FOUNDRY) -> None:
+        if not variable:
+            raise ValueError("TrustedEnvironment: the name of a variable is needed")
+        self.variable = variable
+        self._there = False
+
+    def look(self, variable: Callable[[str], str | None]) -> None:
+        """Looks whether the variable is set."""
+        self._there = bool(variable(self.variable))
+
+    def trusts(self, scope: Scope, headers: Headers) -> bool:
+        """Whether the request comes from the platform."""
+        return self._there
+
+
+class TrustedPeers:
+    """Trusts connections from some networks: `TrustedPeers("10.1.0.0/16", "127.0.0.1")`."""
+
+    def __init__(self, *networks: str) -> None:
+        try:
+            self._networks = [ipaddress.ip_network(one) for one in networks]
+        except ValueError as error:
+            raise ValueError(f"TrustedPeers: {error}") from None
+        if not networks or any(one.prefixlen == 0 for one in self._networks):
+            raise ValueError("TrustedPeers: name networks, and not all there are; to trust everybody, say so by name")
+
+    def trusts(self, scope: Scope, headers: Headers) -> bool:
+        """Whether the request comes from the platform."""
+        client = scope.get("client")
+        try:
+            peer = ipaddress.ip_address(client[0]) if client else None
+        except ValueError:
+            peer = None
+        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        return peer is not None and any(peer in one for one in self._networks)
+
+
+class TrustedSecret:
+    """Trusts requests that bring a secret of the platform's in a header."""
+
+    def __init__(self, secret: str | Secret, *, header: str = "x-platform-secret") -> None:
+        if len(revealed(secret)) < SHORTEST_SECRET:
+            raise ValueError(f"TrustedSecret: the secret is shorter than {SHORTEST_SECRET} characters")
+        if not _HEADER.fullmatch(header):
+            raise ValueError("TrustedSecret: the header must be a name in lower case")
+        self._secret = Secret(secret)
+        self._header = header.encode()
+
+    def trusts(self, scope: Scope, headers: Headers) -> bool:
+        """Whether the request comes from the platform; a wrong secret is an error, and none at all is not."""
+        given = headers.get(self._header)
+        if given is None:
+            return False
+        if not hmac.compare_digest(given, self._secret.reveal().encode()):
+            raise UnauthenticatedError("The platform's secret is not valid.")
+        return True
+
+
+class _Anyone:
+    def trusts(self, scope: Scope, headers: Headers) -> bool:
+        return True
+
+
+UserHeader = Literal["x-agent-user-id", "x-agent-user-isolation-key"]
+Trusted = TrustedEnvironment | TrustedPeers | TrustedSecret | Literal["anyone_who_can_connect"]
+
+
+class PlatformAuth:
+    """The user whom a trusted platform, such as Foundry, names in its headers, with its keys for isolation.
+
+    `trusted` says by what a request of the platform is known. With `"anyone_who_can_connect"` every header is believed:
+    only for a host that nobody but the platform can reach. A request whose two headers name different users is refused,
+    unless `user_header` says which one counts.
+    """
+
+    name = "platform"
+    gives_claims = False
+    security_schemes: Mapping[str, Mapping[str, str]] = {
+        "platform": {"type": "apiKey", "in": "header", "name": ISOLATION_HEADER_USER, "description": _DESCRIBED}
+    }
+
+    def __init__(self, *, trusted: Trusted, user_header: UserHeader | None = None) -> None:
+        if user_header is not None and user_header.encode() not in _USER:
+            raise ValueError(f"PlatformAuth: user_header={user_header!r} is not one that names the user")
+        self._user = _USER if user_header is None else (user_header.encode(),)
+        if not isinstance(trusted, (TrustedEnvironment, TrustedPeers, TrustedSecret)):
+            if trusted != "anyone_who_can_connect":
+                raise ValueError(f"PlatformAuth: trusted={trusted!r} does not say by what the platform is known")
+            self._trusted: TrustedEnvironment | TrustedPeers | TrustedSecret | _Anyone = _Anyone()
+        else:
+            self._trusted = trusted
+
+    def look(self, variable: Callable[[str], str | None]) -> None:
+        """Called by the host when it is built."""
+        if isinstance(self._trusted, TrustedEnvironment):
+            self._trusted.look(variable)
+
+    async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
+        """The user of the platform; nobody, if the platform is not trusted or names none."""
+        if not self._trusted.trusts(scope, headers):
+            return None
+        _need_single(scope)
+        user = _one(headers, self._user)
+        if user is None or user == ANONYMOUS:
+            return None
+        keys = IsolationKeys(user_key=user, chat_key=_value(headers, _CHAT), call_id=_value(headers, _CALL))
+        return Principal(id=user, isolation=keys)
+
+    async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
+        """The same on a connection that is open."""
+        return await self.authenticate_request(scope, headers)
+
+
+def _need_single(scope: Scope) -> None:
+    # A platform that adds its header to one that a client has sent means its own, and nobody here knows which that is.
+    sent = [name for name, _ in scope.get("headers", ()) if name in _ALL]
+    if len(sent) != len(set(sent)):
+        raise UnauthenticatedError("A header of the platform's comes twice.")
+
+
+def _one(headers: Headers, names: tuple[bytes, ...]) -> str | None:
+    """The user whom all of these headers name that are there."""
+    found = {value for name in names if (value := _value(headers, name)) is not None}
+    if len(found) > 1:
+        # A client may have sent one of them, and nobody here knows which.
+        raise UnauthenticatedError("The headers of the platform's name different users.")
+    return found.pop() if found else None
+
+
+def _value(headers: Headers, name: bytes) -> str | None:
+    value = headers.get(name)
+    if not value:
+        return None
+    if len(value) > _LONGEST or not _PLAIN.fullmatch(value):
+        raise UnauthenticatedError(f"{name.decode()} must be 1 to {_LONGEST} visible characters.")
+    return value.decode("ascii")

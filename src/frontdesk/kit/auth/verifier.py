@@ -1,0 +1,117 @@
+"""From an HTTP request to its caller. The same for every HTTP channel."""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from starlette.types import Scope
+
+from frontdesk.abc.auth import HttpAuth, OneAuth, Principal, RequestAuth, SignsBodies
+from frontdesk.abc.channel import AllowsOrigin
+from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
+from frontdesk.errors import ForbiddenError, UnauthenticatedError
+from frontdesk.kit.auth.any_auth import not_an_auth
+from frontdesk.kit.auth.local_callers import is_local
+from frontdesk.kit.http.asgi import Headers
+
+Allow = Callable[[Caller], Awaitable[None]]
+"""Refuses a caller who may not come in."""
+
+_REMEMBERED = 1_024
+"""For how many principals the caller is kept ready."""
+
+
+class HttpVerifier:
+    """Finds the caller of an HTTP request, or refuses it."""
+
+    def __init__(
+        self,
+        channel: str,
+        auth: OneAuth | None,
+        *,
+        allow_anonymous: bool = False,
+        allowed_origins: Collection[str] = (),
+        allows_origin: AllowsOrigin | None = None,
+    ) -> None:
+        """`allows_origin` says of other pages than those of the `allowed_origins` whether they may call."""
+        self._channel = channel
+        self._name = "" if auth is None else auth.name
+        # Looked at once: to ask what an object can do takes longer than to check a key.
+        self._request = auth if isinstance(auth, RequestAuth) else None
+        self._plain = auth if isinstance(auth, HttpAuth) else None
+        if auth is not None and self._request is None and self._plain is None:
+            # Without this a slip in its definition would open the door.
+            raise not_an_auth(auth)
+        self._allow_anonymous = allow_anonymous
+        self._origins = frozenset(origin.encode() for origin in allowed_origins)
+        self._allows_origin = allows_origin
+        self._callers: dict[str, Caller] = {}
+        self.body_header = auth.body_header if isinstance(auth, SignsBodies) else None
+        """The header whose hash the body must have, where one is sent."""
+        nobody = ChannelIdentity(channel=channel, native_id=ANONYMOUS)
+        self._local = Caller(identity=nobody, anonymous=True)
+        self._stranger = Caller(identity=nobody, anonymous=True, may_name_sessions=False)
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        """The caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
+        origin = headers.get(b"origin")
+        if origin is not None and origin not in self._origins:
+            self._check_origin(origin, headers)
+        if self._request is not None:
+            return self._caller(await self._request.authenticate_request(scope, headers))
+        if self._plain is not None:
+            return self._caller(await self._plain.authenticate(headers))
+        if is_local(scope, headers):
+            return self._local
+        if self._allow_anonymous:
+            return self._stranger
+        raise UnauthenticatedError(
+            "Callers from other machines, or behind a proxy, need credentials, and this channel has none to check."
+        )
+
+    def _check_origin(self, origin: bytes, headers: Headers) -> None:
+        if self._allows_origin is None or not self._allows_origin(origin.decode("latin-1")):
+            _same_origin(origin, headers)
+
+    async def recheck(self, scope: Scope, headers: Headers) -> Caller:
+        """The same for a connection that was let in before: what counts once, such as a signature, has counted."""
+        if self._request is not None:
+            return self._caller(await self._request.recheck(scope, headers))
+        return await self.verify(scope, headers)
+
+    def _caller(self, principal: Principal | None) -> Caller:
+        if principal is None:
+            raise UnauthenticatedError
+        if principal.claims or principal.isolation is not None:
+            return self._made(principal)
+        caller = self._callers.get(principal.id)
+        if caller is None:
+            if len(self._callers) >= _REMEMBERED:
+                self._callers.clear()
+            caller = self._callers[principal.id] = self._made(principal)
+        return caller
+
+    def _made(self, principal: Principal) -> Caller:
+        if principal.id in ("", ANONYMOUS):
+            # Nobody's things, and those of callers without credentials, are not to be had with any.
+            raise UnauthenticatedError
+        return Caller(
+            identity=ChannelIdentity(channel=self._channel, native_id=principal.id),
+            claims=principal.claims,
+            claim_source=self._name if principal.claims else None,
+            isolation=principal.isolation,
+        )
+
+
+def origin_findings(origins: Collection[str]) -> list[str]:
+    """What is wrong with the origins that a channel lets in, a line each."""
+    return [
+        f"allowed_origins: {origin!r} must look like 'https://example.com'"
+        for origin in origins
+        if "://" not in origin or origin.endswith("/")
+    ]
+
+
+def _same_origin(origin: bytes, headers: Headers) -> None:
+    # A page on another origin must not drive this host with its visitor's network access or credentials.
+    _, _, authority = origin.partition(b"://")
+    if not authority or authority != headers.get(b"host"):
+        raise ForbiddenError("Pages of this origin may not call this host.", code="origin_refused")

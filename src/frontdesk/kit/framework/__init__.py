@@ -1,0 +1,1 @@
+"""Types and messages of the agent framework."""

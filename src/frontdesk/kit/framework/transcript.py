@@ -1,0 +1,25 @@
+"""A conversation as plain text, for somebody who is to read it and not to take part. Pure."""
+
+from collections.abc import Iterable
+
+from agent_framework import Content, Message
+
+from frontdesk.kit.framework.contents import call_arguments, call_outcome
+
+
+def transcript(messages: Iterable[Message]) -> str:
+    """Who said what, a paragraph each."""
+    told = ((message.role, "\n".join(filter(None, map(_told, message.contents)))) for message in messages)
+    return "\n\n".join(f"{role}: {text}" for role, text in told if text)
+
+
+def _told(content: Content) -> str:
+    if content.type == "text":
+        return content.text or ""
+    if content.type == "function_call":
+        return f"[calls {content.name} with {call_arguments(content)}]"
+    if content.type == "function_result":
+        return f"[result: {call_outcome(content)}]"
+    if content.type in ("data", "uri"):
+        return f"[{content.media_type or 'a file'}]"
+    return ""

@@ -1,0 +1,303 @@
+"""One path of an HTTP channel: finds the caller, then the method, and lets every error leave in the channel's shape."""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from frontdesk.data.identity import Caller
+from frontdesk.errors import (
+    BodyTimeoutError,
+    InternalError,
+    MethodNotAllowedError,
+    RequestError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnsupportedMediaError,
+)
+from frontdesk.ids import RandomIds
+from frontdesk.kit.aio.current import cancelled_run, current_caller
+from frontdesk.kit.aio.tasks import present_task, spawn_clean
+from frontdesk.kit.aio.timeouts import Patience, Waiting
+from frontdesk.kit.auth.verifier import Allow, HttpVerifier
+from frontdesk.kit.http.asgi import ClientGoneError, Headers, headers_of, need_single, read_body
+from frontdesk.kit.http.limits import Counter, Limiter
+from frontdesk.kit.names import is_plain_id
+from frontdesk.loggers import http as log
+
+_PATIENCE = 0.05
+"""How long a request may take before somebody looks whether its client is still there."""
+_DIGITS = 5
+"""How many digits the length of a large body has."""
+CONNECTION = "frontdesk.connection"
+"""The extension of ASGI by which a server offers the connection of a request."""
+
+Release = Callable[[], None]
+_ids = RandomIds()
+
+
+class Connection(Protocol):
+    """A connection, where the server offers the extension `frontdesk.connection`."""
+
+    def taken(self) -> int:
+        """Return a number that changes whenever the client has taken something."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for what is still to be sent."""
+        ...
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """Return the connection of a request, if its server offers it."""
+    extensions: Mapping[str, Any] = scope.get("extensions") or {}
+    return extensions.get(CONNECTION)
+
+
+class HttpCall(Waiting):
+    """One HTTP request on its way through a channel."""
+
+    caller: Caller
+    begun = False
+    """Whether an answer is on its way, so that an error can't be one any more."""
+    counter: Counter | None = None
+    """What counts the request until it ends."""
+    _late = False
+    _slow: "BodyDeadline | None" = None
+    """What its body must keep to, once it was seen not to come at once."""
+    _reading: "BodyDeadline | None" = None
+    """What its body must keep to, while it is read."""
+    _gone = False
+    _watcher: "asyncio.Task[None] | None" = None
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, clients: "Clients") -> None:
+        self._clients = clients
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.headers = headers_of(scope)
+
+    def hand_on(self) -> "Release | None":
+        """What says that the answer is no longer being made, for somebody who makes it for longer than the request."""
+        counter, self.counter = self.counter, None
+        return None if counter is None else partial(counter.end, self.caller.identity.key)
+
+    async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
+        """The body; from then on the client is watched, since all that it can still do is leave."""
+        kind = self.headers.get(b"content-type", b"application/json")
+        if kind != b"application/json":
+            kind = kind.partition(b";")[0].strip().lower()
+            if kind != b"application/json" and not kind.endswith(b"+json"):
+                raise UnsupportedMediaError
+        task = present_task()
+        # Most bodies are here already: a deadline is set only for one that has to be waited for.
+        self._reading = deadline
+        self._clients.add(self, task)
+        try:
+            raw = await read_body(self.receive, self.headers, limit=limit)
+        except asyncio.CancelledError:
+            if not self._late:
+                raise
+            task.uncancel()
+            raise BodyTimeoutError from None
+        finally:
+            self._reading = None
+            if self._slow is not None:
+                self._slow.drop(self)
+        if self._slow is not None:
+            self._clients.add(self, task)
+        return raw
+
+    def run_late(self) -> None:
+        """Its body has taken too long."""
+        if self.task is not None:
+            self._late = True
+            self.task.cancel()
+
+    def watched(self) -> None:
+        """From here on the client of a request without a body is watched too: it may leave a long answer."""
+        if self.task is None:
+            self._clients.add(self, present_task())
+
+    def watch(self) -> None:
+        """Cancel the request, from here on, when its client leaves, or when the body that it still reads is late."""
+        if self.task is None:
+            return
+        if self._reading is None:
+            self._watcher = spawn_clean(self._watch(self.task))
+        else:
+            self._slow = self._reading
+            self._slow.add(self, self.task)
+
+    async def _watch(self, task: "asyncio.Task[Any]") -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        self._go(task)
+
+    def _go(self, task: "asyncio.Task[Any]") -> None:
+        # Once: each cancellation has to be taken back.
+        if not self._gone:
+            self._gone = True
+            task.cancel()
+
+    def taken(self) -> int:
+        """Return a number that changes when the client has taken something; always the same if the server is silent."""
+        connection = connection_of(self.scope)
+        return 0 if connection is None else connection.taken()
+
+    def leave(self) -> None:
+        """Count the client as gone, because it does not read: nothing that is left for it could ever be sent."""
+        log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
+        connection = connection_of(self.scope)
+        if connection is not None:
+            connection.abort()
+        if self.task is not None:
+            self._go(self.task)
+
+    def forgive(self) -> bool:
+        """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
+        if self._gone and self.task is not None:
+            self.task.uncancel()
+        return self._gone
+
+    def end(self) -> None:
+        """It is over."""
+        self._clients.drop(self)
+        if self.counter is not None:
+            self.counter.end(self.caller.identity.key)
+        if self._watcher is not None:
+            self._watcher.cancel()
+        # The two would keep each other alive until the garbage collector comes.
+        self.task = None
+
+    @property
+    def request_id(self) -> bytes | None:
+        """The caller's own id for the request, if it is safe to repeat."""
+        given = self.headers.get(b"x-request-id")
+        return given if given is not None and is_plain_id(given.decode("latin-1")) else None
+
+    @property
+    def answer_id(self) -> bytes:
+        """By what the caller can ask about the request: its own id for it, or a new one."""
+        return self.request_id or _ids.new("req").encode()
+
+
+class BodyDeadline(Patience[HttpCall]):
+    """How long the bodies of a channel's requests may take."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds, HttpCall.run_late)
+
+
+class Clients(Patience[HttpCall]):
+    """The clients of an endpoint's requests: to watch one costs a task, so that it begins after a while."""
+
+    def __init__(self) -> None:
+        super().__init__(_PATIENCE, HttpCall.watch)
+
+
+class _SignedCall(HttpCall):
+    """A request whose credentials cover its body, by the hash in a header."""
+
+    def __init__(self, body_header: bytes, scope: Scope, receive: Receive, send: Send, clients: Clients) -> None:
+        super().__init__(scope, receive, send, clients)
+        self._body_header = body_header
+
+    async def json_body(self, *, limit: int, deadline: BodyDeadline) -> bytes:
+        raw = await super().json_body(limit=limit, deadline=deadline)
+        # Whoever came in with other credentials need not send it; if it is there, it must be right.
+        promised = self.headers.get(self._body_header)
+        if promised is not None and not hmac.compare_digest(promised, hashlib.sha256(raw).hexdigest().encode()):
+            raise UnauthenticatedError("The body is not the one that was signed.", code="body_altered")
+        return raw
+
+
+Handler = Callable[[HttpCall], Awaitable[None]]
+Refuse = Callable[[HttpCall, RequestError], Awaitable[None]]
+
+
+class HttpEndpoint:
+    """An ASGI app for one path."""
+
+    __slots__ = ("_allow", "_clients", "_limiter", "_make", "_methods", "_refuse", "_runs", "_verifier")
+
+    def __init__(
+        self,
+        verifier: HttpVerifier,
+        refuse: Refuse,
+        *,
+        limiter: Limiter | None = None,
+        runs: Collection[str] = (),
+        allow: Allow | None = None,
+        **methods: Handler,
+    ) -> None:
+        """`runs` are the methods that make an answer, of which there may be so many at once.
+
+        `allow` refuses who may not come in; it is asked here only before a large body is read.
+        """
+        self._verifier = verifier
+        self._refuse = refuse
+        self._limiter = limiter
+        self._runs = frozenset(runs)
+        self._allow = allow
+        self._make = HttpCall if verifier.body_header is None else partial(_SignedCall, verifier.body_header)
+        self._methods = methods
+        self._clients = Clients()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = self._make(scope, receive, send, self._clients)
+        try:
+            handler = self._methods.get(scope["method"])
+            if handler is None:
+                raise MethodNotAllowedError(allow=tuple(self._methods))
+            if len(call.headers) != len(scope["headers"]):
+                need_single(scope)
+            call.caller = caller = await self._verifier.verify(scope, call.headers)
+            current_caller.set(caller.identity.key)
+            method = scope["method"]
+            if (limiter := self._limiter) is not None:
+                if limiter.counts:
+                    limiter.take(caller)
+                counter = limiter.answers if method in self._runs else limiter.others
+                counter.begin(caller.identity.key)
+                call.counter = counter
+            if method == "GET":
+                call.watched()
+            elif self._allow is not None and not _is_small(call.headers):
+                # Nobody parses megabytes of somebody who may not come in.
+                await self._allow(caller)
+            await handler(call)
+        except ClientGoneError:
+            return
+        except RequestError as error:
+            await self._failed(call, error)
+        except asyncio.CancelledError:
+            if not call.forgive():
+                # The server is stopping, and the caller is still there to be told.
+                stopping = UnavailableError("The server is stopping.", retry_after=1)
+                stopping.run = cancelled_run.get()
+                await self._failed(call, stopping)
+                raise
+        except Exception as error:
+            # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.
+            log.error("a request to %r failed", scope["path"], exc_info=error)
+            await self._failed(call, InternalError())
+        finally:
+            call.end()
+
+    async def _failed(self, call: HttpCall, error: RequestError) -> None:
+        if call.begun:
+            log.error("an answer of %r broke off", call.scope["path"], exc_info=error)
+            return
+        await self._refuse(call, error)
+
+
+def _is_small(headers: Headers) -> bool:
+    """Tell whether a body says that it is small."""
+    length = headers.get(b"content-length")
+    # The number is looked at where the body is read: here its digits are enough.
+    return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

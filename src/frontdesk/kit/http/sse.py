@@ -1,0 +1,160 @@
+"""Server-sent events, written straight on ASGI."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from starlette.types import Send
+
+from frontdesk.kit.aio.tasks import call_later_within, spawn_within
+from frontdesk.kit.http.asgi import RawHeaders
+from frontdesk.kit.http.server_limits import SEND_SECONDS
+
+STREAM_HEADERS: Final = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+_KEEP_ALIVE: Final = b": keep-alive\n\n"
+_LOOKS: Final = 4
+"""How often it is looked at a reader in the time for which it may take nothing."""
+
+
+@dataclass(frozen=True)
+class StreamTimes:
+    """How long a stream may be idle, and how long its reader may be."""
+
+    keep_alive: float = 15.0
+    """After how many idle seconds a comment is sent."""
+    send_seconds: float = SEND_SECONDS
+    """How long a reader may take nothing before it counts as gone."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        values = {"keep_alive": self.keep_alive, "send_seconds": self.send_seconds}
+        return [f"{name} must be positive" for name, value in values.items() if value <= 0]
+
+
+DEFAULT_TIMES: Final = StreamTimes()
+
+
+def encode_event(name: bytes, data: bytes, number: int) -> bytes:
+    """One event. The data is one line: JSON has no raw line ends."""
+    return b"event: %b\nid: %d\ndata: %b\n\n" % (name, number, data)
+
+
+def data_of(events: bytes) -> list[bytes]:
+    """The data of some events, for a wire that needs no more of them."""
+    return [event.partition(b"data: ")[2] for event in events.split(b"\n\n")[:-1]]
+
+
+async def send_events(send: Send, events: bytes, headers: RawHeaders = ()) -> None:
+    """A whole stream at once."""
+    await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
+    await send({"type": "http.response.body", "body": events})
+
+
+class Reader(Protocol):
+    """The client of a stream, as far as its server tells."""
+
+    def taken(self) -> int:
+        """Return a number that changes whenever the client has taken something; always the same if it is not known."""
+        ...
+
+    def leave(self) -> None:
+        """Count the client as gone."""
+        ...
+
+
+class EventStream:
+    """A response of events. While it is idle it sends comments, so that nobody on the way closes it.
+
+    A reader who takes nothing of what is sent for `send_seconds` counts as gone.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_handle",
+        "_idle_since",
+        "_interval",
+        "_looked",
+        "_loop",
+        "_nudge",
+        "_pause",
+        "_reader",
+        "_send",
+        "_send_seconds",
+        "_stuck_since",
+    )
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        keep_alive: float = StreamTimes.keep_alive,
+        send_seconds: float = StreamTimes.send_seconds,
+        reader: Reader | None = None,
+    ) -> None:
+        self._send = send
+        self._reader = reader
+        self._interval = keep_alive
+        self._send_seconds = send_seconds
+        self._pause = send_seconds / _LOOKS
+        self._blocked = False
+        self._looked: tuple[float, int] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._idle_since = self._stuck_since = self._loop.time()
+        self._nudge: asyncio.Task[None] | None = None
+        self._handle = call_later_within(min(keep_alive, self._pause), self._wake, loop=self._loop)
+
+    async def start(self, headers: RawHeaders = ()) -> None:
+        """Sends the head."""
+        self._blocked = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
+        self._blocked = False
+
+    async def send(self, event: bytes) -> None:
+        """Sends one event; waits while the reader is slow."""
+        self._idle_since = self._loop.time()
+        self._blocked = True
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        self._blocked = False
+
+    async def end(self) -> None:
+        """Sends the end."""
+        self._idle_since = self._loop.time()
+        self._blocked = True
+        if self._nudge is not None:
+            self._nudge.cancel()
+        await self._send({"type": "http.response.body", "body": b""})
+        self.stop()
+
+    def stop(self) -> None:
+        """Sends nothing more."""
+        self._handle.cancel()
+        if self._nudge is not None:
+            self._nudge.cancel()
+
+    def _wake(self) -> None:
+        now = self._loop.time()
+        quiet = now - self._idle_since
+        if self._blocked and self._is_stuck(now):
+            if self._reader is not None:
+                self._reader.leave()
+            return
+        if not self._blocked and quiet >= self._interval and (self._nudge is None or self._nudge.done()):
+            self._nudge = spawn_within(self._comment())
+            quiet = 0.0
+        delay = self._pause if self._blocked else min(self._interval - quiet, self._pause)
+        self._handle = call_later_within(max(delay, 0.01), self._wake, loop=self._loop)
+
+    def _is_stuck(self, now: float) -> bool:
+        """Tell whether the reader has taken nothing for too long, while the same event waits to be sent."""
+        looked = (self._idle_since, 0 if self._reader is None else self._reader.taken())
+        if looked != self._looked:
+            self._looked, self._stuck_since = looked, now
+        return now - self._stuck_since >= self._send_seconds
+
+    async def _comment(self) -> None:
+        self._idle_since = self._loop.time()
+        await self._send({"type": "http.response.body", "body": _KEEP_ALIVE, "more_body": True})

@@ -1,0 +1,136 @@
+"""How items of the OpenAI APIs are shown: complete, and each with an id of its own. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from agent_framework import Content, Message
+
+from frontdesk.kit.framework.contents import call_arguments, call_outcome, file_name
+
+INCLUDES = frozenset(
+    {
+        "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+        "message.input_image.image_url",
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "code_interpreter_call.outputs",
+        "computer_call_output.output.image_url",
+    }
+)
+"""What a client may ask to see beside the rest."""
+
+_ITEM = frozenset({"type", "id", "status"})
+_FIELDS: dict[str, frozenset[str]] = {
+    "message": _ITEM | {"role", "content", "phase"},
+    "function_call": _ITEM | {"call_id", "name", "arguments"},
+    "function_call_output": _ITEM | {"call_id", "output"},
+    "reasoning": _ITEM | {"summary", "content", "encrypted_content"},
+    "mcp_approval_request": _ITEM | {"name", "arguments", "server_label"},
+    "mcp_approval_response": _ITEM | {"approval_request_id", "approve", "reason"},
+    "mcp_call": _ITEM | {"name", "arguments", "server_label", "output", "error", "approval_request_id"},
+    "image_generation_call": _ITEM | {"result"},
+    "compaction": _ITEM | {"encrypted_content"},
+}
+"""What is kept of an item of each type."""
+_PART = frozenset({"type"})
+_PART_FIELDS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("input_text", "text", "summary_text", "reasoning_text"), _PART | {"text"}),
+    "output_text": _PART | {"text", "annotations", "logprobs"},
+    "refusal": _PART | {"refusal"},
+    "input_image": _PART | {"image_url", "detail", "file_id"},
+    "input_file": _PART | {"filename", "file_data", "file_url", "file_id", "detail"},
+    "input_audio": _PART | {"input_audio"},
+}
+_HAVE_PARTS = ("content", "output", "summary")
+
+_STATUS = ("in_progress", "completed", "incomplete")
+
+
+def trimmed(item: dict[str, Any]) -> dict[str, Any]:
+    """An item without the fields that its type does not have: nobody reads them, and they could hold anything."""
+    kept = _only(item, _FIELDS, "message")
+    for name in _HAVE_PARTS:
+        parts: Any = kept.get(name)
+        if isinstance(parts, list):
+            kept[name] = [_trimmed_part(part) for part in cast("list[Any]", parts)]
+    return kept
+
+
+def _trimmed_part(part: Any) -> Any:
+    return _only(cast("dict[str, Any]", part), _PART_FIELDS) if isinstance(part, dict) else part
+
+
+def _only(given: dict[str, Any], fields: Mapping[str, frozenset[str]], otherwise: str = "") -> dict[str, Any]:
+    kind = given.get("type") or otherwise
+    names = fields.get(kind) if isinstance(kind, str) else None
+    return {name: value for name, value in given.items() if names is None or name in names}
+
+
+def drawn(item: dict[str, Any], item_id: str) -> dict[str, Any]:
+    """An item that came in, as it is shown."""
+    kind = item.get("type") or "message"
+    shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
+    if kind in ("message", "function_call", "function_call_output") and shown.get("status") not in _STATUS:
+        shown["status"] = "completed"
+    if kind == "message":
+        content: Any = item["content"]
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        shown["content"] = [_part(one, assistant=item.get("role") == "assistant") for one in parts]
+    return shown
+
+
+def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
+    if part["type"] == "input_image":
+        return {**part, "image_url": part.get("image_url"), "detail": part.get("detail") or "auto"}
+    if "text" not in part:
+        return part
+    if not assistant:
+        return {"type": "input_text", "text": part["text"]}
+    return {"type": "output_text", "text": part["text"], "annotations": part.get("annotations") or [], "logprobs": []}
+
+
+def as_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """What a target was told, as items: for what did not come in as items, or was changed on its way."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        parts: list[dict[str, Any]] = []
+        for one in message.contents:
+            item = _item_of(one)
+            if item is not None:
+                found += _spoken(message.role, parts)
+                found.append(item)
+                parts = []
+            elif one.type == "text" and one.text:
+                parts.append({"type": "input_text", "text": one.text})
+            elif one.type in ("data", "uri") and one.uri:
+                parts.append(_media(one))
+        found += _spoken(message.role, parts)
+    return found
+
+
+def _spoken(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": parts}] if parts else []
+
+
+def _item_of(content: Content) -> dict[str, Any] | None:
+    """What is an item of its own."""
+    if content.type == "function_approval_response":
+        answer = {"approval_request_id": str(content.id), "approve": bool(content.approved)}
+        return {"type": "mcp_approval_response", **answer}
+    if content.type == "function_call":
+        called = {"name": str(content.name), "arguments": call_arguments(content) or "{}"}
+        return {"type": "function_call", "call_id": str(content.call_id), **called}
+    if content.type == "function_result":
+        return {"type": "function_call_output", "call_id": str(content.call_id), "output": call_outcome(content)}
+    return None
+
+
+def _media(content: Content) -> dict[str, Any]:
+    uri = str(content.uri)
+    if (content.media_type or "").startswith("image/"):
+        detail = content.additional_properties.get("detail")
+        return {"type": "input_image", "image_url": uri, **({"detail": detail} if detail else {})}
+    where = "file_data" if uri.startswith("data:") else "file_url"
+    return {"type": "input_file", "filename": file_name(content) or "file", where: uri}

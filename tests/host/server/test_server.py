@@ -1,0 +1,57 @@
+"""The server's end, whatever its clients do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+from websockets.asyncio.client import connect
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.host.server.server import Server, run
+from tests.scenarios.desk import until
+
+
+async def _chatter(text: str) -> AsyncIterator[str]:
+    while True:
+        await asyncio.sleep(0)
+        yield "x" * 100_000
+
+
+async def test_a_client_that_says_goodbye_and_does_not_read_on_does_not_spoil_the_end() -> None:
+    ended: list[str] = []
+
+    async def end() -> None:
+        ended.append("ended")
+
+    host = AgentFrameworkHost(_chatter, channels=[ResponsesChannel()], on_shutdown=[end])
+    server = Server(uvicorn.Config(host.app, port=0, log_config=None, timeout_graceful_shutdown=5))
+    serving = asyncio.create_task(server.serve())
+    await until(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    client = await connect(f"ws://127.0.0.1:{port}/responses", compression=None, max_queue=1, proxy=None)
+    client.transport.pause_reading()
+    await client.send('{"type": "response.create", "input": "go"}')
+    found: list[Any] = list(server.server_state.connections)
+    (connection,) = found
+    await until(lambda: not connection.writable.is_set())
+    client.protocol.send_close(1000)
+    client.transport.write(b"".join(client.protocol.data_to_send()))
+    await until(lambda: connection.transport.is_closing() and not server.server_state.tasks)
+    assert connection in server.server_state.connections
+    server.should_exit = True
+    await serving
+    client.transport.abort()
+    assert ended == ["ended"]
+
+
+def test_a_server_that_did_not_start_says_so_to_the_shell() -> None:
+    async def fail() -> None:
+        raise RuntimeError("no database")
+
+    host = AgentFrameworkHost(_chatter, channels=[ResponsesChannel()], on_startup=[fail])
+    with pytest.raises(SystemExit) as caught:
+        run(host.app, port=0, log_config=None)
+    assert caught.value.code == 3
