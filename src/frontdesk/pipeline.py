@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_framework import Message, MiddlewareFailure
 
-from frontdesk.abc.channel import Channel
+from frontdesk.abc.channel import Channel, SettleAnswers
 from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.access.gate import Gate, as_claimed
@@ -104,9 +104,11 @@ class Pipeline:
             for name, one in channels.items()
         }
 
-    async def run(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> Result:
+    async def run(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
+    ) -> Result:
         """One question, one answer; `queued`, without a result, if it goes to the background."""
-        return await self.proceed(await self.admit(request, caller, protocol_request))
+        return await self.proceed(await self.admit(request, caller, protocol_request, settle))
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for somebody, who is not seen anywhere by that."""
@@ -117,9 +119,9 @@ class Pipeline:
         queued = None if self._stays(admitted) else await self._received(admitted)
         return await self.run_admitted(admitted) if queued is None else queued
 
-    async def answer(self, event: InboxItem, request: ChannelRequest) -> Result:
+    async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
-        admitted = (await self.admit(request, event.caller, event.payload)).replace(pushes=True)
+        admitted = (await self.admit(request, event.caller, event.payload, settle)).replace(pushes=True)
         if admitted.request.background:
             return await self._put_off(admitted, event, seen_at=event.received_at)
         await self._presence.see(admitted, event.received_at)
@@ -151,14 +153,8 @@ class Pipeline:
         finally:
             self._close(run)
 
-    async def stream(
-        self, request: ChannelRequest, caller: Caller, protocol_request: Any = None
-    ) -> HostedStreamResult[Any]:
-        """One question, an answer in pieces; `queued`, without updates, if it goes to the background."""
-        return await self.proceed_stream(await self.admit(request, caller, protocol_request))
-
     async def proceed_stream(self, admitted: AdmittedRequest) -> HostedStreamResult[Any]:
-        """The same for a request that was admitted already."""
+        """Give the answer to an admitted request in pieces; `queued`, without any, if it goes to the background."""
         queued = None if self._stays(admitted) else await self._received(admitted)
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
@@ -227,15 +223,17 @@ class Pipeline:
             finally:
                 self._close(run)
 
-    async def admit(self, request: ChannelRequest, caller: Caller, protocol_request: Any = None) -> AdmittedRequest:
-        """From the door through the gate."""
-        wire = as_claimed(request, caller)
+    async def admit(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
+    ) -> AdmittedRequest:
+        """From the door through the gate; which questions are answered is looked up behind it, for their owner."""
+        wire = hooked = as_claimed(request, caller)
         hook = self._channels[wire.channel].run_hook
-        if hook is None:
-            return await self._gate.admit(wire, caller, wire, await self._gate.let_in(caller, wire.channel))
-        allowed = await self._gate.let_in(caller, wire.channel, hooked=True)
-        hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
-        return await self._gate.admit(hooked, caller, wire, allowed)
+        allowed = await self._gate.let_in(caller, wire.channel, hooked=hook is not None)
+        if hook is not None:
+            hooked = await call_run_hook(hook, wire, target=self._target.native, protocol_request=protocol_request)
+        admitted = await self._gate.admit(hooked, caller, wire, allowed)
+        return await self._answers.find(admitted, settle) if admitted.request.approvals else admitted
 
     def _stays(self, admitted: AdmittedRequest) -> bool:
         """Tell whether an answer goes back on its wire, and nobody asks where its caller is, as with most requests."""

@@ -26,6 +26,8 @@ from frontdesk.data.session import SessionSummary
 LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
 """Says whether pages of an origin may call."""
+SettleAnswers = Callable[[Sequence[ApprovalAnswer], Sequence[PendingApproval]], Awaitable[Sequence[ApprovalAnswer]]]
+"""Makes the answers that count from those of a request and the questions that wait for whom it was admitted."""
 
 
 class ChannelCommandContext(Protocol):
@@ -96,15 +98,29 @@ class ChannelContext(Protocol):
         ...
 
     async def run(
-        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        *,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
     ) -> HostedRunResult[Any]:
-        """Runs the target to its end."""
+        """Run the target to its end.
+
+        A request with approvals that names no session goes on in the one that asked. `settle` is called behind the gate
+        if there are approvals, for a channel whose wire can't name the questions, or says more about them.
+        """
         ...
 
     async def stream(
-        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        *,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
     ) -> HostedStreamResult[Any]:
-        """Starts a run whose updates are read one by one."""
+        """Start a run whose updates are read one by one; `settle` as in `run`."""
         ...
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
@@ -204,7 +220,10 @@ class ChannelContext(Protocol):
         ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
-        """List the questions that wait for the caller, and those whose answer may come again."""
+        """List the questions that wait for the caller, and those whose answer may come again.
+
+        No hook is asked: where one decides who a request is for, the questions are seen by the `settle` of a run.
+        """
         ...
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
@@ -212,7 +231,10 @@ class ChannelContext(Protocol):
         ...
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
-        """The request that answers questions of the caller's and resumes what asked them; to be run or streamed."""
+        """Make the request that answers questions and resumes what asked them; to be run or streamed.
+
+        Nothing is looked up here. The questions must belong to whom the request is admitted for, after the hook.
+        """
         ...
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:

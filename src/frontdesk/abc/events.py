@@ -1,7 +1,9 @@
 """What a channel does about the events that it has accepted into the inbox, when it is their turn."""
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
@@ -17,4 +19,15 @@ class AnswersEvents(Protocol):
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
         """Says why there is no answer."""
+        ...
+
+
+@runtime_checkable
+class SettlesAnswers(Protocol):
+    """A channel that sees which questions an event answers, such as one whose buttons have no room for their ids."""
+
+    async def settle_answers(
+        self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+    ) -> Sequence[ApprovalAnswer]:
+        """Return the answers that count; `waiting` are the questions of whom the event was admitted for."""
         ...

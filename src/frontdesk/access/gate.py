@@ -80,12 +80,12 @@ class Gate(Authorizer):
         if spoken_for is not None and spoken_for is not identity and spoken_for != identity:
             allowed = await self._changed(spoken_for, caller, wire.channel, allowed)
             identity = spoken_for
-        if allowed.isolation_key is None and request.previous_run_id is not None:
-            # Who was never here has nothing to continue, and a refused request leaves nothing behind.
-            raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+        granted = None if request.session is None else request.session.isolation_key
+        if allowed.isolation_key is None and granted is None:
+            _need_nothing_before(request)
         own = owner = allowed.isolation_key or await self._keys.issue(identity)
-        if owner and request.session is not None and request.session.isolation_key is not None:
-            owner = request.session.isolation_key
+        if owner and granted is not None:
+            owner = granted
         if not owner:
             # The empty key is that of groups: it would open everybody's.
             raise self.refusal(REFUSED, identity)
@@ -183,3 +183,11 @@ def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     if request.isolation is not None:
         raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")
     return request if request.identity is caller.identity else request.replace(identity=caller.identity)
+
+
+def _need_nothing_before(request: ChannelRequest) -> None:
+    """Refuse what goes on from something: who was never here has nothing, and a refusal leaves nothing behind."""
+    if request.previous_run_id is not None:
+        raise NotFoundError("There is no such run to continue.", param="previous_run_id")
+    if request.approvals:
+        raise NotFoundError("There is no such approval.", param="approvals")

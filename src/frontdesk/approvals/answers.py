@@ -5,10 +5,12 @@ from hmac import compare_digest
 
 from agent_framework import Message
 
+from frontdesk.abc.channel import SettleAnswers
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.pending import answer, taken
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ANSWERED, ApprovalAnswer, ApprovalStatus, PendingApproval
+from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
 from frontdesk.ids import new_secret
@@ -20,6 +22,29 @@ class Answers:
     def __init__(self, store: HostStateStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+
+    async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
+        """Return a request with the answers that count, and with the session that asked if it names none.
+
+        The questions are those of whom it was admitted for; any other is a `NotFoundError`.
+        """
+        request, owner = admitted.request, admitted.owner
+        if settle is not None:
+            given = await settle(request.approvals, await self._store.approvals.pending(owner))
+            request = request.replace(approvals=tuple(given))
+        session = request.session or ChannelSession()
+        if request.previous_run_id is None and not (session.key or session.conversation_id or session.session_id):
+            session_id = await self._asking_session(owner, request.approvals)
+            request = request.replace(session=session.replace(session_id=session_id))
+        return admitted.replace(request=request)
+
+    async def _asking_session(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
+        questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]
+        sessions = {None if one is None else one.session_id for one in questions}
+        session_id = sessions.pop() if len(sessions) == 1 else None
+        if session_id is None:
+            raise _unknown()
+        return session_id
 
     async def asked(
         self, owner: str, session: SessionRecord | None, answers: Sequence[ApprovalAnswer]
@@ -74,7 +99,7 @@ class Answers:
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None or not await self._asked_in(question, session):
-            raise NotFoundError("There is no such approval.", param="approvals")
+            raise _unknown()
         return question
 
     async def _asked_in(self, question: PendingApproval, session: SessionRecord) -> bool:
@@ -93,6 +118,10 @@ def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnsw
 
 def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
     return "approved" if answer.approved else "rejected"
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("There is no such approval.", param="approvals")
 
 
 def answered() -> ConflictError:

@@ -8,11 +8,12 @@ again, because nobody knows how far it came; an event that ends its process agai
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.events import AnswersEvents
+from frontdesk.abc.events import AnswersEvents, SettlesAnswers
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
@@ -193,7 +194,8 @@ class InboxWorker:
         voice = self._voice(item)
         request: ChannelRequest | None = item.request if voice is None else await voice.prepare(item)
         if request is not None:
-            await self._pipeline.answer(item, request)
+            settle = partial(voice.settle_answers, item) if isinstance(voice, SettlesAnswers) else None
+            await self._pipeline.answer(item, request, settle)
             return
         owner = await self._commander(item)
         async with self._store.transaction() as transaction:

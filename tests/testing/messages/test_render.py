@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
-from frontdesk.testing.messages.render import parts_of, pressed, refusal
+from frontdesk.testing.messages.render import find_question, parts_of, read_button, refusal
 
 
 def response(*contents: Content | str, role: Any = "assistant") -> AgentResponse[Any]:
@@ -60,6 +60,12 @@ def test_pictures_and_links() -> None:
     assert first.text == "look:"
     assert (second.media[0].media_type, second.media[0].data) == ("image/png", "aGk=")
     assert third.text == "https://example.com/a.png"
+
+
+def pressed(data: str, waiting: list[PendingApproval]) -> tuple[PendingApproval, bool] | None:
+    name, approved = read_button(data)
+    found = find_question(name, waiting)
+    return None if found is None else (found, approved)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

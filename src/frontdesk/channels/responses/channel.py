@@ -179,17 +179,17 @@ class _Room:
         # As `run_sized`, without a coroutine for what is small: every request comes by here.
         body = decode(raw, most) if len(raw) <= LARGE else await off_loop(decode, raw, most)
         protocol_request = await read_payload(raw, call.scope) if self._intake.shows_payload else None
-        request = await self._intake.request(call.caller, body, raw, protocol_request)
+        request, settle = await self._intake.request(call.caller, body, raw, protocol_request)
         request = keyed(request, call.headers, raw)
         answer = Answer(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
         lasting = lasts and request.store and not request.background
         if not request.stream:
-            work = self._context.run(request, call.caller, protocol_request=protocol_request)
+            work = self._context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
             hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
-        opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
+        opened = self._context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
         async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)

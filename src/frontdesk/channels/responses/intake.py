@@ -1,28 +1,28 @@
 """From a body to the request that is run: what it refers to is looked up as the caller's own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from agent_framework import Message
 
-from frontdesk.abc.channel import Channel, ChannelContext
+from frontdesk.abc.channel import Channel, ChannelContext, SettleAnswers
 from frontdesk.channels.responses.compact import opened
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
 from frontdesk.channels.responses.references import References
 from frontdesk.channels.responses.render import Renderer
 from frontdesk.channels.responses.wire import CreateBody
-from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
 from frontdesk.kit.openai.client_outputs import as_results
-from frontdesk.kit.openai.items import Items, reference
+from frontdesk.kit.openai.items import Items, Question, reference
 from frontdesk.kit.outbound.media import MediaFetcher
 
 
@@ -41,8 +41,11 @@ class Intake:
 
     async def request(
         self, caller: Caller, body: CreateBody, raw: bytes, payload: Mapping[str, Any] | None = None
-    ) -> ChannelRequest:
-        """The request that a body asks for; what `payload` says beyond the API becomes its attributes."""
+    ) -> tuple[ChannelRequest, SettleAnswers | None]:
+        """The request that a body asks for, and what settles the answers in it.
+
+        What `payload` says beyond the API becomes the request's attributes.
+        """
         items, size = None, len(raw)
         if not isinstance(body.input, str):
             body, size = await self._resolved(caller, body, size)
@@ -55,10 +58,12 @@ class Intake:
             # Looked at before anything is kept for the caller, and before a background run is put off.
             await self._context.get_conversation(caller, request.session.conversation_id)
         if items is not None:
-            request = await self._looked_up(caller, request, items)
+            await self._fill(caller, items)
+        if request.approvals:
+            request = request.replace(operation="approval")
         if payload is not None and (unknown := unknown_keys(payload)):
             request = request.replace(attributes=unknown)
-        return request
+        return request, _settling(items)
 
     def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
         request = self._parser.request(body, items, caller.identity)
@@ -98,39 +103,6 @@ class Intake:
             await self._context.allow(caller)
             await self._fetcher.fill(items.urls, caller=caller.identity.key)
 
-    async def _looked_up(self, caller: Caller, request: ChannelRequest, items: Items) -> ChannelRequest:
-        await self._fill(caller, items)
-        if items.approvals:
-            await self._check_questions(caller, items)
-        if items.earlier and request.approvals:
-            request = request.replace(approvals=(*await self._unanswered(caller, items), *request.approvals))
-        if items.approvals and request.previous_run_id is None and request.session is None:
-            asked = await self._asked(caller, items)
-            request = request.replace(session=asked.session, operation=asked.operation)
-        return request
-
-    async def _asked(self, caller: Caller, items: Items) -> ChannelRequest:
-        try:
-            return await self._context.approval_request(caller, items.approvals)
-        except NotFoundError:
-            raise NotFoundError("There is no such approval.", param="input") from None
-
-    async def _unanswered(self, caller: Caller, items: Items) -> list[ApprovalAnswer]:
-        """Answers that another question follows, and that don't count as given yet: all are of one response."""
-        asked = {one.approval_id for one in await self._context.pending_approvals(caller)}
-        items.approvals[:0] = found = [one for one in items.earlier if one.approval_id in asked]
-        return found
-
-    async def _check_questions(self, caller: Caller, items: Items) -> None:
-        """A question that the caller repeats with its answer must be the one that was asked."""
-        if not items.questions:
-            return
-        asked = {one.approval_id: one.request for one in await self._context.pending_approvals(caller)}
-        for question in items.questions:
-            request = asked.get(question.approval_id)
-            if request is not None and asked_for(request) != (question.tool, question.arguments):
-                raise InvalidRequestError("This is not what was asked.", param=question.where)
-
     async def _resolved(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
         """The body with the items that it refers to in their places, and how large it is with them."""
         given = body.input
@@ -145,6 +117,28 @@ class Intake:
             for place, item in enumerate(given)
         ]
         return msgspec.structs.replace(body, input=found), size + references.size
+
+
+def _settling(items: Items | None) -> SettleAnswers | None:
+    """Return what settles answers among items that say more about questions than their ids."""
+    if items is None or not (items.questions or items.earlier):
+        return None
+
+    async def settle(answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]) -> Sequence[ApprovalAnswer]:
+        asked = {one.approval_id: one.request for one in waiting}
+        _check_questions(items.questions, asked)
+        # An answer that another question follows and that does not count as given yet: all are of one response.
+        return [*(one for one in items.earlier if one.approval_id in asked), *answers]
+
+    return settle
+
+
+def _check_questions(questions: Sequence[Question], asked: Mapping[str, Any]) -> None:
+    """Refuse a question that is repeated with its answer and is not the one that was asked."""
+    for question in questions:
+        request = asked.get(question.approval_id)
+        if request is not None and asked_for(request) != (question.tool, question.arguments):
+            raise InvalidRequestError("This is not what was asked.", param=question.where)
 
 
 def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:

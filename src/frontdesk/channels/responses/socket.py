@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.abc.channel import Channel, ChannelContext
+from frontdesk.abc.channel import Channel, ChannelContext, SettleAnswers
 from frontdesk.channels.responses.client import Script
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.intake import Intake
@@ -178,8 +178,9 @@ class _Connection:
         try:
             shown = self._shared.intake.shows_payload
             protocol_request = await read_payload(raw, self._socket.scope) if shown else None
-            request = await self._request(body, raw, protocol_request)
-            opened = self._context.stream(request, self._socket.caller, protocol_request=protocol_request)
+            request, settle = await self._request(body, raw, protocol_request)
+            caller = self._socket.caller
+            opened = self._context.stream(request, caller, protocol_request=protocol_request, settle=settle)
             lasting = self._shared.config.finish_abandoned and request.store
             played = self._shared.lasting.stream(opened, ended) if lasting else opened
             await self._play(lane, body, raw, request, await played)
@@ -209,13 +210,17 @@ class _Connection:
         """Whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
         return self._shared.channel.session_mode != "disabled" and request.session is None and not request.approvals
 
-    async def _request(self, body: CreateBody, raw: bytes, payload: HttpPayload | None) -> ChannelRequest:
+    async def _request(
+        self, body: CreateBody, raw: bytes, payload: HttpPayload | None
+    ) -> tuple[ChannelRequest, SettleAnswers | None]:
         kept = self._memory.get(body.previous_response_id)
         body = msgspec.structs.replace(body, stream=True)
-        request = await self._shared.intake.request(self._socket.caller, body, raw, payload)
+        request, settle = await self._shared.intake.request(self._socket.caller, body, raw, payload)
         attributes = {name: value for name, value in request.attributes.items() if name not in _ENVELOPE}
         request = request.replace(attributes=attributes)
-        return request if kept is None else kept.continued(request, hears=self._context.target.messages)
+        if kept is not None:
+            request = kept.continued(request, hears=self._context.target.messages)
+        return request, settle
 
     async def _played(self, lane: str | None, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
         """Tells what happens, but for the last event; returns how it has ended."""

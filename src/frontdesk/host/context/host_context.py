@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext
+from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext, SettleAnswers
 from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
-from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
@@ -62,16 +62,23 @@ class HostContext(SessionCalls):
         await self._allowed(caller)
 
     def run(
-        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        *,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
     ) -> "CoroutineType[Any, Any, HostedRunResult[Any]]":
         if request.idempotency_key is not None:
-            return self._run_once(request, caller, protocol_request)
-        return self._parts.pipeline.run(request, caller, protocol_request)
+            return self._run_once(request, caller, protocol_request, settle)
+        return self._parts.pipeline.run(request, caller, protocol_request, settle)
 
-    async def _run_once(self, request: ChannelRequest, caller: Caller, protocol_request: Any) -> HostedRunResult[Any]:
-        """Runs the target, or gives what the same request came to that was here before."""
+    async def _run_once(
+        self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
+    ) -> HostedRunResult[Any]:
+        """Run the target, or give what the same request came to that was here before."""
         pipeline = self._parts.pipeline
-        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed)
+        known = await self._once(await pipeline.admit(request, caller, protocol_request, settle), pipeline.proceed)
         if isinstance(known, HostedRunResult):
             return known
         ended = known if known.background else await self._parts.background.followers.ended(known)
@@ -95,17 +102,21 @@ class HostContext(SessionCalls):
                 await asyncio.sleep(_A_MOMENT)
 
     async def stream(
-        self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None
-    ) -> HostedStreamResult[Any]:
-        if request.idempotency_key is not None:
-            return await self._stream_once(request, caller, protocol_request)
-        return self._live(await self._parts.pipeline.stream(request, caller, protocol_request), caller)
-
-    async def _stream_once(
-        self, request: ChannelRequest, caller: Caller, protocol_request: Any
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        *,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
     ) -> HostedStreamResult[Any]:
         pipeline = self._parts.pipeline
-        known = await self._once(await pipeline.admit(request, caller, protocol_request), pipeline.proceed_stream)
+        admitted = await pipeline.admit(request, caller, protocol_request, settle)
+        if request.idempotency_key is not None:
+            return await self._stream_once(admitted, caller)
+        return self._live(await pipeline.proceed_stream(admitted), caller)
+
+    async def _stream_once(self, admitted: AdmittedRequest, caller: Caller) -> HostedStreamResult[Any]:
+        known = await self._once(admitted, self._parts.pipeline.proceed_stream)
         if isinstance(known, HostedStreamResult):
             return self._live(known, caller)
         if known.background and known.stream:
@@ -218,17 +229,9 @@ class HostContext(SessionCalls):
         return found
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
-        owner = await self._owner(caller)
-        questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]
-        sessions = {None if one is None else one.session_id for one in questions}
-        if len(sessions) != 1 or None in sessions:
-            raise NotFoundError("There is no such approval.")
-        return ChannelRequest(
-            channel=self.channel,
-            operation="approval",
-            session=ChannelSession(session_id=sessions.pop()),
-            approvals=tuple(answers),
-        )
+        hooked = self._parts.channels[self.channel].run_hook is not None
+        await self._parts.gate.let_in(caller, self.channel, hooked=hooked)
+        return ChannelRequest(channel=self.channel, operation="approval", approvals=tuple(answers))
 
     def commands(self) -> Sequence[ChannelCommand]:
         return tuple(self._commands.values())

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ConversationScope
@@ -129,6 +130,12 @@ class MessageChannel(Channel):
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """What an event asks of the target."""
         return await self._voice().prepare(item)
+
+    async def settle_answers(
+        self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+    ) -> Sequence[ApprovalAnswer]:
+        """Find the questions of the buttons that were pressed."""
+        return await self._voice().settle(item, answers, waiting)
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
         """Says why there is no answer."""

@@ -111,11 +111,15 @@ def _name(approval_id: str) -> str:
     return digest(approval_id)[:_DIGITS]
 
 
-def pressed(data: str, waiting: Sequence[PendingApproval]) -> tuple[PendingApproval, bool] | None:
-    """The question that a button answers, if it is among those that wait, and whether it says yes."""
+def read_button(data: str) -> tuple[str, bool]:
+    """Return the short name of the question that a button answers, or an empty one; and whether it says yes."""
     word, _, name = data.partition(":")
-    found = next((one for one in waiting if _name(one.approval_id) == name), None)
-    return None if found is None or word not in (APPROVE, REJECT) else (found, word == APPROVE)
+    return (name if word in (APPROVE, REJECT) else ""), word == APPROVE
+
+
+def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:
+    """Find a question by its short name among those that wait."""
+    return next((one for one in waiting if _name(one.approval_id) == name), None)
 
 
 def decided(question: PendingApproval, approved: bool, who: str) -> str:

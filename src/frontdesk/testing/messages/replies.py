@@ -1,20 +1,20 @@
 """What is done about an event when it is its turn: commands, buttons, and words back to where it came from."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
-from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
-from frontdesk.testing.messages.render import challenge_text, decided, parts_of, pressed, refusal
+from frontdesk.testing.messages.render import challenge_text, decided, find_question, parts_of, read_button, refusal
 from frontdesk.testing.messages.wire import Edit
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
@@ -81,22 +81,33 @@ class Replies:
             await reply(_UNKNOWN.format(call.name))
         return None
 
-    async def _pressed(self, item: InboxItem) -> ChannelRequest | None:
-        """The request that a button makes; one that waits for nobody, or for somebody else, makes none."""
-        caller, clicked = item.caller, item.request.attributes
-        found = pressed(clicked["data"], await self._context.pending_approvals(caller))
-        if found is None:
-            raise NotFoundError(_NOT_YOURS)
-        question, approved = found
-        answer = ApprovalAnswer(approval_id=question.approval_id, approved=approved)
-        request = await self._context.approval_request(caller, [answer])
-        text = decided(question, approved, caller.identity.attributes["name"])
+    async def _pressed(self, item: InboxItem) -> ChannelRequest:
+        """Make the request of a button, which has only a short name of its question."""
+        name, approved = read_button(item.request.attributes["data"])
+        answer = ApprovalAnswer(approval_id=name, approved=approved)
+        request = await self._context.approval_request(item.caller, [answer])
+        return request.replace(conversation_id=item.conversation_id, group=item.request.group)
+
+    async def settle(
+        self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+    ) -> Sequence[ApprovalAnswer]:
+        """Find the questions of buttons among those that wait, and show what was decided in their place."""
+        settled: list[ApprovalAnswer] = []
+        for answer in answers:
+            question = find_question(answer.approval_id, waiting)
+            if question is None:
+                raise NotFoundError(_NOT_YOURS)
+            await self._show(item, decided(question, answer.approved, item.caller.identity.attributes["name"]))
+            settled.append(answer.replace(approval_id=question.approval_id))
+        return settled
+
+    async def _show(self, item: InboxItem, text: str) -> None:
+        clicked = item.request.attributes
         # What was decided counts, whether or not the platform shows it.
         with suppress(PushError):
             await self._client.answer(clicked["callback_id"], text)
             edit = Edit(chat_id=item.conversation_id, message_id=clicked["message_id"], text=text)
             await self._client.edit(edit)
-        return request.replace(conversation_id=item.conversation_id, group=item.request.group)
 
     async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
         try:
