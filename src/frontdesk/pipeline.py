@@ -245,17 +245,20 @@ class Pipeline:
             return await self._put_off(admitted, seen_at=admitted.admitted_at)
         await self._presence.see(admitted, admitted.admitted_at)
         # If nothing of the answer goes back to where the request came from, nobody waits for it there.
-        if admitted.targets_elsewhere and not (await self._planner.route(admitted)).originating:
-            return await self._put_off(admitted)
-        return None
+        return None if await self._returns(admitted) else await self._put_off(admitted)
+
+    async def _returns(self, admitted: AdmittedRequest) -> bool:
+        """Tell whether anything of the answer goes back to where the request came from, as things are now."""
+        return not admitted.targets_elsewhere or (await self._planner.route(admitted)).originating
 
     async def _put_off(
         self, admitted: AdmittedRequest, event: InboxItem | None = None, *, seen_at: float | None = None
     ) -> Result:
         """Hands a run to the background, unless it can be known now that it can't run; who asked was seen `seen_at`."""
-        if not admitted.request.background:
+        request = admitted.request
+        if not request.background or (request.stream and not await self._returns(admitted)):
             # Nobody listens where the request came from.
-            admitted = admitted.replace(request=admitted.request.replace(background=True, stream=False))
+            admitted = admitted.replace(request=request.replace(background=True, stream=False))
         if self._active.get(admitted.owner, admitted.run_id) is not None:
             raise RunExistsError
         scope = self._scopes[admitted.request.channel]

@@ -173,6 +173,27 @@ async def test_the_wire_gets_the_continuation_and_not_the_answer(
             assert "You said: where is my key?" in found.text
 
 
+@pytest.mark.parametrize(("path", "said"), [("/v1/responses", "input"), ("/invocations", "message")])
+async def test_a_run_in_the_background_was_streamed_where_nothing_of_it_was_meant_to_go(
+    tmp_path: Path, path: str, said: str
+) -> None:
+    async with open_house(tmp_path, hook=sends_to(ResponseTarget.identity(ANN), background=True)) as house:
+        ann = await house.platforms["chat"].user("Ann", user_id="ann")
+        answered = await house.client.http.post(path, json={said: "where is my key?", "stream": True})
+        assert answered.headers["content-type"].startswith("application/json"), answered.text
+        assert (answered.json()["status"], "You said" in answered.text) == ("queued", False)
+        assert await house.heard("chat", ann, 1) == ["You said: where is my key?"]
+
+
+async def test_a_run_in_the_background_that_comes_back_too_is_streamed_here(tmp_path: Path) -> None:
+    hook = sends_to(ResponseTarget.identities([ANONYMOUS, ANN]), background=True)
+    async with open_house(tmp_path, hook=hook) as house:
+        ann = await house.platforms["chat"].user("Ann", user_id="ann")
+        events = [one async for one in house.client.stream("hi")]
+        assert "You said: hi" in "".join(str(one.data) for one in events)
+        assert await house.heard("chat", ann, 1) == ["You said: hi"]
+
+
 async def test_a_turn_that_is_not_kept_is_delivered_all_the_same(tmp_path: Path) -> None:
     me = ChannelIdentity(channel="responses", native_id="anonymous")
     hook = sends_to(ResponseTarget.identities([me, ANN]), store=False)

@@ -96,9 +96,6 @@ class Background:
         """
         if not admitted.request.store:
             raise InvalidRequestError("A background run has to be stored.", param="store")
-        if admitted.request.response_target.kind == "none":
-            # Nobody listens.
-            admitted = admitted.replace(request=admitted.request.replace(stream=False))
         key = session_id or await self._key(admitted)
         room = not self._stopping and len(self.workers) + self._coming < self._config.runs.max_background_runs
         job = BackgroundRun(
