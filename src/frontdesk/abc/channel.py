@@ -52,7 +52,8 @@ class ChannelCommand(Value, frozen=True):
 
     name: str
     description: str
-    handler: Callable[[ChannelCommandContext], Awaitable[None]]
+    handler: Callable[[ChannelCommandContext], Awaitable[None] | None]
+    """A function or an async one; `await context.reply(...)` needs an async one."""
     expose_in_ui: bool = True
     metadata: Mapping[str, Any] = {}
 

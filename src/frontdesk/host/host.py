@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
-from frontdesk.abc.channel import Channel, ChannelContribution
+from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
 from frontdesk.abc.link_policy import LinkPolicy
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.abc.runner import DurableTaskRunner
@@ -39,6 +39,7 @@ from frontdesk.host.checks.checks import (
     runtime_warnings,
     worker_findings,
 )
+from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
@@ -179,19 +180,27 @@ class AgentFrameworkHost:
             access=access,
         )
 
-    def _contribution(self, channel: Channel) -> ChannelContribution:
-        context = self._context_of(channel.name)
-        contribution = channel.contribute(context)
-        context.add_commands(contribution.commands)
-        self._parts.teller.offer(channel.name, contribution.commands)
+    def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
+        contexts = [self._context_of(channel.name) for channel in channels]
+        made = [(channel, channel.contribute(context)) for channel, context in zip(channels, contexts, strict=True)]
+        findings = [finding for channel, one in made for finding in contribution_findings(channel.name, one)]
+        if findings:
+            raise ChannelConfigurationError(findings)
+        for (channel, contribution), context in zip(made, contexts, strict=True):
+            self._offer(channel, contribution.commands, context)
+        return made
+
+    def _offer(self, channel: Channel, commands: Sequence[ChannelCommand], context: HostContext) -> None:
+        """Offer the commands of a channel, with those of linking if there is a linker."""
+        context.add_commands(commands)
+        self._parts.teller.offer(channel.name, commands)
         if self._parts.links is not None:
             added = link_commands(channel, context, self._parts.teller)
-            need_own_names(channel.name, contribution.commands, added)
+            need_own_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
-        return contribution
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
-        self._contributions = [(channel, self._contribution(channel)) for channel in channels]
+        self._contributions = self._contribute(channels)
         return build_app(
             self._contributions,
             linker=self._parts.linker,

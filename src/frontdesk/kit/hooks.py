@@ -87,7 +87,7 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:
     """Runs a command; what it says on purpose goes through as it is."""
     try:
-        await command.handler(context)
+        await settle(command.handler(context))
     except FrontdeskError:
         raise
     except Exception as error:

@@ -3,9 +3,10 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
-from frontdesk.abc.channel import Channel
+from frontdesk.abc.channel import Channel, ChannelPush
 from frontdesk.data.response_target import ORIGINATING_NAME
 
 HOST_PATHS = ("/healthz", "/readyz")
@@ -15,6 +16,8 @@ _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
     "stream_transform_hook": (1, (), "(update)"),
 }
 """How each hook is called: with how many arguments by place, with which by name, and how that is written."""
+_ALIKE = 0.9
+"""How much a name must be like that of a setting to count as a slip of the pen; `names` is not like `name`."""
 
 
 def usable_channels(channels: Sequence[Any]) -> list[Channel]:
@@ -37,13 +40,16 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
         if count > 1:
             wrong.append(f"channels: {count} channels have the path {path!r}")
     for one in found:
-        own = [*_path_findings(one), *_hook_findings(one), *one.push_terms.findings(), *one.findings()]
+        own = [*_path_findings(one), *_hook_findings(one), *_push_findings(one), *_spelling_findings(one)]
+        own += [*one.push_terms.findings(), *one.findings()]
         wrong.extend(f"channel {one.name!r}: {finding}" for finding in own)
     return wrong
 
 
 def _shape_findings(channel: Any) -> list[str]:
     """What an object lacks to be a channel, a line each."""
+    if inspect.isclass(given := channel):
+        return [f"channels: {given.__name__} is a class; give an instance: {given.__name__}(...)"]
     kind = type(channel).__name__
     if not isinstance(channel, Channel) and not callable(getattr(channel, "contribute", None)):
         return [f"channels: {channel!r} is not a Channel"]
@@ -51,8 +57,10 @@ def _shape_findings(channel: Any) -> list[str]:
     if not isinstance(channel, Channel):
         wrong.append(f"channels: {kind} is not a Channel: make it one with `class {kind}(frontdesk.Channel)`")
     wrong += [f"channels: {kind} has no {name}; {how}" for name, how in _lacks(channel).items()]
-    if not _takes(channel.contribute, 1):
+    if not takes(channel.contribute, 1):
         wrong.append(f"channels: {kind}.contribute must take the context: `def contribute(self, context)`")
+    if inspect.iscoroutinefunction(channel.contribute):
+        wrong.append(f"channels: {kind}.contribute must not be async; what has to be awaited belongs into on_startup")
     return wrong
 
 
@@ -87,13 +95,32 @@ def _hook_findings(channel: Channel) -> list[str]:
             continue
         if not callable(hook):
             wrong.append(f"{name} is not a function")
-        elif not _takes(hook, places, *names):
+        elif not takes(hook, places, *names):
             wrong.append(f"{name} {inspect.signature(hook)} can't be called: it must take {written}")
     return wrong
 
 
-def _takes(function: Callable[..., Any], places: int, *names: str) -> bool:
-    """Whether a function can be called like that; one that does not tell is believed."""
+def _push_findings(channel: Channel) -> list[str]:
+    if not isinstance(channel, ChannelPush) or takes(channel.push, 2):
+        return []
+    return ["push must take the identity and the result: `async def push(self, identity, result)`"]
+
+
+def _spelling_findings(channel: Channel) -> list[str]:
+    """Find attributes of the channel's class that are nearly called as a setting, and would have no effect."""
+    known = Channel.__annotations__.keys()
+    own = [one for one in type(channel).__mro__ if issubclass(one, Channel) and one is not Channel]
+    names = {name for one in own for name, value in vars(one).items() if _is_plain(name, value)}
+    meant = {name: get_close_matches(name, known, 1, _ALIKE) for name in sorted(names - known)}
+    return [f"{name} is not a setting of a channel: did you mean {close[0]}?" for name, close in meant.items() if close]
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    return not name.startswith("_") and not callable(value) and not hasattr(value, "__get__")
+
+
+def takes(function: Callable[..., Any], places: int, *names: str) -> bool:
+    """Tell whether a function can be called like that; one that does not tell is believed."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -91,9 +91,10 @@ class MessageChannel(Channel):
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self._replies = Replies(self.client, context, self._config.text_limit)
         room = _Room(self, self._config, context)
+        own = {one.name for one in self.commands}
         return ChannelContribution(
             routes=room.routes(),
-            commands=(*usual_commands(context), *self.commands),
+            commands=(*(one for one in usual_commands(context) if one.name not in own), *self.commands),
             on_serving=(room.start,),
             on_shutdown=(room.stop,),
         )
