@@ -8,12 +8,18 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from frontdesk.abc.channel import Channel, ChannelContribution
 from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
-from frontdesk.kit.http.asgi import send_json
+from frontdesk.errors import RequestError
+from frontdesk.kit.http.asgi import error_headers, send_json
+from frontdesk.kit.http.endpoint import HttpEndpoint
+from frontdesk.kit.http.sockets import POLICY
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
@@ -47,10 +53,13 @@ class HostApp(Starlette):
     """
 
     def __init__(self, routes: list[BaseRoute], middleware: Sequence[Middleware], lifespan: Lifespan) -> None:
-        super().__init__(routes=routes, middleware=list(middleware), lifespan=lifespan)
+        handlers: dict[Any, Any] = {RequestError: _show_error}
+        super().__init__(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=lifespan)
         self.router.redirect_slashes = False
         self.router.default = _not_found
-        fixed = [one for one in routes if isinstance(one, Route) and not one.param_convertors and one.methods is None]
+        # Those of other people need the error layers.
+        ours = [one for one in routes if isinstance(one, Route) and isinstance(one.app, (HttpEndpoint, _Health))]
+        fixed = [one for one in ours if not one.param_convertors and one.methods is None]
         self._fixed: dict[str, ASGIApp] = {one.path: one.app for one in fixed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,6 +128,18 @@ class _Health:
         well = self._check()
         body: dict[str, Any] = {"status": "ok" if well else "unavailable"}
         await send_json(send, 200 if well else 503, msgspec.json.encode(body))
+
+
+async def _show_error(connection: Request | WebSocket, error: RequestError) -> Response | None:
+    """Answer with an error that a channel's own route has left to the host."""
+    if isinstance(connection, WebSocket):
+        await connection.close(POLICY, error.code)
+        return None
+    told = {"code": error.code, "message": error.message, "param": error.param, "id": error.run_id}
+    body = {"error": {name: value for name, value in told.items() if value is not None}}
+    response = Response(msgspec.json.encode(body), error.status, media_type="application/json")
+    response.raw_headers.extend(error_headers(error))
+    return response
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
