@@ -268,11 +268,13 @@ class ChannelContext(Protocol):
         """Let the next message go on with one of those sessions; any other is a `NotFoundError`."""
         ...
 
-    async def cancel_background_runs(self, caller: Caller, *, conversation_id: str | None = None) -> int:
-        """Cancel what the caller has begun on this channel and what runs in the background; return how many there were.
+    async def cancel_background_runs(
+        self, caller: Caller, *, conversation_id: str | None = None
+    ) -> Sequence[RunRecord]:
+        """Cancel what runs in the background for the caller, on whichever channel it was asked; return these runs.
 
-        In a direct chat, or in a group if one is named. A message that is being answered is not among them: what comes
-        after it in the same conversation waits for its end.
+        If a group is named, only what the caller has asked in it. A message that is being answered is not among them:
+        what comes after it in the same conversation waits for its end.
         """
         ...
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from frontdesk.data.identity import Caller
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
 from frontdesk.host.context.reach_calls import ReachCalls
 from frontdesk.sessions.past import PastSessions
@@ -27,19 +29,26 @@ class SessionCalls(ReachCalls):
         name = await self._tracked(caller, conversation_id)
         await PastSessions(self._store).resume(name, session_id)
 
-    async def cancel_background_runs(self, caller: Caller, *, conversation_id: str | None = None) -> int:
+    async def cancel_background_runs(
+        self, caller: Caller, *, conversation_id: str | None = None
+    ) -> Sequence[RunRecord]:
         owner = await self._owner(caller)
-        cancelled = 0
+        cancelled: list[RunRecord] = []
         for job in await self._store.background.of_owner(owner):
-            request = job.admitted.request
-            if (
-                request.channel != self.channel
-                or (request.conversation_id if request.group else None) != conversation_id
-            ):
+            request, run_id = job.admitted.request, job.admitted.run_id
+            # What is only held, under an idempotency key, has a caller who waits for it.
+            if not request.background or not self._in_reach(request, conversation_id):
                 continue
-            await self._parts.background.cancel(owner, job.admitted.run_id)
-            cancelled += 1
+            await self._parts.background.cancel(owner, run_id)
+            record = await self._store.runs.get(owner, run_id)
+            if record is not None:
+                cancelled.append(record)
         return cancelled
+
+    def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
+        """Tell whether somebody may stop a request here: all of theirs in a direct chat, in a group what it heard."""
+        here = request.channel == self.channel and request.group and request.conversation_id == group
+        return group is None or here
 
     async def _tracked(self, caller: Caller, conversation_id: str | None) -> SessionName:
         """Return the name of the session in a direct chat, or in a group if one is given."""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionSummary
 from frontdesk.errors import NotFoundError
 
@@ -15,6 +16,9 @@ _ANEW = "We start anew."
 _NONE_YET = "There is no conversation yet."
 _WHICH = "Say which one, such as /resume {}. /sessions lists them."
 _UNKNOWN = "I don't know that conversation. /sessions lists those that there are."
+_STOPPED = "I have stopped."
+_STOPPED_ELSEWHERE = "I have stopped what you asked {}."
+_NOTHING_TO_STOP = "There is nothing to stop."
 _BACK = "We go on where we were, after {} messages."
 
 
@@ -56,11 +60,10 @@ class _Commands:
         await call.reply(_BACK.format(found[0].messages))
 
     async def cancel(self, call: ChannelCommandContext) -> None:
-        try:
-            count = await self._context.cancel_background_runs(call.caller, conversation_id=_group(call.request))
-        except NotFoundError:
-            count = 0
-        await call.reply("I have stopped." if count else "There is nothing to stop.")
+        runs: Sequence[RunRecord] = ()
+        with suppress(NotFoundError):
+            runs = await self._context.cancel_background_runs(call.caller, conversation_id=_group(call.request))
+        await call.reply(_stopped(runs, self._context.channel))
 
     async def _sessions(self, call: ChannelCommandContext) -> Sequence[SessionSummary]:
         try:
@@ -71,6 +74,17 @@ class _Commands:
 
 def _group(request: ChannelRequest) -> str | None:
     return request.conversation_id if request.group else None
+
+
+def _stopped(runs: Sequence[RunRecord], here: str) -> str:
+    """Say where what was stopped had been asked, and nothing of what was said there."""
+    asked = {one.channel for one in runs}
+    if not asked:
+        return _NOTHING_TO_STOP
+    if asked == {here}:
+        return _STOPPED
+    places = ["here" if one == here else f"on {one}" for one in sorted(asked, key=lambda one: (one != here, one))]
+    return _STOPPED_ELSEWHERE.format(" and ".join(places))
 
 
 def _shown(session: SessionSummary) -> str:
