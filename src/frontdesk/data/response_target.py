@@ -72,6 +72,11 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
     @classmethod
     def channels(cls, names: Sequence[str], *, echo_input: bool = False) -> Self:
         """To the person on several channels; `"originating"` among them is where the request came from."""
+        given: Any = names
+        if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+            raise TypeError(
+                f"channels takes a list of names, and not {given!r}; one name is for ResponseTarget.channel"
+            )
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 
     @classmethod
@@ -82,6 +87,9 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
     @classmethod
     def identities(cls, identities: Sequence[ChannelIdentity], *, echo_input: bool = False) -> Self:
         """To several identities, each with the attributes that it has here, or else with those that are known of it."""
+        given: Any = identities
+        if isinstance(given, ChannelIdentity) or not all(isinstance(one, ChannelIdentity) for one in given):
+            raise TypeError(f"identities takes a list of ChannelIdentity(channel, native_id), and not {given!r}")
         return cls(kind="identities", addresses=tuple(map(Address.given, identities)), echo_input=echo_input)
 
 

@@ -119,3 +119,12 @@ def test_any_depth_is_parsed_or_refused(depth: int) -> None:
         raw = b'{"input": ' + opening * depth + b"1" + closing * depth + b"}"
         request = _parsed(raw)
         assert depth < DEEPEST or request is None
+
+
+def test_a_field_that_nobody_knew_did_not_say_how_hooks_could_see_it() -> None:
+    with pytest.raises(InvalidRequestError, match='`hosting`. .* need `extra_fields="attributes"`'):
+        decode(b'{"message": "hi", "hosting": {}}')
+    # Where something else is wrong, that alone is told.
+    with pytest.raises(InvalidRequestError) as caught:
+        decode(b'{"message": "hi", "stream": 3, "hosting": {}}')
+    assert "extra_fields" not in caught.value.message

@@ -40,12 +40,20 @@ _HERE = ResponseTarget()
 _decoder = msgspec.json.Decoder(InvocationBody)
 _open_decoder = msgspec.json.Decoder(OpenInvocationBody)
 _KNOWN = frozenset(InvocationBody.__struct_fields__)
+_HOW_TO_OPEN = 'Other fields than those of the protocol need `extra_fields="attributes"` of the channel.'
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
-    """The body, or an error that names the field which is wrong."""
-    return decode_as(_decoder, body, max_values)
+    """Return the body, or an error that names the field which is wrong."""
+    try:
+        return decode_as(_decoder, body, max_values)
+    except InvalidRequestError as error:
+        try:
+            decode_open(body, max_values)
+        except InvalidRequestError:
+            raise error from None
+        raise InvalidRequestError(f"{error.message} {_HOW_TO_OPEN}", param=error.param) from None
 
 
 def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
