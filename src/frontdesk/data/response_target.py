@@ -75,7 +75,7 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
         given: Any = names
         if isinstance(given, str) or not all(isinstance(one, str) for one in given):
             raise TypeError(
-                f"channels takes a list of names, and not {given!r}; one name is for ResponseTarget.channel"
+                f"channels takes a list of names, and not {given!r}; for one there is ResponseTarget.channel"
             )
         return cls(kind="channels", names=tuple(names), echo_input=echo_input)
 

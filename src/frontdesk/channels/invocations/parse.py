@@ -49,11 +49,18 @@ def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
     try:
         return decode_as(_decoder, body, max_values)
     except InvalidRequestError as error:
-        try:
-            decode_open(body, max_values)
-        except InvalidRequestError:
-            raise error from None
+        if error.code != InvalidRequestError.code or not _is_open(body, max_values):
+            raise
         raise InvalidRequestError(f"{error.message} {_HOW_TO_OPEN}", param=error.param) from None
+
+
+def _is_open(body: bytes, max_values: int) -> bool:
+    """Tell whether nothing is wrong with a body but that it has other fields."""
+    try:
+        decode_open(body, max_values)
+    except InvalidRequestError:
+        return False
+    return True
 
 
 def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:

@@ -37,6 +37,8 @@ from frontdesk.kit.http.sse import encode_event
 _FILLED = ("id", "session_id", "created_at", "finished_at", "text", "usage", "metadata")
 _TOOL_CALLS = frozenset({"function_call", "function_result"})
 _UNSEEN = frozenset({"usage", "function_approval_request"})
+_PARAMS = {"approvals": "approval"}
+"""Fields that this protocol calls otherwise than a request does."""
 
 
 def _plain(value: Any) -> Any:
@@ -209,7 +211,8 @@ def error_body(error: RequestError, run_id: str | None = None) -> bytes:
 
 def error_out(error: RequestError, run_id: str | None = None) -> ErrorOut:
     """What went wrong, with the id under which the log has the rest."""
-    return ErrorOut(code=error.code, message=error.message, param=error.param, id=run_id or error.run_id)
+    param = _PARAMS.get(error.param or "", error.param)
+    return ErrorOut(code=error.code, message=error.message, param=param, id=run_id or error.run_id)
 
 
 def _content(content: Content) -> Any:
