@@ -21,12 +21,12 @@ MORE = {"responses": {"assemble", "compact", "drawing", "intake", "memory", "ref
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
-# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the lot, and the thread for
-# large values tells whoever waits for a job.
+# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, and the thread
+# for large values tells whoever waits for a job.
 ENDS = {
     "host/inbox.py",
     "host/lifespan.py",
-    "host/tell.py",
+    "host/direct_notifier.py",
     "host/background/work.py",
     "kit/http/endpoint.py",
     "kit/aio/fair_thread.py",

@@ -112,7 +112,7 @@ class Pipeline:
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for somebody, who is not seen anywhere by that."""
-        return (await self._put_off(await self.admit(request, caller))).run
+        return (await self._defer_run(await self.admit(request, caller))).run
 
     async def proceed(self, admitted: AdmittedRequest) -> Result:
         """The same for a request that was admitted already."""
@@ -123,7 +123,7 @@ class Pipeline:
         """Answers an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
         admitted = (await self.admit(request, event.caller, event.payload, settle)).replace(pushes=True)
         if admitted.request.background:
-            return await self._put_off(admitted, event, seen_at=event.received_at)
+            return await self._defer_run(admitted, event, seen_at=event.received_at)
         await self._presence.see(admitted, event.received_at)
         return await self.run_admitted(admitted, patient=True, event=event)
 
@@ -145,7 +145,7 @@ class Pipeline:
                 await self._revoke(run.turn)
                 raise
             except BaseException as error:
-                return await self._broken(run, error)
+                return await self._fail(run, error)
             return await self._conclude(run, result)
         except RequestError as error:
             tell_of_run(error, run.record)
@@ -173,7 +173,7 @@ class Pipeline:
             raise
         except BaseException as error:
             try:
-                return ended_stream(await self._broken(run, error))
+                return ended_stream(await self._fail(run, error))
             except RequestError as told:
                 tell_of_run(told, run.record)
                 raise
@@ -203,7 +203,7 @@ class Pipeline:
                     yield update
                 result = await stream.final()
             except BaseException as error:
-                outcome.append(await self._broken(run, error))
+                outcome.append(await self._fail(run, error))
                 return
             finally:
                 await stream.close()
@@ -217,7 +217,7 @@ class Pipeline:
             # Nobody ever asked for the first update, so the generator had nothing to clean up.
             await stream.close()
             try:
-                await self._broken(run, asyncio.CancelledError())
+                await self._fail(run, asyncio.CancelledError())
             except asyncio.CancelledError:
                 pass
             finally:
@@ -242,16 +242,16 @@ class Pipeline:
     async def _received(self, admitted: AdmittedRequest) -> Result | None:
         """Note where a person is; hand their run to the background if it goes there."""
         if admitted.request.background:
-            return await self._put_off(admitted, seen_at=admitted.admitted_at)
+            return await self._defer_run(admitted, seen_at=admitted.admitted_at)
         await self._presence.see(admitted, admitted.admitted_at)
         # If nothing of the answer goes back to where the request came from, nobody waits for it there.
-        return None if await self._returns(admitted) else await self._put_off(admitted)
+        return None if await self._returns(admitted) else await self._defer_run(admitted)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
         """Tell whether anything of the answer goes back to where the request came from, as things are now."""
         return not admitted.targets_elsewhere or (await self._planner.route(admitted)).originating
 
-    async def _put_off(
+    async def _defer_run(
         self, admitted: AdmittedRequest, event: InboxItem | None = None, *, seen_at: float | None = None
     ) -> Result:
         """Hands a run to the background, unless it can be known now that it can't run; who asked was seen `seen_at`."""
@@ -276,7 +276,7 @@ class Pipeline:
         try:
             run = self._recorder.begin(turn)
             await self._branches.rejoin(turn)
-            await self._recorder.ended(turn, run, "failed", failure, await self._excuse(admitted, run, failure))
+            await self._recorder.ended(turn, run, "failed", failure, await self._failure_notice(admitted, run, failure))
             await self._outbox.wake(turn.deliveries)
         finally:
             self._turns.close(turn)
@@ -354,20 +354,20 @@ class Pipeline:
         if run.cancel_requested:
             # It ended although it was cancelled; what it did after that must not count.
             log.warning(_TOO_LATE, run.record.run_id)
-            return await self._broken(run, asyncio.CancelledError())
+            return await self._fail(run, asyncio.CancelledError())
         if run.turn.answering is not None and run.turn.answering.failure is not None:
             # The target has gone on without the tool that it was not allowed to begin.
-            return await self._broken(run, run.turn.answering.failure)
+            return await self._fail(run, run.turn.answering.failure)
         turn, admitted = run.turn, run.turn.admitted
         try:
             await self._branches.rejoin(turn)
         except asyncio.CancelledError as error:
-            return await self._broken(run, error)
+            return await self._fail(run, error)
         run.cancellable = False
         try:
             asked = questions(result, admitted, run.record.session_id)
             if asked and (run.record.session_id is None or not admitted.request.store):
-                return await self._broken(run, SessionRequiredError(_NOWHERE_TO_WAIT))
+                return await self._fail(run, SessionRequiredError(_NOWHERE_TO_WAIT))
             way = await self._planned(run, result) if admitted.pushes or admitted.targets_elsewhere else ORIGINATING
             if asked:
                 record = await self._asked(run, result, way, asked)
@@ -375,14 +375,14 @@ class Pipeline:
                 record = await self._recorder.completed(turn, run.record, result, way)
         except (ApprovalIdError, UnlinkedError) as error:
             log.error("what run %s asks for can't be approved: %s", run.record.run_id, error)
-            return await self._broken(run, error)
+            return await self._fail(run, error)
         except LostAnswerError as error:
-            return await self._broken(run, error)
+            return await self._fail(run, error)
         except CodecError as error:
             log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
-            return await self._broken(run, NotStorableError())
+            return await self._fail(run, NotStorableError())
         except SessionTooLargeError as error:
-            return await self._broken(run, error)
+            return await self._fail(run, error)
         except StaleTurnError:
             raise
         except StoreError as error:
@@ -400,7 +400,7 @@ class Pipeline:
     async def _asked(self, run: ActiveRun, result: Any, way: Route, asked: Sequence[PendingApproval]) -> RunRecord:
         """Record a result that asks a human, if those who could answer are still the same."""
         turn = run.turn
-        new = await self._answers.new(turn.record, asked, retold=self._target.info.checkpoints)
+        new = await self._answers.new(turn.record, asked, may_repeat=self._target.info.checkpoints)
         for _ in range(_TRIES):
             turn.requester = await self._gate.requester(turn.admitted)
             try:
@@ -427,7 +427,7 @@ class Pipeline:
             turn.way = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
         return answer_hosting(turn.admitted.request.channel, turn.way)
 
-    async def _broken(self, run: ActiveRun, error: BaseException) -> Result:
+    async def _fail(self, run: ActiveRun, error: BaseException) -> Result:
         """Records a run that failed or was cancelled; returns only if it was cancelled on request."""
         run.cancellable = False
         error = _reason(error)
@@ -451,12 +451,12 @@ class Pipeline:
             log.error("run %s failed", run.record.run_id, exc_info=error)
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         status = "cancelled" if cancelled else "failed"
-        excuse = () if cancelled else await self._excuse(run.turn.admitted, run.record, failure)
-        record = await asyncio.shield(self._ended(run, status, failure, excuse))
+        failure_notice = () if cancelled else await self._failure_notice(run.turn.admitted, run.record, failure)
+        record = await asyncio.shield(self._ended(run, status, failure, failure_notice))
         if run.turn.deliveries:
             await self._outbox.wake(run.turn.deliveries)
         if cancelled and run.cancel_requested:
-            await run.forgive()
+            await run.uncancel()
             return HostedRunResult(result=None, run=record)
         if isinstance(error, Exception):
             shown = error if isinstance(error, RequestError) else TargetError()
@@ -467,17 +467,19 @@ class Pipeline:
         raise error
 
     async def _ended(
-        self, run: ActiveRun, status: RunStatus, failure: RunFailure, excuse: Sequence[Delivery]
+        self, run: ActiveRun, status: RunStatus, failure: RunFailure, failure_notice: Sequence[Delivery]
     ) -> RunRecord:
         """Record how a run ended that did not complete, in its session."""
         await self._branches.rejoin(run.turn)
-        return await self._recorder.ended(run.turn, run.record, status, failure, excuse)
+        return await self._recorder.ended(run.turn, run.record, status, failure, failure_notice)
 
-    async def _excuse(self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure) -> Sequence[Delivery]:
+    async def _failure_notice(
+        self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure
+    ) -> Sequence[Delivery]:
         """What is sent where nobody waits on a wire for an error."""
         if not admitted.pushes:
             return ()
-        return await self._planner.excuse(
+        return await self._planner.failure_notice(
             admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
         )
 

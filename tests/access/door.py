@@ -107,7 +107,7 @@ class Door:
         self.clock = FakeClock(1000.0)
         keys = IdentityKeys(self.store, self.ids, self.clock, resolver)
         own = {"web": as_rule(allowlist)} if rules is None else rules
-        self.gate = Gate(keys, self.ids, self.clock, own, linker=linker, ties=ties)
+        self.gate = Gate(keys, self.ids, self.clock, own, linker=linker, link_policy=ties)
 
     async def decide(self, caller: Caller = PLAIN, channel: str = "web") -> Decision:
         return await self.gate.authorize(caller, channel)

@@ -158,7 +158,7 @@ class TestJoining:
             linker.links[caller.identity.key] = link(caller.identity, "key_of_both")
             return True
 
-        door.gate.joins = join
+        door.gate.link_by_claims = join
         assert first == LinkRequired()
         decision = await door.gate.joined(CALLER, "web", first)
         assert isinstance(decision, Allowed)
@@ -170,7 +170,7 @@ class TestJoining:
         async def join(caller: Caller) -> bool:
             pytest.fail("nobody is linked who may not come in")
 
-        door.gate.joins = join
+        door.gate.link_by_claims = join
         decision = await door.decide(CALLER)
         assert await door.gate.joined(CALLER, "web", decision) is decision
 
@@ -180,7 +180,7 @@ class TestJoining:
         async def join(caller: Caller) -> bool:
             return False
 
-        door.gate.joins = join
+        door.gate.link_by_claims = join
         decision = await door.decide(CALLER)
         assert await door.gate.joined(CALLER, "web", decision) is decision
 

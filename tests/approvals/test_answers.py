@@ -152,7 +152,7 @@ async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "place", "retold", "kept"),
+    ("known", "place", "may_repeat", "kept"),
     [
         ({}, "ses_1", False, True),
         ({}, "branch", False, True),
@@ -167,7 +167,7 @@ async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
     ],
 )
 async def test_only_the_same_question_comes_again_under_its_id(
-    known: dict[str, Any], place: str, retold: bool, kept: bool | None
+    known: dict[str, Any], place: str, may_repeat: bool, kept: bool | None
 ) -> None:
     desk = Desk()
     await desk.ask("apr_1", **known)
@@ -175,8 +175,8 @@ async def test_only_the_same_question_comes_again_under_its_id(
     asked = question("apr_1", session_id=place)
     if kept is False:
         with pytest.raises(ApprovalIdError) as caught:
-            await desk.answers.new(where, [question("apr_2"), asked], retold=retold)
+            await desk.answers.new(where, [question("apr_2"), asked], may_repeat=may_repeat)
         assert caught.value.code == "approval_id_taken"
     else:
-        new = await desk.answers.new(where, [asked], retold=retold)
+        new = await desk.answers.new(where, [asked], may_repeat=may_repeat)
         assert new == ([] if kept else [asked])

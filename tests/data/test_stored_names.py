@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from frontdesk.abc.store import News, StateTransaction
+from frontdesk.abc.store import ChangeKind, StateTransaction
 from frontdesk.data import codec, framework_codec, json_tree, workflow_codec
 from frontdesk.data.noun import UNKNOWN
 from frontdesk.data.session import SessionRecord
@@ -55,7 +55,7 @@ def names() -> dict[str, Any]:
         "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},
         "backfills": sorted(backfills()),
         "tasks": [inbox.TASK, outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
-        "notices": [background.CHANNEL, *get_args(News)],
+        "notices": [background.CHANNEL, *get_args(ChangeKind)],
         "locks": [connecting.MIGRATIONS, procrastinate._MAKING],
     }
 

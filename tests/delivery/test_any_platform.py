@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushPart
-from frontdesk.delivery.trip import EARLIER
+from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
 from frontdesk.stores.memory import InMemoryStateStore
 from tests.delivery.scripted import AskableChannel, Desk, ScriptedChannel

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontdesk.clock import SystemClock
-from frontdesk.delivery import trip
+from frontdesk.delivery import destination_drain
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.errors import PushError
 from frontdesk.stores.sql.postgres import PostgresStateStore
@@ -67,7 +67,7 @@ async def test_answers_that_are_written_at_once_do_not_come_between_each_other(p
 
 
 async def test_what_another_process_is_sending_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trip, "_MARGIN", 0.2)
+    monkeypatch.setattr(destination_drain, "_MARGIN", 0.2)
     stores = [PostgresStateStore(postgres) for _ in range(2)]
     for store in stores:
         await store.open()

@@ -7,9 +7,9 @@ import pytest
 
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.runner import RetryPolicy
-from frontdesk.delivery import trip
+from frontdesk.delivery import destination_drain
+from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.delivery.outbox import task_id
-from frontdesk.delivery.trip import EARLIER
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError, StoreUnavailableError
 from tests.delivery.conftest import MakeDesk
 from tests.delivery.scripted import TERMS, AskableChannel, ScriptedChannel
@@ -445,7 +445,7 @@ async def test_a_wake_up_that_fails_leaves_what_was_written(make_desk: MakeDesk)
 async def test_a_receipt_is_not_forgotten_while_the_store_is_away(
     make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trip, "_PAUSE", 0.0)
+    monkeypatch.setattr(destination_drain, "_PAUSE", 0.0)
     desk = make_desk(ScriptedChannel())
     await desk.add(*desk.answer("a", 1))
     plain, away = desk.store.transaction, [True, True, False]

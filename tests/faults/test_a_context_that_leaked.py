@@ -152,7 +152,7 @@ class Story:
         await context.accept(event(self.chat, "event"))
         await self.noted("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
-        await host._parts.teller.tell(self.chat.by("bob").identity, "a notification")
+        await host._parts.notifier.tell(self.chat.by("bob").identity, "a notification")
         async with asyncio.timeout(20):
             # With the answer to the event.
             await self.chat.hears("bob", 3)

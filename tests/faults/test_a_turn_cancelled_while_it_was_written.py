@@ -12,7 +12,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.active import ActiveRun
-from frontdesk.sessions.keeper import LeaseKeeper
+from frontdesk.sessions.leases import LeaseKeeper
 from frontdesk.testing import serving
 from tests.faults.test_hang_ups_during_a_commit import Gate, heard
 from tests.scenarios.desk import until

@@ -11,7 +11,7 @@ from agent_framework import ChatMiddleware
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.session import SessionName
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.host.tell import WORK_GOES_ON
+from frontdesk.host.direct_notifier import WORK_GOES_ON
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore

@@ -28,7 +28,7 @@ async def pages(store: SqliteStateStore, most: int | None = None) -> None:
     used = (await store._engine.read("PRAGMA page_count"))[0][0]
     limit = Do(f"PRAGMA max_page_count = {used if most is None else most}", answers=True)
     while True:
-        # It may come in one lot with a write for which there is no room.
+        # It may come in one batch with a write for which there is no room.
         with suppress(StoreUnavailableError):
             await store._engine.write([limit])
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk.kit.aio.detached_runs import _AHEAD, LastingRuns
+from frontdesk.kit.aio.detached_runs import _AHEAD, DetachedRuns
 from tests.scenarios.conversations.desk import open_desk
 from tests.scenarios.desk import until
 from tests.scenarios.responses.desk import Desk
@@ -107,7 +107,7 @@ async def _steps(count: int) -> None:
 @pytest.mark.parametrize("way", ["stream", "run"])
 async def test_a_hang_up_at_any_step_of_the_opening_left_the_session_locked(lasting: bool, way: str) -> None:
     """The request is cancelled after each number of steps of the loop, until it is through before that."""
-    waits, runs = Waits(), LastingRuns()
+    waits, runs = Waits(), DetachedRuns()
 
     async def asked(context: Any) -> None:
         work = getattr(context, way)(in_session("s", "hi", stream=way == "stream"), caller())

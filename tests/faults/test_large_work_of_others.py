@@ -16,7 +16,7 @@ from frontdesk.data.text_update import encode_update
 from frontdesk.errors import InvalidRequestError
 from frontdesk.host.background import followers
 from frontdesk.host.background.followers import PAGE, Followers
-from frontdesk.host.background.signals import Bells
+from frontdesk.host.background.signals import RunSignals
 from frontdesk.ids import RandomIds
 from frontdesk.sessions import items as session_items
 from frontdesk.sessions.conversations import Conversations
@@ -135,7 +135,7 @@ async def replay(events: Sequence[RunEvent]) -> int:
         return ended
 
     async def follow() -> None:
-        async with Followers(store, Bells(1.0)).stream(run(), shown) as stream:
+        async with Followers(store, RunSignals(1.0)).stream(run(), shown) as stream:
             read.extend([update async for update in stream])
 
     turns = await loop_turns(follow())

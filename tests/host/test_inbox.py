@@ -8,8 +8,8 @@ import pytest
 
 from frontdesk import ChannelRequest, InMemoryStateStore
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
+from frontdesk.host.direct_notifier import WORK_GOES_ON
 from frontdesk.host.inbox import InboxWorker
-from frontdesk.host.tell import WORK_GOES_ON
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessagePlatform, message_platform

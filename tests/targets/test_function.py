@@ -45,7 +45,7 @@ async def in_words(text: str) -> AsyncIterator[str]:
         yield word if word == "heard" else f" {word}"
 
 
-class Speaker:
+class ProactiveSender:
     async def method(self, text: str) -> str:
         return f"heard {text}"
 
@@ -69,8 +69,8 @@ FORMS = [
     of_annotated,
     with_default,
     in_words,
-    Speaker().method,
-    Speaker.static,
+    ProactiveSender().method,
+    ProactiveSender.static,
     partial(prefixed, "heard"),
 ]
 

@@ -404,7 +404,7 @@ class TestRuns:
         assert texts(final) == ["order 7", order]
 
     async def test_what_was_said_and_answered_is_staged(self) -> None:
-        class Speaker(Executor):
+        class ProactiveSender(Executor):
             @handler
             async def speak(self, text: str, ctx: WorkflowContext[Never, Any]) -> None:
                 await ctx.yield_output("a text")
@@ -414,7 +414,7 @@ class TestRuns:
                 await ctx.yield_output({"typed": 2})
 
         async with turn_of("hello") as turn:
-            await adapted(lambda: builder(Speaker(id="speaker"))).run(turn)
+            await adapted(lambda: builder(ProactiveSender(id="sender"))).run(turn)
             assert turn.staged is not None
             said = [message.text for message in turn.staged]
         assert said == ["hello", "a text", "a message", "a response", "in a list"]

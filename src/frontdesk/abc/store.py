@@ -24,9 +24,9 @@ from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 
-News = Literal["work", "run", "cancel"]
+ChangeKind = Literal["work", "run", "cancel"]
 """What was written: something to do, something of a run, or the wish that a run should end."""
-Told = Callable[[News, str], None]
+OnChange = Callable[[ChangeKind, str], None]
 """Is told what was written, and of which run; an empty id stands for any."""
 
 
@@ -479,7 +479,7 @@ class HostStateStore(Protocol):
 
     def transaction(self) -> StateTransaction: ...
 
-    def listen(self, told: Told) -> None:
+    def listen(self, on_change: OnChange) -> None:
         """Has somebody told of what other processes write; a word may be lost, so that it replaces no look."""
         ...
 

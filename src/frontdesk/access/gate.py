@@ -23,7 +23,7 @@ from frontdesk.loggers import access as log
 class Gate(Authorizer):
     """Decides who may come in, and admits their requests."""
 
-    joins: Callable[[Caller], Awaitable[bool]] | None = None
+    link_by_claims: Callable[[Caller], Awaitable[bool]] | None = None
     """Links a caller whose verified claims say who they are, without a ceremony; true if that changed anything."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Gate(Authorizer):
         *,
         default: AccessRule = OPEN,
         linker: IdentityLinker | None = None,
-        ties: TierPolicy | None = None,
+        link_policy: TierPolicy | None = None,
         contacts: Contacts | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
@@ -44,7 +44,7 @@ class Gate(Authorizer):
         self._run_prefixes = run_prefixes or {}
         self._ids = ids
         self._clock = clock
-        self._ties = ties
+        self._link_policy = link_policy
         self._contacts = contacts
 
     async def let_in(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
@@ -55,13 +55,13 @@ class Gate(Authorizer):
         decision = await self.authorize(caller, channel, hooked=hooked)
         if caller.claims:
             decision = await self.joined(caller, channel, decision, hooked=hooked)
-        return self.passed(decision, caller.identity)
+        return self.require_allowed(decision, caller.identity)
 
     async def joined(self, caller: Caller, channel: str, decision: Decision, *, hooked: bool = False) -> Decision:
         """The decision, once a verified claim has linked the caller; whoever is denied is not linked."""
-        if self.joins is None or isinstance(decision, Denied):
+        if self.link_by_claims is None or isinstance(decision, Denied):
             return decision
-        if not await call_access("linker", self.joins, caller):
+        if not await call_access("linker", self.link_by_claims, caller):
             return decision
         return await self.authorize(caller, channel, hooked=hooked)
 
@@ -131,7 +131,7 @@ class Gate(Authorizer):
     async def _changed(self, identity: ChannelIdentity, caller: Caller, door: str, allowed: Allowed) -> Allowed:
         """Decides anew about an identity that a hook has set: the caller with other attributes, or somebody else."""
         if identity.key == caller.identity.key:
-            return self.passed(await self.authorize(caller.replace(identity=identity), door), identity)
+            return self.require_allowed(await self.authorize(caller.replace(identity=identity), door), identity)
         if allowed.isolation_key is None and not self._keys.issues:
             # The resolver has not let the caller in, and a hook can't let them speak for another then.
             raise self.refusal(REFUSED, caller.identity)
@@ -139,9 +139,9 @@ class Gate(Authorizer):
 
     async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
         """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""
-        allowed = self.passed(await self.authorize(caller, door, identity), identity)
-        if self._ties is not None and identity.channel != caller.identity.channel:
-            await self._ties.need("link", identity.channel, caller.identity.channel)
+        allowed = self.require_allowed(await self.authorize(caller, door, identity), identity)
+        if self._link_policy is not None and identity.channel != caller.identity.channel:
+            await self._link_policy.need("link", identity.channel, caller.identity.channel)
         return allowed
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
@@ -156,7 +156,7 @@ class Gate(Authorizer):
         if others:
             raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
 
-    def passed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
+    def require_allowed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
         """The decision if it lets the caller in, else an error in words that may be shown."""
         if isinstance(decision, Allowed):
             return decision

@@ -64,12 +64,12 @@ class Answers:
         return questions
 
     async def new(
-        self, session: SessionRecord | None, questions: Sequence[PendingApproval], *, retold: bool
+        self, session: SessionRecord | None, questions: Sequence[PendingApproval], *, may_repeat: bool
     ) -> list[PendingApproval]:
         """Return the questions that are not kept yet; an id that belongs to another question is an `ApprovalIdError`.
 
         A question may come again that waits where the session is, or where it branched from. One that was decided
-        comes again only if the target tells again what it stands at (`retold`), as a workflow does.
+        comes again only if the target tells again what it stands at (`may_repeat`), as a workflow does.
         """
         fresh: list[PendingApproval] = []
         for question in questions:
@@ -77,7 +77,7 @@ class Answers:
             if known is None:
                 fresh.append(question)
                 continue
-            same = compare_digest(known.digest, question.digest) and (retold or known.status == "pending")
+            same = compare_digest(known.digest, question.digest) and (may_repeat or known.status == "pending")
             if not same or session is None or not await self._asked_in(known, session):
                 raise taken(question)
         return fresh

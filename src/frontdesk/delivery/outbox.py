@@ -13,9 +13,9 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, Destination
 from frontdesk.delivery.circuit import Circuit
+from frontdesk.delivery.destination_drain import ChannelOutlet, DestinationDrain
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import can_push
-from frontdesk.delivery.trip import Lane, Trip
 from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
 from frontdesk.kit.aio.pauses import Pauses
@@ -34,16 +34,16 @@ class Outbox:
         self._store = store
         self._clock = clock
         self._ages = Ages(clock, shared=store.lease_seconds is not None)
-        self._lanes = {name: _lane(channel, clock) for name, channel in channels.items() if can_push(channel)}
+        self._outlets = {name: _outlet(channel, clock) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
         self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Has a runner call this; once, before it starts. Each channel has its own room: none waits for another."""
-        for name, lane in self._lanes.items():
+        for name, outlet in self._outlets.items():
             runner.register(
-                f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=lane.channel.push_terms.at_once
+                f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=outlet.channel.push_terms.at_once
             )
         self._schedule = lambda destination: runner.schedule(
             f"{TASK}:{destination[0]}", _payload(destination), task_id=task_id(destination)
@@ -55,7 +55,7 @@ class Outbox:
 
     async def wake(self, deliveries: Iterable[Delivery]) -> None:
         """Has deliveries sent that were committed. If that fails, the next look finds them."""
-        places = {one.destination for one in deliveries if one.ended_at is None and one.channel in self._lanes}
+        places = {one.destination for one in deliveries if one.ended_at is None and one.channel in self._outlets}
         if self._schedule is None:
             return
         for destination in places:
@@ -73,17 +73,17 @@ class Outbox:
 
     async def waiting(self) -> AsyncIterator[Destination]:
         """Every destination that has something to send at this moment."""
-        for channel in self._lanes:
+        for channel in self._outlets:
             async for place in self._places(channel):
                 yield channel, place
 
     async def _places(self, channel: str) -> AsyncIterator[str]:
         self._ages.look()
-        lane, now, steady = self._lanes[channel], self._clock.now(), self._clock.steady()
-        if lane.circuit.free_at(steady) > steady:
+        outlet, now, steady = self._outlets[channel], self._clock.now(), self._clock.steady()
+        if outlet.circuit.free_at(steady) > steady:
             # While a platform is left alone, nobody need look for what waits for it.
             return
-        longest = lane.channel.push_terms.retry.longest_delay
+        longest = outlet.channel.push_terms.retry.longest_delay
         last: str | None = None
         while page := await self._store.outbox.waiting(channel, now=now, longest=longest, after=last, limit=_PAGE):
             for place in page:
@@ -94,21 +94,21 @@ class Outbox:
     async def drain(self, channel: str, native_id: str) -> float | None:
         """Sends all that is due for one destination; returns when to come back, or nothing if nothing is left."""
         destination = (channel, native_id)
-        lane = self._lanes.get(channel)
-        if lane is None:
+        outlet = self._outlets.get(channel)
+        if outlet is None:
             log.warning("there is no channel %s here that could send what waits for it", channel)
             return None
         if destination in self._busy:
             return self._clock.now() + 1.0
         steady = self._clock.steady()
-        if (free_at := lane.circuit.free_at(steady)) > steady:
+        if (free_at := outlet.circuit.free_at(steady)) > steady:
             # A thousand who wait for a platform that is down need not read what they wait with.
             return self._time_of(free_at)
         if (until := self._paused.until(destination)) is not None:
             return until
         self._busy.add(destination)
         try:
-            again = await Trip(self._store, self._clock, self._ages, lane, destination).go()
+            again = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
             return None if again is None else self._time_of(again)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
@@ -122,9 +122,9 @@ class Outbox:
 
     def resume(self, channel: str) -> None:
         """Forgets that a platform was down, because somebody knows better."""
-        lane = self._lanes.get(channel)
-        if lane is not None:
-            lane.circuit.succeed()
+        outlet = self._outlets.get(channel)
+        if outlet is not None:
+            outlet.circuit.succeed()
 
 
 def task_id(destination: Destination) -> str:
@@ -138,9 +138,9 @@ def _payload(destination: Destination) -> Mapping[str, Any]:
     return {"channel": destination[0], "native_id": destination[1]}
 
 
-def _lane(channel: Channel, clock: Clock) -> Lane:
+def _outlet(channel: Channel, clock: Clock) -> ChannelOutlet:
     terms = channel.push_terms
-    return Lane(
+    return ChannelOutlet(
         channel=channel,
         limits=Limits(terms.per_second, terms.per_destination),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),

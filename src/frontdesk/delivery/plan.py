@@ -157,7 +157,7 @@ class Planner:
         is_active = admitted.request.response_target.kind == "active"
         return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
 
-    async def excuse(
+    async def failure_notice(
         self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
     ) -> list[Delivery]:
         """Says why there is no answer, where the answer would have gone; no hook sees it, because nothing was said."""

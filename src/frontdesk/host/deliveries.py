@@ -13,9 +13,9 @@ from frontdesk.data.identity import Caller, ChannelIdentity, PushGroup
 from frontdesk.data.response_target import Address
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
+from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
-from frontdesk.delivery.trip import EARLIER
 from frontdesk.errors import (
     CodecError,
     ConflictError,
@@ -115,7 +115,7 @@ def _anew(delivery: Delivery, now: float) -> Delivery:
     return delivery.replace(status="pending", attempts=0, queued_at=now, due_at=now, ended_at=None, history=history)
 
 
-class Speaker:
+class ProactiveSender:
     """Says something to a person who has not asked: into their history and into the outbox, in one transaction."""
 
     def __init__(

@@ -193,9 +193,9 @@ class AgentFrameworkHost:
     def _offer(self, channel: Channel, commands: Sequence[ChannelCommand], context: HostContext) -> None:
         """Offer the commands of a channel, with those of linking if there is a linker."""
         context.add_commands(commands)
-        self._parts.teller.offer(channel.name, commands)
+        self._parts.notifier.offer(channel.name, commands)
         if self._parts.links is not None:
-            added = link_commands(channel, context, self._parts.teller)
+            added = link_commands(channel, context, self._parts.notifier)
             need_own_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
 
@@ -268,7 +268,7 @@ class AgentFrameworkHost:
         self, to: str | ChannelIdentity, message: str | Message, *, idempotency_key: str | None = None
     ) -> Sequence[Delivery]:
         """Says something to a person, named by isolation key or identity; the same idempotency key says it once."""
-        return await self._parts.speaker.deliver(to, message, idempotency_key)
+        return await self._parts.sender.deliver(to, message, idempotency_key)
 
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
         """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""

@@ -42,7 +42,7 @@ from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
-from frontdesk.sessions.keeping import keep
+from frontdesk.sessions.leases import keep
 
 TASK = "answer"
 MOST_AT_ONCE = 200
@@ -239,20 +239,20 @@ class InboxWorker:
         if error.run_id is not None:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
-        excuse = await self._excuse(item, error)
+        failure_notice = await self._failure_notice(item, error)
         with suppress(LostEventError):
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
-                for one in excuse:
+                for one in failure_notice:
                     transaction.add_delivery(one)
-            await self._outbox.wake(excuse)
+            await self._outbox.wake(failure_notice)
 
-    async def _excuse(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
+    async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)
         if channel is None:
             return ()
         if not isinstance(channel, AnswersEvents):
-            return await self._planner.excuse(item.request, item.caller.identity, error.message)
+            return await self._planner.failure_notice(item.request, item.caller.identity, error.message)
         try:
             await channel.refuse(item, error)
         except FrontdeskError as failure:

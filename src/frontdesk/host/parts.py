@@ -22,17 +22,17 @@ from frontdesk.delivery.push import can_push
 from frontdesk.host.background.dispatcher import Background
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
-from frontdesk.host.deliveries import Deliveries, Speaker
+from frontdesk.host.deliveries import Deliveries, ProactiveSender
+from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.links.names import command_name
-from frontdesk.host.tell import Teller
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.items import TurnItems
-from frontdesk.sessions.keeper import LeaseKeeper
+from frontdesk.sessions.leases import LeaseKeeper
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.snapshot import Snapshots
 from frontdesk.sessions.turns import Turns
@@ -55,18 +55,18 @@ class Parts:
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
-        self.ties = TierPolicy(access.link_policy, channels)
+        self.link_policy = TierPolicy(access.link_policy, channels)
         keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
         self.gate = self._gated(keys, access)
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.outbox = Outbox(store, channels, clock)
-        self.teller = Teller(channels, store, planner, self.outbox)
+        self.notifier = DirectNotifier(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace)
         self.deliveries = Deliveries(store, clock, self.outbox)
-        self.speaker = Speaker(store, self.gate, self.turns, planner, self.outbox, ids, clock)
+        self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
@@ -87,7 +87,7 @@ class Parts:
             defer=self.background.submit,
             holds=self.background,
         )
-        self.background.use(self.pipeline, presence, self.teller)
+        self.background.use(self.pipeline, presence, self.notifier)
         self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
@@ -104,7 +104,7 @@ class Parts:
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
-        return await self.ties.allows("deliver", source, destination)
+        return await self.link_policy.allows("deliver", source, destination)
 
     def _contacted(self, access: Access) -> Contacts:
         shared = {
@@ -122,7 +122,7 @@ class Parts:
             rules_of(self.channels, access.default_allowlist),
             default=as_rule(access.default_allowlist),
             linker=access.linker,
-            ties=self.ties,
+            link_policy=self.link_policy,
             contacts=self.contacts,
             run_prefixes={channel.name: channel.run_prefix for channel in self.channels.values()},
         )
@@ -137,8 +137,10 @@ class Parts:
             name = None if found is None else command_name(found, word)
             return None if name is None else f"/{name}"
 
-        links = Links(self.store, keys, self.ids, self.clock, policy=self.ties, messenger=self.teller, named=named)
+        links = Links(
+            self.store, keys, self.ids, self.clock, policy=self.link_policy, messenger=self.notifier, named=named
+        )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):
-            self.gate.joins = lambda caller: links.greet(caller, linker)
+            self.gate.link_by_claims = lambda caller: links.greet(caller, linker)
         return links

@@ -17,7 +17,7 @@ from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.stored import Registered, StoredTasks
 from frontdesk.runners.wakes import Failed, Wake, Wakes
-from frontdesk.sessions.keeping import keep
+from frontdesk.sessions.leases import keep
 
 MOST = 100
 MOST_KNOWN = 10_000

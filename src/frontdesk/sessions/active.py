@@ -26,7 +26,7 @@ class ActiveRun:
         self.record = record
         self.task = task
 
-    async def forgive(self) -> None:
+    async def uncancel(self) -> None:
         """Takes back the cancellation of the task, once the run has ended by it."""
         with suppress(asyncio.CancelledError):
             # A run that cancelled itself has it still ahead.

@@ -24,7 +24,7 @@ from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.aio.large import run_weighed
 from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.hooks import call_response_hook
-from frontdesk.kit.openai.items import heard
+from frontdesk.kit.openai.items import to_messages
 from frontdesk.sessions.snapshot import rewritten
 
 _PAGE = 500
@@ -105,7 +105,7 @@ async def retell(
 def _told(
     bodies: Sequence[Mapping[str, Any]], conversation_id: str
 ) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
-    messages, calls = heard(bodies)
+    messages, calls = to_messages(bodies)
     hosting = {"conversation_id": conversation_id}
     waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
     return [stamped(message, hosting) for message in messages], waiting

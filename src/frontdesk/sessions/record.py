@@ -233,8 +233,8 @@ class Recorder:
         changes: dict[str, Any],
     ) -> RunRecord:
         session, now = turn.record, changes["finished_at"]
-        if turn.retold:
-            messages = [*turn.retold, *messages]
+        if turn.rebuilt_history:
+            messages = [*turn.rebuilt_history, *messages]
         if session is not None and turn.lease is not None:
             session = _after(session, len(messages), now, changes)
             transaction.save_session(session, turn.lease, keep=turn.busy)

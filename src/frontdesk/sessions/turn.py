@@ -28,7 +28,7 @@ class Turn:
 
     messages: list[Any]
     staged: list[Any] | None = None
-    retold: Sequence[Any] | None = None
+    rebuilt_history: Sequence[Any] | None = None
     """The history, where it is told by the items of a conversation and not kept by the session yet."""
     unreadable: UnreadableRecordError | None = None
     """Why its history can't be read, if it can't: then the turn has not begun."""
@@ -144,7 +144,7 @@ class Turn:
     def has_history(self) -> bool:
         """Whether there may be any; a session that has none need not be asked."""
         record = self.record
-        return bool(self.retold) or (record is not None and record.messages != record.unheard)
+        return bool(self.rebuilt_history) or (record is not None and record.messages != record.unheard)
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
@@ -156,8 +156,8 @@ class Turn:
 
     async def _read_history(self) -> Sequence[Any]:
         record = self.record
-        if self.retold is not None:
-            return self.retold
+        if self.rebuilt_history is not None:
+            return self.rebuilt_history
         if record is None or not self.has_history:
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:

@@ -152,7 +152,7 @@ class Turns:
         known = await self._store.sessions.get(admitted.owner, conversation.session_id)
         turn = await self._retell(self._unkept(admitted, known or fresh))
         # As below: with nothing to read there is no session.
-        return turn if known is not None or turn.retold else Turn(self._store, admitted, None, None)
+        return turn if known is not None or turn.rebuilt_history else Turn(self._store, admitted, None, None)
 
     async def _retell(self, turn: Turn) -> Turn:
         """A turn in the session of a conversation hears what the conversation says now."""
@@ -162,7 +162,7 @@ class Turns:
         # Looked at again, because it may have been deleted while the turn waited.
         await find_conversation(self._store, record.owner, record.conversation_id)
         if record.messages == record.unheard:
-            turn.retold, calls = await retell(self._store, record.owner, record.conversation_id)
+            turn.rebuilt_history, calls = await retell(self._store, record.owner, record.conversation_id)
             turn.record = record.replace(client_calls=calls)
         return turn
 

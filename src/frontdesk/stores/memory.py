@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from frontdesk.abc.store import Told
+from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.background import BackgroundRun
@@ -68,7 +68,7 @@ class InMemoryStateStore:
     def transaction(self) -> "MemoryTransaction":
         return MemoryTransaction(self)
 
-    def listen(self, told: Told) -> None:
+    def listen(self, on_change: OnChange) -> None:
         """No other process writes here."""
 
     async def open(self) -> None:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
 from frontdesk.abc.push import PushTerms
-from frontdesk.delivery import trip
+from frontdesk.delivery import destination_drain
 from frontdesk.host import inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, crashing
@@ -43,7 +43,7 @@ def make() -> AgentFrameworkHost:
         become_newer()
     inbox._LEFT_ALONE = given.get("left_alone", inbox._LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
-    trip._MARGIN = 0.5
+    destination_drain._MARGIN = 0.5
     ledger = Path(given["ledger"])
 
     async def repeat(text: str) -> str:

@@ -8,22 +8,24 @@ from typing import Any
 import pytest
 
 from frontdesk.kit.aio.tasks import present_task
-from frontdesk.kit.aio.timeouts import Patience, Waiting
+from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 
 
-class Guest(Waiting):
+class Guest(Timed):
     def __init__(self) -> None:
         self.lost = asyncio.Event()
 
 
-def patience(seconds: float = 0.01) -> Patience[Guest]:
-    return Patience(seconds, lambda guest: guest.lost.set())
+def patience(seconds: float = 0.01) -> TimeoutWheel[Guest]:
+    return TimeoutWheel(seconds, lambda guest: guest.lost.set())
 
 
 async def test_whoever_waits_too_long_is_found_once() -> None:
     found: list[Guest] = []
     last = asyncio.Event()
-    waiting: Patience[Guest] = Patience(0.01, lambda guest: (found.append(guest), guest is second and last.set())[0])
+    waiting: TimeoutWheel[Guest] = TimeoutWheel(
+        0.01, lambda guest: (found.append(guest), guest is second and last.set())[0]
+    )
     first, second = Guest(), Guest()
     waiting.add(first, present_task())
     waiting.add(second, present_task())
@@ -35,7 +37,7 @@ async def test_who_is_found_late_is_found_in_no_caller_s_context() -> None:
     """All share one timer, which the first of them has set."""
     mark: ContextVar[str] = ContextVar("mark", default="")
     seen: list[str] = []
-    waiting: Patience[Guest] = Patience(0.01, lambda guest: (seen.append(mark.get()), guest.lost.set())[0])
+    waiting: TimeoutWheel[Guest] = TimeoutWheel(0.01, lambda guest: (seen.append(mark.get()), guest.lost.set())[0])
     mark.set("the first")
     for _ in range(2):
         guest = Guest()
@@ -102,7 +104,7 @@ async def test_one_that_can_not_be_helped_keeps_nobody_else_waiting() -> None:
         if guest is first:
             raise RuntimeError("no help for this one")
 
-    waiting: Patience[Guest] = Patience(1.0, act)
+    waiting: TimeoutWheel[Guest] = TimeoutWheel(1.0, act)
     first, second = Guest(), Guest()
     waiting.add(first, clockwork)
     with pytest.raises(RuntimeError):

@@ -10,8 +10,8 @@ from frontdesk.kit.framework.workflow_requests import (
     asked,
     call_id_of,
     calls_in,
+    payload_of,
     requests_of,
-    told,
     type_name,
 )
 
@@ -59,4 +59,4 @@ def test_two_long_ids_stay_two() -> None:
 @pytest.mark.parametrize(("wanted", "name"), [(str, "str"), (list[int], "list[int]"), (int | None, "int | None")])
 def test_a_type_has_a_name(wanted: Any, name: str) -> None:
     assert type_name(request(wanted=wanted)) == name
-    assert told(request(wanted=wanted)) == {"request_id": "r", "data": "what?", "response_type": name}
+    assert payload_of(request(wanted=wanted)) == {"request_id": "r", "data": "what?", "response_type": name}

@@ -58,7 +58,7 @@ class TestClients:
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                assert call.forgive()
+                assert call.uncancel_if_gone()
             finally:
                 call.end()
             assert present_task().cancelling() == 0
@@ -71,7 +71,7 @@ class TestClients:
         call.watched()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.Event().wait()
-        assert call.forgive()
+        assert call.uncancel_if_gone()
         call.end()
 
     async def test_anything_else_that_cancels_is_not_the_client(self) -> None:
@@ -81,7 +81,7 @@ class TestClients:
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                assert not call.forgive()
+                assert not call.uncancel_if_gone()
                 raise
             finally:
                 call.end()

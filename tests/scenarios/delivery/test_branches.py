@@ -11,7 +11,7 @@ from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.session import SessionName
 from frontdesk.errors import InvalidRequestError
-from frontdesk.host.tell import WORK_GOES_ON
+from frontdesk.host.direct_notifier import WORK_GOES_ON
 from tests.scenarios.cast import call, scripted, voices
 from tests.scenarios.delivery.chats import OWNER, Chats, Holding, open_chats
 from tests.scenarios.desk import until

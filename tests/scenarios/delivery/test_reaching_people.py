@@ -128,12 +128,12 @@ async def test_what_waits_is_sent_to_where_the_person_is_reached_by_then() -> No
     async with open_host(chat) as host:
         await chat.hear(chat.who("ann"), "hi", reference={"url": "old"})
         parts = host._parts
-        rows = parts.teller.notes([chat.who("ann")], "a word", owner="")
+        rows = parts.notifier.notes([chat.who("ann")], "a word", owner="")
         async with parts.store.transaction() as transaction:
             for row in rows:
                 transaction.add_delivery(row)
             transaction.keep_reference(chat.who("ann"), {"url": "new"})
-        await parts.teller.send(rows)
+        await parts.notifier.send(rows)
         assert (await chat.wait(2))[-1].reference == {"url": "new"}
 
 
@@ -264,8 +264,8 @@ async def test_a_private_word_did_not_reach_a_channel_that_has_only_push_part() 
     assert not isinstance(chat, ChannelPush)
     async with open_host(chat, linker=OneTimeCodeIdentityLinker()) as host:
         await chat.hear(chat.who("ann"), "hi", reference={"url": "u"})
-        assert host._parts.teller.can_tell(chat.who("ann"))
-        assert await host._parts.teller.tell(chat.who("ann"), "Your code is 123.")
+        assert host._parts.notifier.can_tell(chat.who("ann"))
+        assert await host._parts.notifier.tell(chat.who("ann"), "Your code is 123.")
         told = (await chat.wait(2))[-1]
         assert (told.content, told.conversation_id, told.reference) == ("Your code is 123.", None, {"url": "u"})
         assert told.idempotency_key

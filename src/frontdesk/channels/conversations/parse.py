@@ -10,7 +10,7 @@ import msgspec
 from frontdesk.channels.conversations.wire import CreateBody, Item, ItemsBody, UpdateBody
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
-from frontdesk.kit.openai.forms import INCLUDES, drawn, trimmed
+from frontdesk.kit.openai.forms import INCLUDES, complete_item, trimmed
 from frontdesk.kit.openai.items import read_added
 
 _create = msgspec.json.Decoder(CreateBody)
@@ -58,7 +58,9 @@ def decode_items(raw: bytes, max_values: int = MAX_VALUES) -> ItemsBody:
 def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:
     """The items as they are kept and shown; the ids are the host's, whatever the client calls them."""
     read_added(given, host_tools=host_tools)
-    return [drawn(trimmed(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given]
+    return [
+        complete_item(trimmed(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given
+    ]
 
 
 def page_of(query: bytes) -> Page:

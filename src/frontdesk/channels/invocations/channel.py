@@ -27,7 +27,7 @@ from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.errors import RequestError
-from frontdesk.kit.aio.detached_runs import LastingRuns
+from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.kit.auth.any_auth import as_auth, schemes_of
 from frontdesk.kit.http.asgi import resumed_after, send_json
@@ -99,7 +99,7 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._lasting = LastingRuns()
+        self._detached = DetachedRuns()
         self._renderer = Renderer(config.tool_calls)
         self._verifier = verifier(channel.name, channel.auth, config, context)
         self._open = config.extra_fields == "attributes"
@@ -144,10 +144,10 @@ class _Room:
         lasting = request.idempotency_key is not None and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
-            hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
-        async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.streams)

@@ -31,7 +31,7 @@ from frontdesk.kit.framework.workflow_requests import (
     requests_of,
     type_name,
 )
-from frontdesk.kit.http.json_template import Stencil, mark
+from frontdesk.kit.http.json_template import JsonTemplate, mark
 from frontdesk.kit.http.sse import encode_event
 
 _FILLED = ("id", "session_id", "created_at", "finished_at", "text", "usage", "metadata")
@@ -66,15 +66,15 @@ class Renderer:
 
     def __init__(self, tool_calls: ToolCalls) -> None:
         self._hidden = _UNSEEN | _TOOL_CALLS if tool_calls == "hide" else _UNSEEN
-        self._stencil = self._drawn()
+        self._template = self._drawn()
 
-    def _drawn(self) -> Stencil:
+    def _drawn(self) -> JsonTemplate:
         run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
         out: Any = self.invocation(run, AgentResponse(messages=[Message("assistant", ["text"])]))
         for name in _FILLED:
             setattr(out, name, mark(name))
         out.messages[0].contents[0].text = mark("said")
-        return Stencil(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
+        return JsonTemplate(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
         """The JSON of an invocation that came to one text and nothing else, as most do; nothing for any other."""
@@ -90,7 +90,7 @@ class Renderer:
         except UnicodeEncodeError:
             return None
         usage, session = result.usage_details, run.session_key
-        return self._stencil.fill(
+        return self._template.fill(
             _encoder.encode(run.run_id),
             b"null" if session is None else _encoder.encode(session),
             _encoder.encode(run.created_at),

@@ -41,7 +41,7 @@ from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
-from frontdesk.kit.aio.detached_runs import LastingRuns
+from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.auth.any_auth import as_auth
 from frontdesk.kit.http.asgi import resumed_after
@@ -51,7 +51,7 @@ from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.kit.http.payload import read_payload
 from frontdesk.kit.http.sse import StreamTimes
 from frontdesk.kit.names import plain_id
-from frontdesk.kit.openai.forms import drawn
+from frontdesk.kit.openai.forms import complete_item
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.
 _LIMITS = frozenset(map(str, range(1, 101)))
@@ -139,12 +139,12 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.bodies.timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._lasting = LastingRuns()
+        self._detached = DetachedRuns()
         self._renderer = renderer
         self._intake = Intake(channel, config, context, self._renderer)
         self._verifier = verifier(channel.name, channel.auth, config, context)
         self._sockets = Sockets(
-            channel, config, context, self._intake, self._renderer, self._lasting, self._verifier, self._limiter
+            channel, config, context, self._intake, self._renderer, self._detached, self._verifier, self._limiter
         )
 
     def routes(self) -> list[BaseRoute]:
@@ -187,10 +187,10 @@ class _Room:
         lasting = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
-            hosted = await (self._lasting.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
-        async with await (self._lasting.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.streams)
@@ -299,7 +299,7 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
         if not places:
             raise NotFoundError("There is no such item.", param="after")
         found = found[places[0] + 1 :]
-    shown = [drawn(item, item_id) for item_id, item in found[: int(limit)]]
+    shown = [complete_item(item, item_id) for item_id, item in found[: int(limit)]]
     return encode(
         {
             "object": "list",

@@ -36,12 +36,12 @@ from frontdesk.kit.framework.workflow_requests import (
     approvals_in,
     call_id_of,
     calls_in,
+    payload_of,
     requests_of,
-    told,
 )
-from frontdesk.kit.http.json_template import Stencil, mark
-from frontdesk.kit.openai.forms import as_items, drawn
-from frontdesk.kit.openai.items import heard
+from frontdesk.kit.http.json_template import JsonTemplate, mark
+from frontdesk.kit.openai.forms import as_items, complete_item
+from frontdesk.kit.openai.items import to_messages
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -105,15 +105,15 @@ class Renderer:
     def __init__(self, config: ResponsesConfig, target: TargetInfo) -> None:
         self._config = config
         self._target = target
-        self._stencil = self._drawn()
+        self._template = self._drawn()
 
-    def _drawn(self) -> Stencil:
+    def _drawn(self) -> JsonTemplate:
         run = RunRecord(run_id="", owner="", channel="", status="completed", created_at=0.0)
         out: Any = self.response(run, AgentResponse(messages=[Message("assistant", ["text"])]))
         for name in _FILLED:
             setattr(out, name, mark(name))
         out.output[0].id, out.output[0].content[0].text = mark("item"), mark("said")
-        return Stencil(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
+        return JsonTemplate(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
         """The JSON of a response that is one text and repeats no settings, as most are; nothing for any other."""
@@ -126,7 +126,7 @@ class Renderer:
             return None
         previous = run.details.get("previous_response_id", run.previous_run_id)
         usage = None if result.usage_details is None else _usage((result,))
-        return self._stencil.fill(
+        return self._template.fill(
             _encoder.encode(run.run_id),
             b"%d" % run.created_at,
             b"%d" % run.finished_at if run.finished_at else b"null",
@@ -184,7 +184,7 @@ class Renderer:
         assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
         assembler.approve(asked)
         for one in calls_in(requests):
-            assembler.ask(call_id_of(one), REQUEST_INFO, encode(told(one)).decode())
+            assembler.ask(call_id_of(one), REQUEST_INFO, encode(payload_of(one)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """A run as the API shows it; `output` if it was put together already."""
@@ -337,7 +337,7 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
     """The input of a run, every item with an id of its own; the client's, unless those could be taken already."""
-    return [drawn(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
+    return [complete_item(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
 
 
 def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dict[str, Any]]]:
@@ -357,7 +357,7 @@ def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dic
 
 def _is_told(run: RunRecord) -> bool:
     """Whether the input is what the target was told, word for word."""
-    said = heard(input_items(run))[0]
+    said = to_messages(input_items(run))[0]
     return "input" in run.details and _words(said) == _words(run.input or ())
 
 

@@ -26,7 +26,7 @@ from frontdesk.errors import (
     RequestError,
     TooManyRequestsError,
 )
-from frontdesk.kit.aio.detached_runs import Ended, LastingRuns
+from frontdesk.kit.aio.detached_runs import DetachedRuns, Ended
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.aio.tasks import present_task
 from frontdesk.kit.auth.verifier import HttpVerifier
@@ -55,7 +55,7 @@ class Sockets:
         context: ChannelContext,
         intake: Intake,
         renderer: Renderer,
-        lasting: LastingRuns,
+        lasting: DetachedRuns,
         verifier: HttpVerifier,
         limiter: Limiter | None,
     ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-from frontdesk.abc.store import HostStateStore, News
+from frontdesk.abc.store import ChangeKind, HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import form_of
@@ -22,10 +22,10 @@ from frontdesk.errors import (
     StoreUnavailableError,
 )
 from frontdesk.host.background.followers import Followers
-from frontdesk.host.background.signals import Bells
+from frontdesk.host.background.signals import RunSignals
 from frontdesk.host.background.work import Work, Worker, queued
 from frontdesk.host.config import HostConfig
-from frontdesk.host.tell import Teller
+from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
@@ -33,7 +33,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.keeping import keep
+from frontdesk.sessions.leases import keep
 from frontdesk.sessions.turns import Turn, fresh_session
 
 _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
@@ -45,15 +45,15 @@ class Background:
     """Takes admitted requests and runs them one after another per session, within limits."""
 
     _presence: Presence
-    _teller: Teller
+    _notifier: DirectNotifier
 
     def __init__(self, store: HostStateStore, config: HostConfig, clock: Clock, active: ActiveRuns) -> None:
         self._store = store
         self._config = config
         self._active = active
         self._shared = store.lease_seconds is not None
-        self._bells = Bells(_SHARED_POLL if self._shared else _OWN_POLL)
-        self.followers = Followers(store, self._bells)
+        self._signals = RunSignals(_SHARED_POLL if self._shared else _OWN_POLL)
+        self.followers = Followers(store, self._signals)
         self.workers: dict[tuple[str, str], Worker] = {}
         self._held: dict[tuple[str, str], Worker] = {}
         """Runs that their own requests work on, and that are kept like those of the background."""
@@ -64,13 +64,13 @@ class Background:
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self._looking: set[asyncio.Task[None]] = set()
-        self._work = Work(store, clock, self._bells, self.followers)
+        self._work = Work(store, clock, self._signals, self.followers)
         store.listen(self._hear)
 
-    def use(self, pipeline: Pipeline, presence: Presence, teller: Teller) -> None:
-        """Told once, when the host is built."""
+    def use(self, pipeline: Pipeline, presence: Presence, notifier: DirectNotifier) -> None:
+        """OnChange once, when the host is built."""
         self._work.pipeline = pipeline
-        self._presence, self._teller = presence, teller
+        self._presence, self._notifier = presence, notifier
 
     async def start(self) -> None:
         """Takes up what an earlier process left, and whatever comes."""
@@ -138,7 +138,7 @@ class Background:
         """End the hold; a run whose end could not be written is left to whoever can say that it was interrupted."""
         owner, run_id = turn.admitted.owner, turn.admitted.run_id
         worker = self._held.pop((owner, run_id), None)
-        self._bells.ring(run_id)
+        self._signals.notify(run_id)
         if worker is not None and not turn.settled:
             self._beside(self._leave(worker.job))
 
@@ -159,7 +159,7 @@ class Background:
         self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
     ) -> RunRecord:
         config = self._config
-        notices = self._teller.work_goes_on(job.admitted) if event is not None else ()
+        notices = self._notifier.work_goes_on(job.admitted) if event is not None else ()
         session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
         lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:
@@ -189,7 +189,7 @@ class Background:
             # Whoever was at work may have ended meanwhile, so that nobody else would say that there is room.
             self._may_wait = True
             self._wake.set()
-        await self._teller.send(notices)
+        await self._notifier.send(notices)
         return record
 
     async def _dispatch(self) -> None:
@@ -219,12 +219,12 @@ class Background:
         worker.task = task = spawn_clean(work)
         task.add_done_callback(lambda _: self._forget(worker))
         # Somebody may want to cancel it, and could not while it was on its way here.
-        self._bells.ring(job.admitted.run_id)
+        self._signals.notify(job.admitted.run_id)
 
     def _forget(self, worker: Worker) -> None:
         if self.workers.get(worker.job.key) is worker:
             del self.workers[worker.job.key]
-        self._bells.ring(worker.job.admitted.run_id)
+        self._signals.notify(worker.job.admitted.run_id)
         self._may_wait |= worker.given_up or self._work.paused.until(worker.job.key) is not None
         if self._may_wait:
             self._wake.set()
@@ -235,12 +235,12 @@ class Background:
         if active is not None and not await self._active.cancel(active):
             # It goes on, but nothing of it counts any more.
             return
-        async with self._bells.heard(run_id) as bell:
+        async with self._signals.subscribe(run_id) as signal:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.seconds.cancel_grace):
                     while not await self._cancelled(owner, run_id):
-                        await bell.wait()
-                        bell.quiet()
+                        await signal.wait()
+                        signal.clear()
 
     async def _cancelled(self, owner: str, run_id: str) -> bool:
         """Whether a run has ended, after all that can be done here to that end."""
@@ -276,9 +276,9 @@ class Background:
         else:
             self._active.spawn_cancel(active)
 
-    def _hear(self, kind: News, run_id: str) -> None:
+    def _hear(self, kind: ChangeKind, run_id: str) -> None:
         if kind == "run":
-            self._bells.ring(run_id)
+            self._signals.notify(run_id)
         elif kind == "work":
             self._may_wait = True
             self._wake.set()

@@ -9,7 +9,7 @@ from frontdesk.data.codec import decode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import NotFoundError, StoreUnavailableError
-from frontdesk.host.background.signals import Bells
+from frontdesk.host.background.signals import RunSignals
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.framework.types import updates_of
 from frontdesk.sessions.job import EventLog, Numbered
@@ -26,9 +26,9 @@ Look = Callable[[int], Awaitable[tuple[list[tuple[int, T]], RunRecord | None]]]
 class Followers:
     """Reads the events of background runs, of this process and of any other."""
 
-    def __init__(self, store: HostStateStore, bells: Bells) -> None:
+    def __init__(self, store: HostStateStore, signals: RunSignals) -> None:
         self._store = store
-        self._bells = bells
+        self._signals = signals
         self.logs: dict[tuple[str, str], EventLog] = {}
         """The logs of the runs that are at work here."""
 
@@ -67,13 +67,13 @@ class Followers:
 
     async def ended(self, run: RunRecord) -> RunRecord:
         """The run as it ended, here or in another process; waits for that."""
-        async with self._bells.heard(run.run_id) as bell:
+        async with self._signals.subscribe(run.run_id) as signal:
             while True:
-                bell.quiet()
+                signal.clear()
                 record = await self._ended(run.owner, run.run_id)
                 if record is not None:
                     return record
-                await bell.wait()
+                await signal.wait()
 
     async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
         """The events of a run, from the past and then live."""
@@ -91,9 +91,9 @@ class Followers:
         self, run_id: str, after: int, look: Look[T], ended: list[RunRecord]
     ) -> AsyncGenerator[T, None]:
         """What `look` finds above a number, until the run has ended, which is noted then."""
-        async with self._bells.heard(run_id) as bell:
+        async with self._signals.subscribe(run_id) as signal:
             while not ended:
-                bell.quiet()
+                signal.clear()
                 found, end = await look(after)
                 for number, one in found:
                     after = number
@@ -106,7 +106,7 @@ class Followers:
                 if end is not None:
                     ended.append(end)
                 else:
-                    await bell.wait()
+                    await signal.wait()
 
     async def _look(self, owner: str, run_id: str, after: int) -> tuple[list[Numbered], RunRecord | None]:
         """What there is above a number, and the run if it has ended; a store that is away says nothing about that."""

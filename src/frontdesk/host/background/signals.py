@@ -1,51 +1,51 @@
-"""Wakes whoever waits for news of a run."""
+"""Notify tasks that wait for changes of a run."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
-class Bells:
-    """One bell for each run that somebody waits for."""
+class RunSignals:
+    """Signals of runs, each with its subscribers."""
 
     def __init__(self, poll: float) -> None:
-        """`poll` is how long one waits for a ring before one looks anyway."""
+        """`poll` is after how many seconds a subscriber looks at the store anyway."""
         self._poll = poll
         self._waiting: dict[str, set[asyncio.Event]] = {}
 
-    def ring(self, run_id: str) -> None:
-        """There is news of a run; an empty id stands for every run."""
+    def notify(self, run_id: str) -> None:
+        """Wake the subscribers of a run; an empty id stands for every run."""
         found = self._waiting.get(run_id, ()) if run_id else [one for many in self._waiting.values() for one in many]
         for event in found:
             event.set()
 
     @asynccontextmanager
-    async def heard(self, run_id: str) -> AsyncGenerator["Bell"]:
-        """A bell that rings for everything that is written from now on."""
+    async def subscribe(self, run_id: str) -> AsyncGenerator["RunSignal"]:
+        """Subscribe to everything that is written from now on."""
         event = asyncio.Event()
         waiting = self._waiting.setdefault(run_id, set())
         waiting.add(event)
         try:
-            yield Bell(event, self._poll)
+            yield RunSignal(event, self._poll)
         finally:
             waiting.discard(event)
             if not waiting and self._waiting.get(run_id) is waiting:
                 del self._waiting[run_id]
 
 
-class Bell:
-    """What one reader listens to."""
+class RunSignal:
+    """The signal of one subscriber."""
 
     def __init__(self, event: asyncio.Event, poll: float) -> None:
         self._event = event
         self._poll = poll
 
-    def quiet(self) -> None:
-        """From here on only new news counts."""
+    def clear(self) -> None:
+        """Forget what was signalled so far."""
         self._event.clear()
 
     async def wait(self) -> None:
-        """Returns when there is news, or when it is time to look."""
+        """Wait for a signal, or until it is time to look."""
         try:
             async with asyncio.timeout(self._poll):
                 await self._event.wait()

@@ -21,7 +21,7 @@ from frontdesk.errors import (
 )
 from frontdesk.host.background.followers import Followers
 from frontdesk.host.background.interrupts import after_interruption
-from frontdesk.host.background.signals import Bells
+from frontdesk.host.background.signals import RunSignals
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -67,10 +67,10 @@ class Work:
 
     pipeline: Pipeline
 
-    def __init__(self, store: HostStateStore, clock: Clock, bells: Bells, followers: Followers) -> None:
+    def __init__(self, store: HostStateStore, clock: Clock, signals: RunSignals, followers: Followers) -> None:
         self._store = store
         self._clock = clock
-        self._bells = bells
+        self._signals = signals
         self._followers = followers
         self.paused: Pauses[tuple[str, str]] = Pauses(clock, _LEFT_ALONE)
         """Runs that need what only a newer version can read: they are left to a process that knows it."""
@@ -155,7 +155,7 @@ class Work:
         """A workflow that is resumed needs to know what it has said, whether somebody listens or not."""
         if not job.admitted.request.stream and job.on_interrupt != "resume":
             return None
-        return EventLog(self._store, job, lambda: self._bells.ring(job.admitted.run_id), last)
+        return EventLog(self._store, job, lambda: self._signals.notify(job.admitted.run_id), last)
 
     async def cancel(self, job: BackgroundRun) -> None:
         """Ends a run that nobody works on, because somebody wants it."""

@@ -10,8 +10,8 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.errors import NotFoundError
 from frontdesk.host.parts import Parts
 from frontdesk.kit.framework.messages import as_messages
-from frontdesk.kit.openai.forms import as_items, drawn
-from frontdesk.kit.openai.items import heard
+from frontdesk.kit.openai.forms import as_items, complete_item
+from frontdesk.kit.openai.items import to_messages
 from frontdesk.sessions.conversations import check_first
 from frontdesk.sessions.items import find_conversation
 
@@ -66,14 +66,14 @@ class ConversationCalls:
         request = ChannelRequest(channel=self.channel)
         if self._parts.channels[self.channel].run_hook is None:
             return await self._parts.pipeline.admit(request, caller), items
-        messages = heard(items)[0]
+        messages = to_messages(items)[0]
         before = as_items(messages)
         request = request.replace(input=messages, identity=caller.identity, details={"input": items})
         admitted = await self._parts.pipeline.admit(request, caller, protocol_request)
         after = as_items(as_messages(admitted.request.input) or ())
         if before == after:
             return admitted, items
-        return admitted, [drawn(item, self._parts.ids.new("item")) for item in after]
+        return admitted, [complete_item(item, self._parts.ids.new("item")) for item in after]
 
     def _items(self, conversation: Conversation, bodies: Sequence[Mapping[str, Any]]) -> list[ConversationItem]:
         now = self._parts.clock.now()

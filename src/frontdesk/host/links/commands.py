@@ -7,8 +7,8 @@ from frontdesk.access.links import PARTED
 from frontdesk.data.link import LinkChallenge, LinkRecord
 from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyRequestsError
 from frontdesk.host.context.link_calls import LinkCalls
+from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.links.names import WORDS, command_name
-from frontdesk.host.tell import Teller
 from frontdesk.kit.chat.people import told_as
 
 _IN_PRIVATE = "Please ask me that in a direct chat."
@@ -18,9 +18,9 @@ _GIVEN_UP = "Nothing was linked."
 _ALONE = "This account is not linked."
 
 
-def link_commands(channel: Channel, calls: LinkCalls, teller: Teller) -> Sequence[ChannelCommand]:
+def link_commands(channel: Channel, calls: LinkCalls, notifier: DirectNotifier) -> Sequence[ChannelCommand]:
     """The commands, by the names that they have on this channel."""
-    desk = _Commands(calls, teller)
+    desk = _Commands(calls, notifier)
     handlers = {"link": desk.link, "connect": desk.link, "unlink": desk.unlink, "whoami": desk.whoami}
     return [
         ChannelCommand(name=name, description=WORDS[word], handler=handler, expose_in_ui=word != "connect")
@@ -42,9 +42,9 @@ def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[
 
 
 class _Commands:
-    def __init__(self, calls: LinkCalls, teller: Teller) -> None:
+    def __init__(self, calls: LinkCalls, notifier: DirectNotifier) -> None:
         self._calls = calls
-        self._teller = teller
+        self._notifier = notifier
 
     async def link(self, context: ChannelCommandContext) -> None:
         await self._answer(context, self._link)
@@ -62,9 +62,9 @@ class _Commands:
         who = context.caller.identity
         if not context.request.group:
             return await context.reply(await _told(act, context))
-        if not self._teller.can_tell(who):
+        if not self._notifier.can_tell(who):
             return await context.reply(_IN_PRIVATE)
-        told = await self._teller.tell(who, await _told(act, context))
+        told = await self._notifier.tell(who, await _told(act, context))
         await context.reply(_ANSWERED if told else _IN_PRIVATE)
 
     async def _link(self, context: ChannelCommandContext) -> str:

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from frontdesk.host.server.http_cycle import HttpCycle
 from frontdesk.host.server.unread import bytes_taken
-from frontdesk.kit.aio.timeouts import Patience, Waiting
+from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.http.endpoint import CONNECTION
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import http as log
@@ -34,9 +34,9 @@ class ConnectionGate:
     def __init__(self, limits: ServerLimits, max_connections: int, keep_alive: float = _KEEP_ALIVE) -> None:
         self.limits = limits
         self.max_connections = max_connections
-        self.heads: Patience[BoundedHttpProtocol] = Patience(limits.head_seconds, BoundedHttpProtocol.run_late)
+        self.heads: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(limits.head_seconds, BoundedHttpProtocol.run_late)
         idle = BoundedHttpProtocol.timeout_keep_alive_handler
-        self.idle: Patience[BoundedHttpProtocol] = Patience(max(keep_alive, _LEAST_KEEP_ALIVE), idle)
+        self.idle: TimeoutWheel[BoundedHttpProtocol] = TimeoutWheel(max(keep_alive, _LEAST_KEEP_ALIVE), idle)
         self._full = False
 
     def admits(self, count: int) -> bool:
@@ -60,7 +60,7 @@ class _HeadRefused(Exception):
     """Stops the parser; the connection is closing already."""
 
 
-class BoundedHttpProtocol(HttpToolsProtocol, Waiting):
+class BoundedHttpProtocol(HttpToolsProtocol, Timed):
     """One connection, which is closed when a head is too long, has too many parts, or takes too long."""
 
     url = b""

@@ -14,7 +14,7 @@ _AHEAD = 64
 """How many updates a run may be ahead of its reader."""
 
 
-class LastingRuns:
+class DetachedRuns:
     """Keeps the tasks of runs that may outlive their requests."""
 
     def __init__(self) -> None:

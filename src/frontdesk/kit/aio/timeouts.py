@@ -15,17 +15,17 @@ _LOOKS = 4
 """How often it is looked in the time that one may wait."""
 
 
-class Waiting:
+class Timed:
     """What waits, and the task that it waits in."""
 
     task: "asyncio.Task[Any] | None" = None
     since = 0
 
 
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=Timed)
 
 
-class Patience(Generic[W]):
+class TimeoutWheel(Generic[W]):
     """All that may wait equally long."""
 
     __slots__ = ("_act", "_came", "_looks", "_loop", "_pause", "_waiting")

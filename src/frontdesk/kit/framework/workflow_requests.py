@@ -53,14 +53,14 @@ def type_name(request: Request) -> str:
     return wanted.__name__ if isinstance(wanted, type) else str(wanted)
 
 
-def told(request: Request) -> dict[str, Any]:
+def payload_of(request: Request) -> dict[str, Any]:
     """What is told of a request; what it asks is left as it is, and each channel has its way to show that."""
     return {"request_id": call_id_of(request), "data": request.data, "response_type": type_name(request)}
 
 
 def request_content(request: Request) -> Content:
     """Show a request of a workflow that is run as an agent: a call that waits for the client."""
-    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(told(request)))
+    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(payload_of(request)))
     content.user_input_request = True
     return content
 

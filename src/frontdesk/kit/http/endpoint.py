@@ -22,7 +22,7 @@ from frontdesk.errors import (
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.current import cancelled_run, current_caller
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
-from frontdesk.kit.aio.timeouts import Patience, Waiting
+from frontdesk.kit.aio.timeouts import Timed, TimeoutWheel
 from frontdesk.kit.auth.verifier import Allow, HttpVerifier
 from frontdesk.kit.http.asgi import ClientGoneError, Headers, headers_of, need_single, read_body
 from frontdesk.kit.http.limits import Counter, Limiter
@@ -58,7 +58,7 @@ def connection_of(scope: Scope) -> Connection | None:
     return extensions.get(CONNECTION)
 
 
-class HttpCall(Waiting):
+class HttpCall(Timed):
     """One HTTP request on its way through a channel."""
 
     caller: Caller
@@ -158,7 +158,7 @@ class HttpCall(Waiting):
         if self.task is not None:
             self._go(self.task)
 
-    def forgive(self) -> bool:
+    def uncancel_if_gone(self) -> bool:
         """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
         if self._gone and self.task is not None:
             self.task.uncancel()
@@ -186,14 +186,14 @@ class HttpCall(Waiting):
         return self.request_id or _ids.new("req").encode()
 
 
-class BodyDeadline(Patience[HttpCall]):
+class BodyDeadline(TimeoutWheel[HttpCall]):
     """How long the bodies of a channel's requests may take."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds, HttpCall.run_late)
 
 
-class Clients(Patience[HttpCall]):
+class Clients(TimeoutWheel[HttpCall]):
     """The clients of an endpoint's requests: to watch one costs a task, so that it begins after a while."""
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class HttpEndpoint:
         except RequestError as error:
             await self._failed(call, error)
         except asyncio.CancelledError:
-            if not call.forgive():
+            if not call.uncancel_if_gone():
                 # The server is stopping, and the caller is still there to be told.
                 stopping = UnavailableError("The server is stopping.", retry_after=1)
                 stopping.run = cancelled_run.get()

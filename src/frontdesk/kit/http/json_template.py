@@ -1,6 +1,6 @@
 """JSON that is nearly always the same.
 
-Most answers differ from each other in a few values only. A stencil is drawn once, by the code that draws everything,
+Most answers differ from each other in a few values only. A template is drawn once, by the code that draws everything,
 with a mark in the place of each of them; to fill in the marks costs a third of drawing it anew.
 """
 
@@ -16,7 +16,7 @@ def mark(name: str) -> str:
     return f"{_MARK}{name}"
 
 
-class Stencil:
+class JsonTemplate:
     """JSON with holes."""
 
     __slots__ = ("_form",)

@@ -68,7 +68,7 @@ def _only(given: dict[str, Any], fields: Mapping[str, frozenset[str]], otherwise
     return {name: value for name, value in given.items() if names is None or name in names}
 
 
-def drawn(item: dict[str, Any], item_id: str) -> dict[str, Any]:
+def complete_item(item: dict[str, Any], item_id: str) -> dict[str, Any]:
     """An item that came in, as it is shown."""
     kind = item.get("type") or "message"
     shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}

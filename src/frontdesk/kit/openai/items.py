@@ -90,7 +90,7 @@ def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str]
     return found
 
 
-def heard(items: Sequence[Mapping[str, Any]]) -> tuple[list[Message], dict[str, str]]:
+def to_messages(items: Sequence[Mapping[str, Any]]) -> tuple[list[Message], dict[str, str]]:
     """What the items of a conversation tell a target, and the names of the calls that wait for their outputs."""
     found = Items()
     for body in items:

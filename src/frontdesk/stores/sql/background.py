@@ -28,7 +28,7 @@ _UNCLAIMED = "UPDATE background SET holder = '', until = 0 WHERE run_id = ? AND 
 _JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoint, data"
 
 
-class Terms(NamedTuple):
+class LeaseSql(NamedTuple):
     """How long a run stays taken, in words of the database's."""
 
     until: str
@@ -46,23 +46,23 @@ class Terms(NamedTuple):
         return [Do("SELECT pg_notify(?, ?)", (CHANNEL, f"{kind} {shown}"))] if self.notifies else []
 
 
-LOCAL = Terms("0", "holder <> ?", "", "", False)
+LOCAL = LeaseSql("0", "holder <> ?", "", "", False)
 """One process: whatever another holder has left is free."""
 
 
-def shared(seconds: float) -> Terms:
+def shared(seconds: float) -> LeaseSql:
     """Many processes: a run is free when its time is over."""
     free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
-    return Terms(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
+    return LeaseSql(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
 
 
 class SqlBackground:
     """Runs in the background that have not ended."""
 
-    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+    def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
-        self._terms = terms
+        self._lease_sql = lease_sql
         self._left = LeftAlone("number")
 
     async def get(self, owner: str, run_id: str) -> BackgroundRun | None:
@@ -91,14 +91,14 @@ class SqlBackground:
         return found
 
     async def _take(self, holder: str, limit: int, skip: Sequence[tuple[str, str]]) -> Rows:
-        terms, (others, left) = self._terms, self._left.condition()
+        lease_sql, (others, left) = self._lease_sql, self._left.condition()
         for owner, run_id in skip:
             others, left = f"{others} AND NOT (run_id = ? AND owner = ?)", (*left, key(run_id), key(owner))
-        free = f"SELECT number FROM background WHERE {terms.free} {others} ORDER BY number LIMIT ? {terms.lock}"
+        free = f"SELECT number FROM background WHERE {lease_sql.free} {others} ORDER BY number LIMIT ? {lease_sql.lock}"
         rows = await self._engine.write(
             [
                 Do(
-                    f"UPDATE background SET holder = ?, fence = fence + 1, until = {terms.until} "
+                    f"UPDATE background SET holder = ?, fence = fence + 1, until = {lease_sql.until} "
                     f"WHERE number IN ({free}) RETURNING {_JOB}",
                     (holder, holder, *left, limit),
                     answers=True,
@@ -111,14 +111,14 @@ class SqlBackground:
         """Give a run back to whoever can read it, and don't take it up again."""
         run_id, owner, number, _, fence, *_ = row
         self._left.add(number)
-        await self._engine.write([Do(_UNCLAIMED, (run_id, owner, fence)), *self._terms.notices("work")])
+        await self._engine.write([Do(_UNCLAIMED, (run_id, owner, fence)), *self._lease_sql.notices("work")])
 
     async def renew(self, jobs: Sequence[BackgroundRun]) -> Sequence[BackgroundRun]:
         if not jobs:
             return ()
         renewed = [
             Do(
-                f"UPDATE background SET until = {self._terms.until} WHERE run_id = ? AND owner = ? AND fence = ? "
+                f"UPDATE background SET until = {self._lease_sql.until} WHERE run_id = ? AND owner = ? AND fence = ? "
                 f"RETURNING {_JOB}",
                 _place(job),
                 answers=True,
@@ -153,7 +153,9 @@ class SqlBackground:
             await self._engine.write([Do(change, (data, now, *place))])
 
 
-def queued(record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], terms: Terms) -> Iterator[Do]:
+def queued(
+    record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], lease_sql: LeaseSql
+) -> Iterator[Do]:
     """Keeps a new run; `most` is how many may wait, and how many one owner may have."""
     place = (key(record.run_id), key(record.owner))
     yield Do(
@@ -164,7 +166,7 @@ def queued(record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, 
     )
     yield Do(
         "INSERT INTO background (run_id, owner, holder, fence, until, begun, cancelled, events, data) "
-        f"SELECT ?, ?, ?, ?, {terms.until}, 0, 0, 0, ? "
+        f"SELECT ?, ?, ?, ?, {lease_sql.until}, 0, 0, 0, ? "
         "WHERE (SELECT COUNT(*) FROM background WHERE owner = ?) < ?",
         (*place, job.holder, job.fence, encode(_resting(job)), place[1], most[1]),
         TooManyRequestsError(_TOO_MANY_OF_OWNER, retry_after=_RETRY_AFTER),
@@ -176,13 +178,13 @@ def queued(record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, 
             (*place, most[0]),
             TooManyRequestsError(_TOO_MANY, retry_after=_RETRY_AFTER),
         )
-        yield from terms.notices("work")
+        yield from lease_sql.notices("work")
 
 
-def saved(job: BackgroundRun, terms: Terms) -> Iterator[Do]:
+def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
     """Notes how far a run is."""
     ref = None if job.checkpoint is None else encode(job.checkpoint)
-    until = terms.until if job.holder else "0"
+    until = lease_sql.until if job.holder else "0"
     yield Do(
         f"UPDATE background SET holder = ?, until = {until}, begun = ?, events = ?, checkpoint = ? "
         "WHERE run_id = ? AND owner = ? AND fence = ?",
@@ -190,32 +192,32 @@ def saved(job: BackgroundRun, terms: Terms) -> Iterator[Do]:
         LostRunError(),
     )
     if not job.holder:
-        yield from terms.notices("work")
+        yield from lease_sql.notices("work")
 
 
-def marked(owner: str, run_id: str, terms: Terms) -> Iterator[Do]:
+def marked(owner: str, run_id: str, lease_sql: LeaseSql) -> Iterator[Do]:
     """Notes that a run should end."""
     yield Do("UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner)))
-    yield from terms.notices("cancel", run_id)
+    yield from lease_sql.notices("cancel", run_id)
 
 
-def ended(job: BackgroundRun, terms: Terms) -> Iterator[Do]:
+def ended(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
     """Removes a run that has ended."""
     yield Do("DELETE FROM background WHERE run_id = ? AND owner = ? AND fence = ?", _place(job), LostRunError())
-    yield from terms.notices("run", job.admitted.run_id)
+    yield from lease_sql.notices("run", job.admitted.run_id)
 
 
-def logged(events: Sequence[RunEvent], job: BackgroundRun | None, terms: Terms) -> Iterator[Do]:
+def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: LeaseSql) -> Iterator[Do]:
     """Adds events. A run that was deleted while it ran keeps nothing."""
     for (run_id, owner), of_run in groupby(events, lambda event: (event.run_id, event.owner)):
         for some in batched(of_run):
             values = [value for event in some for value in (event.number, event.data)]
             if job is None:
-                yield Do(_log_sql("runs", len(some), terms.share), (*values, key(run_id), key(owner)))
+                yield Do(_log_sql("runs", len(some), lease_sql.share), (*values, key(run_id), key(owner)))
             else:
-                fenced = _log_sql("background", len(some), f"AND kept.fence = ? {terms.share}")
+                fenced = _log_sql("background", len(some), f"AND kept.fence = ? {lease_sql.share}")
                 yield Do(fenced, (*values, *_place(job)), LostRunError())
-        yield from terms.notices("run", run_id)
+        yield from lease_sql.notices("run", run_id)
 
 
 def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import InboxItem, WaitingEvent
 from frontdesk.errors import CodecError, LostEventError, UnreadableRecordError
-from frontdesk.stores.sql.background import Terms
+from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import DIGEST, key
@@ -25,10 +25,10 @@ _MINE = "WHERE channel = ? AND event_id = ? AND fence = ? AND done_at IS NULL"
 class SqlInbox:
     """Events that were accepted and are not finished."""
 
-    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+    def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
-        self._terms = terms
+        self._lease_sql = lease_sql
 
     async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
         while True:
@@ -46,8 +46,8 @@ class SqlInbox:
     async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
         first = "SELECT MIN(number) FROM inbox WHERE channel = ? AND conversation_id = ? AND done_at IS NULL"
         claim = Do(
-            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {self._terms.until} "
-            f"WHERE number = ({first}) AND done_at IS NULL AND {self._terms.free} RETURNING {_EVENT}",
+            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {self._lease_sql.until} "
+            f"WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free} RETURNING {_EVENT}",
             (holder, key(channel), key(conversation_id), holder),
             answers=True,
         )
@@ -67,7 +67,7 @@ class SqlInbox:
             return ()
         renewed = [
             Do(
-                f"UPDATE inbox SET until = {self._terms.until} {_MINE} AND holder <> '' RETURNING 1",
+                f"UPDATE inbox SET until = {self._lease_sql.until} {_MINE} AND holder <> '' RETURNING 1",
                 _place(item),
                 answers=True,
             )
@@ -78,7 +78,7 @@ class SqlInbox:
 
     async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
         rows = await self._engine.read(
-            f"SELECT {_NAMES} FROM inbox WHERE done_at IS NULL AND number > ? AND {self._terms.free} "
+            f"SELECT {_NAMES} FROM inbox WHERE done_at IS NULL AND number > ? AND {self._lease_sql.free} "
             "ORDER BY number LIMIT ?",
             (DIGEST, DIGEST, after, holder, limit),
         )

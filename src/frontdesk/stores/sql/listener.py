@@ -6,7 +6,7 @@ from typing import Any, cast
 import psycopg
 from psycopg import AsyncConnection
 
-from frontdesk.abc.store import News, Told
+from frontdesk.abc.store import ChangeKind, OnChange
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import store as log
@@ -22,7 +22,7 @@ class Listener:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._task: asyncio.Task[None] | None = None
-        self.told: list[Told] = []
+        self.subscribers: list[OnChange] = []
 
     def start(self) -> None:
         """Begins to listen."""
@@ -53,5 +53,5 @@ class Listener:
                 self._tell(kind, run_id)
 
     def _tell(self, kind: str, run_id: str) -> None:
-        for one in self.told:
-            one(cast(News, kind), run_id)
+        for one in self.subscribers:
+            one(cast(ChangeKind, kind), run_id)

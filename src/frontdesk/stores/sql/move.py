@@ -14,11 +14,11 @@ from frontdesk.stores.sql.writes import Row
 _EVERY = 10_000
 """How many rows of a table are moved between two reports."""
 
-Told = Callable[[str, int, int], None]
-"""Is told of a table, how many of its rows are moved, and how many it has."""
+OnProgress = Callable[[str, int, int], None]
+"""Is on_progress of a table, how many of its rows are moved, and how many it has."""
 
 
-def move(source: End, target: End, told: Told) -> int:
+def move(source: End, target: End, on_progress: OnProgress) -> int:
     """Copies everything; returns how many rows."""
     with source, target:
         source.hold()
@@ -30,24 +30,24 @@ def move(source: End, target: End, told: Told) -> int:
         target.clear(shapes_of(VERSION))
         # An older store is copied as it is, and brought up to date where it arrives.
         target.build(0, version)
-        moved = sum(_table(source, target, shape, told) for shape in shapes_of(version) if shape.name != LEASES)
+        moved = sum(_table(source, target, shape, on_progress) for shape in shapes_of(version) if shape.name != LEASES)
         target.build(version, VERSION)
         target.commit()
         return moved
 
 
-def _table(source: End, target: End, shape: Shape, told: Told) -> int:
+def _table(source: End, target: End, shape: Shape, on_progress: OnProgress) -> int:
     total = source.count(shape.name)
-    target.put(shape, _counted(source.read(shape), lambda moved: told(shape.name, moved, total)))
+    target.put(shape, _counted(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
     arrived = target.count(shape.name)
     if arrived != total:
         raise MoveError(f"{shape.name} has {total} rows, and {arrived} of them arrived; nothing was kept")
-    told(shape.name, total, total)
+    on_progress(shape.name, total, total)
     return total
 
 
-def _counted(rows: Iterable[Row], told: Callable[[int], None]) -> Iterator[Row]:
+def _counted(rows: Iterable[Row], on_progress: Callable[[int], None]) -> Iterator[Row]:
     for number, row in enumerate(rows):
         if number and number % _EVERY == 0:
-            told(number)
+            on_progress(number)
         yield row

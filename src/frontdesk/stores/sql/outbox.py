@@ -7,7 +7,7 @@ from typing import Any, get_args
 from frontdesk.data.codec import decode, encode
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, UnreadableRecordError
-from frontdesk.stores.sql.background import Terms
+from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.runs import text
@@ -46,10 +46,10 @@ ORDER BY place LIMIT ?
 class SqlOutbox:
     """Deliveries and how far they are."""
 
-    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+    def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
-        self._left = f"GREATEST(until - {NOW}, 0)" if terms.notifies else "0"
+        self._left = f"GREATEST(until - {NOW}, 0)" if lease_sql.notifies else "0"
         self._select = f"SELECT delivery_id, number, {', '.join(_STATE)}, {self._left}, data FROM deliveries"
 
     async def get(self, delivery_id: str) -> Delivery | None:
@@ -135,9 +135,9 @@ def added(delivery: Delivery, *, once: bool) -> Do:
     return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
 
 
-def changed(delivery: Delivery, hold: float, terms: Terms) -> Do:
+def changed(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
     """Notes how far a delivery is, unless it has changed meanwhile."""
-    until = f"{NOW} + {hold!r}" if terms.notifies and hold else "0"
+    until = f"{NOW} + {hold!r}" if lease_sql.notifies and hold else "0"
     names = ", ".join(f"{name} = ?" for name in _STATE[:-1])
     return Do(
         f"UPDATE deliveries SET {names}, fence = fence + 1, until = {until} WHERE delivery_id = ? AND fence = ?",

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise ImportError('PostgresStateStore needs psycopg: pip install "frontdesk[postgres]"') from error
 
-from frontdesk.abc.store import Told
+from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import (
@@ -81,7 +81,7 @@ class PostgresStateStore(SqlStateStore):
             engine.leases,
             expiry=expiry or Expiry(),
             clock=clock,
-            terms=shared(lease_seconds),
+            lease_sql=shared(lease_seconds),
             refuse=engine.refuse,
             identities_fresh_for=1.0,
         )
@@ -89,8 +89,8 @@ class PostgresStateStore(SqlStateStore):
         self.address = engine.address
         self._listener = Listener(engine.address)
 
-    def listen(self, told: Told) -> None:
-        self._listener.told.append(told)
+    def listen(self, on_change: OnChange) -> None:
+        self._listener.subscribers.append(on_change)
 
     async def open(self) -> None:
         await super().open()
@@ -200,13 +200,13 @@ class PostgresEngine:
                 self._news.clear()
                 await self._news.wait()
                 continue
-            lot, self._queue = self._queue[:_MOST], self._queue[_MOST:]
-            writes = [write for write, _ in lot]
+            batch, self._queue = self._queue[:_MOST], self._queue[_MOST:]
+            writes = [write for write, _ in batch]
             try:
                 outcomes = await self._written(writes)
             except Exception as error:  # Whoever waits must be told, and the task must go on.
                 outcomes = [error] * len(writes)
-            for (write, answer), outcome in zip(lot, outcomes, strict=True):
+            for (write, answer), outcome in zip(batch, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
                     for fence in write.fences:
                         self.leases.saved(fence)
@@ -231,7 +231,7 @@ class PostgresEngine:
                 if len(writes) == 1:
                     log.error("the database refused a write: %s", told(error))
                     return [caused(StoreError("the database refused the write"), error)]
-                # Something in the lot is wrong in itself; by itself it fails alone.
+                # Something in the batch is wrong in itself; by itself it fails alone.
                 return [(await self._written([write]))[0] for write in writes]
         raise AssertionError("unreachable")
 

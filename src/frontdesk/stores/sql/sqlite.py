@@ -27,7 +27,7 @@ from frontdesk.stores.sql.outcomes import Outcome, caused
 from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import values_sql
-from frontdesk.stores.sql.threads import LotThread
+from frontdesk.stores.sql.threads import BatchThread
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, grouped
 
 _MOST_ROWS = 128
@@ -55,13 +55,13 @@ class SqliteEngine:
         self._path = path
         self.leases = LocalLeases(lambda: self.write([]))
         self._turn = 0
-        self._writer: LotThread[Sequence[Op] | None] | None = None
+        self._writer: BatchThread[Sequence[Op] | None] | None = None
         self._readers: list[Reader] = []
         self._connection: Any = None
 
     async def open(self) -> None:
         """Opens the file, made if need be, and brings its schema up to date."""
-        self._writer = LotThread("frontdesk-store", self._write_lot, linger=_LINGER, answer=Outcome)
+        self._writer = BatchThread("frontdesk-store", self._write_batch, linger=_LINGER, answer=Outcome)
         try:
             await self._writer.do(None)
         except BaseException:
@@ -95,11 +95,11 @@ class SqliteEngine:
             raise StoreUnavailableError
         return await self._writer.do(ops)
 
-    def _write_lot(self, lot: Sequence[Sequence[Op] | None]) -> Sequence[Any]:
-        if lot[0] is None:
+    def _write_batch(self, batch: Sequence[Sequence[Op] | None]) -> Sequence[Any]:
+        if batch[0] is None:
             self._connection = self._connect()
             return [None]
-        writes = [Write(ops or ()) for ops in lot]
+        writes = [Write(ops or ()) for ops in batch]
         try:
             return self._commit(writes)
         except sqlite3.OperationalError as error:
@@ -107,7 +107,7 @@ class SqliteEngine:
             # One for each, because each is told of its own run.
             return [caused(StoreUnavailableError(), error) for _ in writes]
         except _WRONG:
-            # Something in the lot is wrong in itself; by itself it fails alone.
+            # Something in the batch is wrong in itself; by itself it fails alone.
             return [self._alone(write) for write in writes]
 
     def _alone(self, write: Write) -> Any:
@@ -198,7 +198,7 @@ class Reader:
     def __init__(self, path: Path, name: str) -> None:
         self._connection = _connected(path)
         self._connection.execute("PRAGMA query_only = ON")
-        self._thread = LotThread[tuple[str, Sequence[Any]]](name, self._answer)
+        self._thread = BatchThread[tuple[str, Sequence[Any]]](name, self._answer)
 
     async def read(self, sql: str, values: Sequence[Any]) -> Rows:
         """The rows of a query."""
@@ -209,8 +209,8 @@ class Reader:
         await self._thread.stop()
         self._connection.close()
 
-    def _answer(self, lot: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[Any]:
-        return [self._rows(sql, values) for sql, values in lot]
+    def _answer(self, batch: Sequence[tuple[str, Sequence[Any]]]) -> Sequence[Any]:
+        return [self._rows(sql, values) for sql, values in batch]
 
     def _rows(self, sql: str, values: Sequence[Any]) -> Any:
         try:

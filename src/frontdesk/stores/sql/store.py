@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from frontdesk.abc.store import Told
+from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
-from frontdesk.stores.sql.background import LOCAL, SqlBackground, Terms
+from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
@@ -36,7 +36,7 @@ class SqlStateStore:
         *,
         expiry: Expiry,
         clock: Clock,
-        terms: Terms = LOCAL,
+        lease_sql: LeaseSql = LOCAL,
         refuse: Callable[[], None] | None = None,
         identities_fresh_for: float | None = None,
     ) -> None:
@@ -44,7 +44,7 @@ class SqlStateStore:
         self._engine = engine
         self._clock = clock
         self._expiry = expiry
-        self._terms = terms
+        self._lease_sql = lease_sql
         self._records = Records(engine, clock)
         self._upkeep = Upkeep(engine, refuse)
         self._sweep = Sweep(engine, expiry, clock, leases.taken)
@@ -53,11 +53,11 @@ class SqlStateStore:
             engine, self._records, clock, fresh_for=identities_fresh_for, seen_every=expiry.seen_every
         )
         self.runs = SqlRuns(engine, self._records)
-        self.background = SqlBackground(engine, self._records, terms)
+        self.background = SqlBackground(engine, self._records, lease_sql)
         self.approvals = SqlApprovals(engine, self._records)
-        self.inbox = SqlInbox(engine, self._records, terms)
-        self.outbox = SqlOutbox(engine, self._records, terms)
-        self.tasks = SqlTasks(engine, self._records, terms)
+        self.inbox = SqlInbox(engine, self._records, lease_sql)
+        self.outbox = SqlOutbox(engine, self._records, lease_sql)
+        self.tasks = SqlTasks(engine, self._records, lease_sql)
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)
         self.nonces = SqlNonces(engine)
@@ -72,10 +72,10 @@ class SqlStateStore:
 
     def transaction(self) -> SqlTransaction:
         return SqlTransaction(
-            self._engine, self._clock, self._terms, self.identities.forget, grants_for=self._expiry.grants
+            self._engine, self._clock, self._lease_sql, self.identities.forget, grants_for=self._expiry.grants
         )
 
-    def listen(self, told: Told) -> None:
+    def listen(self, on_change: OnChange) -> None:
         """No other process writes here."""
 
     async def open(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from frontdesk.data.codec import encode
 from frontdesk.data.task import TaskRecord, TaskStatus
 from frontdesk.errors import UnreadableRecordError
-from frontdesk.stores.sql.background import Terms
+from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import LeftAlone, Records
 from frontdesk.stores.sql.tables import key
@@ -46,10 +46,10 @@ WHERE task_id = ? AND fence = ? AND status = 'pending' AND holder <> ''
 class SqlTasks:
     """Tasks that were scheduled, each a row of its own."""
 
-    def __init__(self, engine: Engine, records: Records, terms: Terms) -> None:
+    def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
         self._records = records
-        self._terms = terms
+        self._lease_sql = lease_sql
         self._left = LeftAlone("task_id")
 
     async def get(self, task_id: str) -> TaskRecord | None:
@@ -73,7 +73,7 @@ class SqlTasks:
     ) -> Sequence[TaskRecord]:
         marks, (others, left) = ", ".join("?" for _ in names), self._left.condition()
         rows = await self._engine.read(
-            f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND {when} AND {self._terms.free} "
+            f"SELECT {_TASK} FROM tasks WHERE status = 'pending' AND {when} AND {self._lease_sql.free} "
             f"AND name IN ({marks}) {others} ORDER BY due_at LIMIT ?",
             (time, holder, *map(key, names), *left, limit),
         )
@@ -87,9 +87,9 @@ class SqlTasks:
         rows = await self._engine.write(
             [
                 Do(
-                    f"UPDATE tasks SET holder = ?, fence = fence + 1, until = {self._terms.until}, "
+                    f"UPDATE tasks SET holder = ?, fence = fence + 1, until = {self._lease_sql.until}, "
                     "attempts = attempts + 1, again_at = NULL "
-                    f"WHERE task_id = ? AND status = 'pending' AND due_at <= ? AND {self._terms.free} "
+                    f"WHERE task_id = ? AND status = 'pending' AND due_at <= ? AND {self._lease_sql.free} "
                     f"RETURNING {_TASK}",
                     (holder, key(task_id), now, holder),
                     answers=True,
@@ -110,7 +110,7 @@ class SqlTasks:
             return ()
         renewed = [
             Do(
-                f"UPDATE tasks SET until = {self._terms.until} WHERE task_id = ? AND fence = ? AND holder <> '' "
+                f"UPDATE tasks SET until = {self._lease_sql.until} WHERE task_id = ? AND fence = ? AND holder <> '' "
                 "RETURNING 1",
                 (key(task.task_id), task.fence),
                 answers=True,

@@ -1,7 +1,7 @@
 """A thread that takes whatever has queued up, all at once, and answers all at once.
 
-While it is busy with one lot, the next gathers. That is what lets many transactions share a commit, and what keeps the
-price of going to another thread small when there is much to do.
+While it is busy with one batch, the next gathers. That is what lets many transactions share a commit, and what keeps
+the price of going to another thread small when there is much to do.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from frontdesk.stores.sql.outcomes import settle
 
 J = TypeVar("J")
 
-_COMPANY = 8
-"""From how many on a lot is worth waiting for more: that many come at once only when there is much to do."""
+_MIN_BATCH = 8
+"""From how many on a batch is worth waiting for more: that many come at once only when there is much to do."""
 
 
-class LotThread(Generic[J]):
-    """Does jobs in lots, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
+class BatchThread(Generic[J]):
+    """Does jobs in batches, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class LotThread(Generic[J]):
         linger: float = 0.0,
         answer: type[asyncio.Future[Any]] = asyncio.Future,
     ) -> None:
-        """With company a lot waits `linger` seconds for more, where a lot costs much and one more in it little.
+        """A batch of some size waits `linger` seconds for more, where a batch costs much and one more in it little.
 
         `answer` is the kind of future that a job's outcome comes with.
         """
@@ -64,32 +64,32 @@ class LotThread(Generic[J]):
     def _run(self) -> None:
         going = True
         while going:
-            lot, going = self._lot()
-            if not lot:
+            batch, going = self._batch()
+            if not batch:
                 continue
             try:
-                outcomes = self._work([job for job, _ in lot])
+                outcomes = self._work([job for job, _ in batch])
             except BaseException as error:  # Whoever waits must be told, and the thread must go on.
-                outcomes = [error] * len(lot)
-            self._loop.call_soon_threadsafe(_answer, lot, outcomes)
+                outcomes = [error] * len(batch)
+            self._loop.call_soon_threadsafe(_answer, batch, outcomes)
 
-    def _lot(self) -> tuple[list[tuple[J, "asyncio.Future[Any]"]], bool]:
-        lot: list[tuple[J, asyncio.Future[Any]]] = []
-        going = self._gather(lot, self._queue.get())
-        if going and self._linger and _COMPANY <= len(lot) < self._most:
+    def _batch(self) -> tuple[list[tuple[J, "asyncio.Future[Any]"]], bool]:
+        batch: list[tuple[J, asyncio.Future[Any]]] = []
+        going = self._gather(batch, self._queue.get())
+        if going and self._linger and _MIN_BATCH <= len(batch) < self._most:
             self._stopping.wait(self._linger)
             with suppress(Empty):
-                going = self._gather(lot, self._queue.get_nowait())
-        return lot, going
+                going = self._gather(batch, self._queue.get_nowait())
+        return batch, going
 
     def _gather(
-        self, lot: "list[tuple[J, asyncio.Future[Any]]]", entry: "tuple[J, asyncio.Future[Any]] | None"
+        self, batch: "list[tuple[J, asyncio.Future[Any]]]", entry: "tuple[J, asyncio.Future[Any]] | None"
     ) -> bool:
         """Adds an entry and all that have queued up behind it; whether there will be more."""
         try:
             while entry is not None:
-                lot.append(entry)
-                if len(lot) >= self._most:
+                batch.append(entry)
+                if len(batch) >= self._most:
                     return True
                 entry = self._queue.get_nowait()
         except Empty:
@@ -97,6 +97,6 @@ class LotThread(Generic[J]):
         return False
 
 
-def _answer(lot: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
-    for (_, answer), outcome in zip(lot, outcomes, strict=True):
+def _answer(batch: Sequence[tuple[Any, "asyncio.Future[Any]"]], outcomes: Sequence[Any]) -> None:
+    for (_, answer), outcome in zip(batch, outcomes, strict=True):
         settle(answer, outcome)

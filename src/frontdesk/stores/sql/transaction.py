@@ -32,13 +32,13 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Everything that is noted here is written together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_forms", "_grants_for", "_ops", "_terms")
+    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_forms", "_grants_for", "_lease_sql", "_ops")
 
     def __init__(
         self,
         engine: Engine,
         clock: Clock,
-        terms: background.Terms,
+        lease_sql: background.LeaseSql,
         forget: Callable[[ChannelIdentity], None],
         *,
         grants_for: float | None,
@@ -46,7 +46,7 @@ class SqlTransaction:
         """`forget` is told of the identities that have changed; no grant is kept longer than `grants_for`."""
         self._engine = engine
         self._clock = clock
-        self._terms = terms
+        self._lease_sql = lease_sql
         self._forget = forget
         self._grants_for = grants_for
         self._changed: list[ChannelIdentity] = []
@@ -171,20 +171,20 @@ class SqlTransaction:
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
         if events:
-            self._ops += background.logged(events, job, self._terms)
+            self._ops += background.logged(events, job, self._lease_sql)
 
     def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
         most = (most_waiting, most_of_owner)
-        self._ops += background.queued(record, self._encoded(record), job, most, self._terms)
+        self._ops += background.queued(record, self._encoded(record), job, most, self._lease_sql)
 
     def save_job(self, job: BackgroundRun) -> None:
-        self._ops += background.saved(job, self._terms)
+        self._ops += background.saved(job, self._lease_sql)
 
     def cancel_job(self, owner: str, run_id: str) -> None:
-        self._ops += background.marked(owner, run_id, self._terms)
+        self._ops += background.marked(owner, run_id, self._lease_sql)
 
     def end_job(self, job: BackgroundRun) -> None:
-        self._ops += background.ended(job, self._terms)
+        self._ops += background.ended(job, self._lease_sql)
 
     def add_approval(self, approval: PendingApproval) -> None:
         row = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
@@ -237,7 +237,7 @@ class SqlTransaction:
         self._ops.append(outbox.added(delivery, once=once))
 
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
-        self._ops.append(outbox.changed(delivery, hold, self._terms))
+        self._ops.append(outbox.changed(delivery, hold, self._lease_sql))
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._ops.append(outbox.rest_ended(delivery, error, at))
@@ -257,7 +257,7 @@ class SqlTransaction:
                 Do(
                     "INSERT INTO items (conversation_id, item_id, data) "
                     "SELECT conversation_id, ?, ? FROM conversations AS kept WHERE conversation_id = ? AND owner = ? "
-                    f"{self._terms.share}",
+                    f"{self._lease_sql.share}",
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )

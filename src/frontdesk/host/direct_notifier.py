@@ -22,7 +22,7 @@ LONGEST = 10.0
 """How many seconds a platform may take for it."""
 
 
-class Teller:
+class DirectNotifier:
     """Speaks through the channels that can push."""
 
     def __init__(

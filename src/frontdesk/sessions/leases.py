@@ -1,16 +1,58 @@
-"""Keeps the leases of running turns; a turn that may have lost its session is cancelled before another can begin."""
+"""Renew leases; a turn that may have lost its session is cancelled before another can begin."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
+from typing import TypeVar
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.errors import StoreUnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
-from frontdesk.sessions.keeping import keep
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
+
+H = TypeVar("H", bound=Hashable)
+
+_A_LEASE = 4
+"""How often a lease is renewed in the time for which it is good."""
+_LONG_AGO = float("-inf")
+
+
+async def keep(
+    seconds: float,
+    held: Callable[[], Sequence[H]],
+    renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
+    give_up: Callable[[H], None],
+) -> None:
+    """Renew what is held until cancelled; give up what was lost, or may soon be held by another.
+
+    `renew` returns what it knows to be lost.
+    """
+    pause, now = seconds / _A_LEASE, asyncio.get_running_loop().time
+    # Half a pause is left to end what is given up.
+    wait, longest = pause, seconds - pause / 2
+    good: dict[H, float] = {}
+    while True:
+        await asyncio.sleep(wait)
+        began, present = now(), held()
+        # One that is not known yet was taken since the last look.
+        good = {one: good.get(one, began - pause) for one in present}
+        oldest = min((last for last in good.values() if last != _LONG_AGO), default=began)
+        try:
+            async with asyncio.timeout(min(pause, max(oldest + longest - began, 0))):
+                lost = await renew(present)
+            good = dict.fromkeys(present, began) | dict.fromkeys(lost, _LONG_AGO)
+            wait = pause
+        except (StoreUnavailableError, TimeoutError):
+            # Soon again: it may have been one connection, and another is there already.
+            wait = pause / _A_LEASE
+        for one, last in good.items():
+            # At the next look it would be too late.
+            if now() + wait >= last + longest:
+                good[one] = _LONG_AGO
+                give_up(one)
 
 
 class LeaseKeeper:

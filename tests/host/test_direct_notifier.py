@@ -8,8 +8,8 @@ import pytest
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
-from frontdesk.host import tell
-from frontdesk.host.tell import Teller
+from frontdesk.host import direct_notifier
+from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock, FakeIds
 from tests.host.link_door import Loud, Mute
@@ -17,21 +17,21 @@ from tests.host.link_door import Loud, Mute
 ANN = ChannelIdentity(channel="red", native_id="ann")
 
 
-def teller(channel: Any, store: InMemoryStateStore | None = None) -> Teller:
+def notifier(channel: Any, store: InMemoryStateStore | None = None) -> DirectNotifier:
     channels, ids, clock = {channel.name: channel}, FakeIds(), FakeClock()
     store = store or InMemoryStateStore()
     planner = Planner(store, channels, ids, clock)
-    return Teller(channels, store, planner, Outbox(store, channels, clock))
+    return DirectNotifier(channels, store, planner, Outbox(store, channels, clock))
 
 
 async def test_what_is_told_arrives_as_a_result() -> None:
     red = Loud("red")
-    assert await teller(red).tell(ANN, "hello")
+    assert await notifier(red).tell(ANN, "hello")
     assert red.pushed == [("ann", "hello")]
 
 
 async def test_where_nobody_can_be_told_nothing_happens() -> None:
-    for found in (teller(Mute("red")), teller(Loud("blue"))):
+    for found in (notifier(Mute("red")), notifier(Loud("blue"))):
         assert not found.can_tell(ANN)
         assert not await found.tell(ANN, "hello")
         assert not found.notes([ANN], "hello", owner="key")
@@ -39,7 +39,7 @@ async def test_where_nobody_can_be_told_nothing_happens() -> None:
 
 async def test_a_platform_that_fails_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     red = Loud("red", broken=RuntimeError("token=hunter2hunter2"))
-    assert not await teller(red).tell(ANN, "hello")
+    assert not await notifier(red).tell(ANN, "hello")
     assert "could not be told of a change: PushUnknownError" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -50,13 +50,13 @@ async def test_a_platform_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(tell, "LONGEST", 0.01)
-    assert not await teller(Hanging("red")).tell(ANN, "hello")
+    monkeypatch.setattr(direct_notifier, "LONGEST", 0.01)
+    assert not await notifier(Hanging("red")).tell(ANN, "hello")
 
 
 async def test_what_is_noted_goes_out_by_the_outbox() -> None:
     red, store = Loud("red"), InMemoryStateStore()
-    found = teller(red, store)
+    found = notifier(red, store)
     notes = found.notes([ANN, ChannelIdentity(channel="blue", native_id="ben")], "hello", owner="key")
     async with store.transaction() as transaction:
         for note in notes:

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from frontdesk.errors import StoreUnavailableError
-from frontdesk.sessions import keeping
-from frontdesk.sessions.keeping import keep
+from frontdesk.sessions import leases
+from frontdesk.sessions.leases import keep
 
 LEASE = 8.0
 
@@ -52,7 +52,7 @@ class World:
 
 async def _live(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        keeping,
+        leases,
         "asyncio",
         SimpleNamespace(sleep=world.sleep, timeout=world.timeout, get_running_loop=world.get_running_loop),
     )

@@ -35,7 +35,7 @@ _MARGIN = 15.0
 _PAUSE = 0.5
 
 
-class Lane(NamedTuple):
+class ChannelOutlet(NamedTuple):
     """A channel, and what this process knows of how its platform is."""
 
     channel: Channel
@@ -44,15 +44,17 @@ class Lane(NamedTuple):
     waits: Waits
 
 
-class Trip:
+class DestinationDrain:
     """Goes through the queue of a destination until it is empty or has to wait."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, ages: Ages, lane: Lane, destination: Destination) -> None:
+    def __init__(
+        self, store: HostStateStore, clock: Clock, ages: Ages, outlet: ChannelOutlet, destination: Destination
+    ) -> None:
         self._store = store
         self._clock = clock
         self._ages = ages
-        self._lane = lane
-        self._terms = lane.channel.push_terms
+        self._outlet = outlet
+        self._terms = outlet.channel.push_terms
         self._destination = destination
         self._unwritten: Delivery | None = None
         self._sent = 0
@@ -67,7 +69,7 @@ class Trip:
                 await self._flush()
                 if self._sent >= _MOST:
                     return self._clock.steady()
-            self._lane.waits.end(self._destination[1])
+            self._outlet.waits.end(self._destination[1])
             return None
         finally:
             await self._flush()
@@ -89,7 +91,7 @@ class Trip:
         if row.held_for > 0:
             return steady + row.held_for
         # What the steady clock would have read when it was queued: its age is the difference, then and later.
-        queued = steady - self._ages.of(row, self._lane.waits.since(row))
+        queued = steady - self._ages.of(row, self._outlet.waits.since(row))
         if row.status == "sending":
             # Whoever sent it is gone.
             return await self._doubt(row, INTERRUPTED, queued)
@@ -97,34 +99,34 @@ class Trip:
             return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
         if (until := self._waits_until(row, steady)) > steady:
             return until
-        free_at = self._lane.circuit.free_at(steady)
+        free_at = self._outlet.circuit.free_at(steady)
         if free_at <= steady:
-            free_at = self._lane.limits.enter(self._destination[1], steady)
+            free_at = self._outlet.limits.enter(self._destination[1], steady)
         if free_at > steady:
-            if self._lane.waits.until(row) is None:
-                self._lane.waits.begin(row, steady)
+            if self._outlet.waits.until(row) is None:
+                self._outlet.waits.begin(row, steady)
             return free_at
         return await (self._ask(row, queued) if row.status == "unknown" else self._send(row, queued))
 
     def _waits_until(self, row: Delivery, steady: float) -> float:
         """Return until when a part waits: what this process has noted counts, and only then what is written down."""
-        until = self._lane.waits.until(row)
+        until = self._outlet.waits.until(row)
         if until is None and (left := pause(row, self._clock.now())) > 0:
             until = steady + left
-            self._lane.waits.begin(row, until)
+            self._outlet.waits.begin(row, until)
         return steady if until is None else until
 
     async def _send(self, row: Delivery, queued: float) -> float | None:
         # Before it is taken: one that only a newer version can read is left to it as it is.
         payload = read_payload(row)
-        circuit = self._lane.circuit
+        circuit = self._outlet.circuit
         first = circuit.is_open
         circuit.enter()
         try:
             reference = await reference_of(self._store.identities, row)
             taken = await self._take(row)
             try:
-                receipt = await send(self._lane.channel, taken, payload, reference)
+                receipt = await send(self._outlet.channel, taken, payload, reference)
             except PushError as error:
                 return await self._failed(taken, error, first, queued)
         except BaseException:
@@ -148,7 +150,7 @@ class Trip:
         """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
         steady = self._clock.steady()
         self._tell_lane(error, steady)
-        if first and self._lane.circuit.is_open:
+        if first and self._outlet.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
         now, age = self._clock.now(), steady - queued
         found = decide(
@@ -163,7 +165,7 @@ class Trip:
         if isinstance(found, Retry):
             attempts = row.attempts if found.counts else row.attempts - 1
             # Whoever waits for the platform goes before one that has found it down.
-            after = max(found.after, 2 * (self._lane.circuit.free_at(steady) - steady))
+            after = max(found.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
             again = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
             return await self._wait(again.replace(due_at=now + after), steady + after)
         return await self._doubt(row, error.code, queued)
@@ -171,20 +173,20 @@ class Trip:
     async def _wait(self, row: Delivery, until: float) -> float:
         """Writes a part that is to wait, and notes by the steady clock until when."""
         await self._write(row)
-        self._lane.waits.begin(row.replace(fence=row.fence + 1), until)
+        self._outlet.waits.begin(row.replace(fence=row.fence + 1), until)
         return until
 
     def _tell_lane(self, error: PushError, now: float) -> None:
-        circuit = self._lane.circuit
+        circuit = self._outlet.circuit
         if error.retry_after is not None:
             circuit.leave()
             if error.everywhere:
-                self._lane.limits.close(now + error.retry_after)
+                self._outlet.limits.close(now + error.retry_after)
         elif error.permanent:
             # It was refused, so somebody is there.
             circuit.succeed()
         elif circuit.fail(now):
-            log.warning("channel %s is left alone for a while: its platform fails", self._lane.channel.name)
+            log.warning("channel %s is left alone for a while: its platform fails", self._outlet.channel.name)
 
     async def _end(self, row: Delivery, status: DeliveryStatus, reason: str) -> float:
         log.error("delivery %s on %s is %s: %s", row.delivery_id, row.channel, status, reason)
@@ -193,7 +195,7 @@ class Trip:
 
     async def _doubt(self, row: Delivery, code: str, queued: float) -> float:
         """Notes that a part may have arrived: it is asked about, sent again, or left as it is."""
-        channel, policy = self._lane.channel, self._terms.retry
+        channel, policy = self._outlet.channel, self._terms.retry
         how = after_unknown(
             repeatable=channel.push_is_idempotent,
             can_ask=isinstance(channel, SupportsPushLookup),
@@ -213,13 +215,13 @@ class Trip:
 
     async def _ask(self, row: Delivery, queued: float) -> float:
         """Asks the platform what became of a part."""
-        channel = self._lane.channel
+        channel = self._outlet.channel
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):
             return await self._end(row, "unknown", row.error or INTERRUPTED)
         payload, reference = read_payload(row), await reference_of(self._store.identities, row)
         try:
-            receipt = await look_up(self._lane.channel, channel, row, payload, reference)
+            receipt = await look_up(self._outlet.channel, channel, row, payload, reference)
         except PushError as error:
             return await self._doubt(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
