@@ -76,7 +76,7 @@ class Court:
                 run.disturbed = True
 
     def killing(self) -> None:
-        """Note whose answers are on their way when a process is killed."""
+        """Note whose answers are on their way when a process is killed, or loses its leases."""
         for approval in self.ledger.approvals.values():
             # Who has left may still be worked for.
             approval.killed = approval.killed or approval.asking > 0 or approval.answers[-1:] == ["cut"]

@@ -186,7 +186,7 @@ def approvals(asked: Iterable[Approval], effects: Sequence[str]) -> Iterator[Ver
             yield Verdict("A tool that needs approval runs once.", story)
         if done[one.key] and not one.approved:
             yield Verdict("What was rejected is not done.", story)
-        taken = "approval_answered" in one.answers and not one.killed
+        taken = not {"approval_answered", "pressed"}.isdisjoint(one.answers) and not one.killed
         if one.approved and done[one.key] == 0 and ("done" in one.answers or taken):
             yield Verdict("What was approved is done.", story)
 

@@ -79,6 +79,8 @@ def test_a_branch_that_hears_another_is_reported() -> None:
         (Approval("k", answers=["cut", "approval_answered"]), ["k"], False),
         (Approval("k", answers=["cut", "approval_answered"]), [], True),
         (Approval("k", answers=["cut", "approval_answered"], killed=True), [], False),
+        (Approval("k", answers=["pressed"], killed=True), [], False),
+        (Approval("k", answers=["pressed"]), [], True),
         (Approval("k", answers=["done"], killed=True), [], True),
         (Approval("k", answers=["done"]), [], True),
         (Approval("k", answers=["done"]), ["k", "k"], True),

@@ -17,6 +17,8 @@ QUIET = 30.0
 after seventeen, and everything else sooner."""
 _CODE = re.compile(r"[0-9A-Z]{4}-[0-9A-Z]{4}")
 _PAUSE = 0.2
+_ACTED = 3.0
+"""How many seconds a press is expected to take: if its host is killed within these, the tool may not have run."""
 
 
 class Chats(Actor):
@@ -118,7 +120,7 @@ class Buttons(Actor):
     clients = 1
 
     async def prepare(self) -> None:
-        self._open: list[tuple[Person, str]] = []
+        self._open: list[str] = []
 
     async def act(self) -> None:
         platform, key = self.court.site.platforms["chat"], self.court.word("button")
@@ -127,9 +129,14 @@ class Buttons(Actor):
         await platform.say(person, f"m{key} act:{key}")
         question = await self._question(platform, person)
         if question is not None:
-            self.ledger.approvals[key] = Approval(key)
+            approval = self.ledger.approvals[key] = Approval(key, asking=1)
             await platform.click(person, question, "Approve")
-            self._open.append((person, key))
+            self._open.append(key)
+            for _ in range(int(_ACTED / _PAUSE)):
+                if key in self.court.site.effects("did"):
+                    break
+                await asyncio.sleep(_PAUSE)
+            approval.asking = 0
 
     async def _question(self, platform: MessagePlatform, person: Person) -> Any:
         for _ in range(100):
@@ -142,12 +149,12 @@ class Buttons(Actor):
     async def settle(self) -> None:
         for _ in range(int(QUIET / _PAUSE)):
             done = set(self.court.site.effects("did"))
-            if all(key in done for _, key in self._open):
+            if all(key in done for key in self._open):
                 break
             await asyncio.sleep(_PAUSE)
-        for _, key in self._open:
+        for key in self._open:
             # Pressed and taken: what was approved is done when all is quiet.
-            self.ledger.approvals[key].answers.append("done")
+            self.ledger.approvals[key].answers.append("pressed")
 
 
 class Links(Actor):

@@ -146,6 +146,7 @@ class ChosenIds(Actor):
         asked = self.ledger.say(line, word)
         body = {"message": f"{word} say:2", "session_id": line, "background": self.rng.random() < 0.2}
         answer = await self.asked("/invocations", body, by=3, headers={"x-agent-invocation-id": chosen})
-        if answer is not None and answer.ok:
+        # One that could not be written down has failed, and is no turn.
+        if answer is not None and answer.ok and answer.body["status"] != "failed":
             self.ledger.ids[chosen].append(word)
             enter(self.ledger, line, word, asked, answer)

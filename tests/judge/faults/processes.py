@@ -6,6 +6,9 @@ from random import Random
 
 from tests.judge.court import Court
 
+LEASE = 3.0
+"""For how many seconds the leases of the hosts are good: whoever stands still for longer has lost them."""
+
 
 async def kill(court: Court, rng: Random) -> None:
     """End a process at once, and start it again."""
@@ -20,7 +23,10 @@ async def kill(court: Court, rng: Random) -> None:
 async def stop(court: Court, rng: Random) -> None:
     """Have a process stand still, for a moment or for longer than its leases."""
     process = rng.choice(court.site.processes)
+    seconds = rng.choice((0.3, 1.0, 4.5))
     with court.disturbing():
+        if seconds > LEASE:
+            court.killing()
         process.send(signal.SIGSTOP)
-        await asyncio.sleep(rng.choice((0.3, 1.0, 4.5)))
+        await asyncio.sleep(seconds)
         process.send(signal.SIGCONT)
