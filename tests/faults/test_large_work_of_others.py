@@ -56,7 +56,7 @@ async def test_a_small_turn_in_a_wide_conversation_stopped_everybody(
     async with open_desk(target, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[wide(parts)])
-        told = note_threads(monkeypatch, session_items, "heard")
+        told = note_threads(monkeypatch, session_items, "to_messages")
         answer = await guest.ask("short", made.id, store=store)
         assert answer.output_text == "you said short"
         assert heard(target) == ["x" * parts, "short"]
@@ -164,7 +164,11 @@ async def test_all_of_an_input_was_drawn_on_the_loop_for_one_item_of_it(
     async with open_desk(parrot(), tapped=False) as desk:
         answer = await desk.post({"input": [wide(parts), wide(1), {"role": "user", "content": "last"}]})
         # Wherever it is drawn from.
-        drawn = [note_threads(monkeypatch, where, "drawn") for where in (channel, render) if hasattr(where, "drawn")]
+        drawn = [
+            note_threads(monkeypatch, where, "complete_item")
+            for where in (channel, render)
+            if hasattr(where, "complete_item")
+        ]
         listed = await desk.http.get(f"/v1/responses/{answer.json()['id']}/input_items?limit=1")
         assert [one["content"] for one in listed.json()["data"]] == [[{"type": "input_text", "text": "last"}]]
         assert listed.json()["has_more"]

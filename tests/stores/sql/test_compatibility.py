@@ -364,8 +364,8 @@ async def test_a_store_that_is_moved_gets_its_backfills_before_what_needs_them(
     await keep_runs(Base("sqlite", str(old)), 5)
     contract = Step(CONTRACTED, min_reader=VERSION + 1, contracts=True, needs=("shades",))
     with newer(EXPAND, contract):
-        for module in ("ends", "move"):
-            name = "KNOWN" if module == "ends" else "VERSION"
+        for module in ("move_endpoints", "move"):
+            name = "KNOWN" if module == "move_endpoints" else "VERSION"
             monkeypatch.setattr(f"frontdesk.stores.sql.{module}.{name}", VERSION + 2)
         move(SqliteEnd(old), SqliteEnd(new), lambda table, moved, total: None)
     assert shades(Base("sqlite", str(new))) == ["completed"] * 5
