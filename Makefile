@@ -13,8 +13,8 @@ MAKEFLAGS += --no-print-directory
 .SUFFIXES:
 
 ARGS ?=
-# Tests that start and kill processes wait for half of their time, so that two cores have room for four of them.
-JOBS ?= $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] && echo 4 || echo 0)
+# Tests that start and kill processes wait for a third of their time, so that two cores have room for three of them.
+JOBS ?= $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] && echo 3 || echo 0)
 PYTHON ?=
 
 UV := uv==0.13.7

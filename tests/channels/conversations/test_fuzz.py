@@ -15,6 +15,9 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.test_parse import _any_json, _good, _likely
 
+# It draws examples until it has enough, and other processes may use the same cores.
+pytestmark = pytest.mark.timeout(300)
+
 _item = st.sampled_from(_good) | st.dictionaries(st.text(max_size=5), _any_json, max_size=3) | _likely
 _bodies = st.fixed_dictionaries(
     {}, optional={"items": st.lists(_item, max_size=4) | _any_json, "metadata": _any_json, "more": _any_json}

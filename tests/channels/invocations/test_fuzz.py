@@ -14,6 +14,9 @@ from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import Desk, open_desk
 
+# It draws examples until it has enough, and other processes may use the same cores.
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).parents[3]
 KEY = "the-key-of-the-fuzzer"
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,9 @@ from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.desk import open_desk
 from tests.scenarios.responses.sockets import LAST, dial, text_of
 from tests.scenarios.stores import choose
+
+# It draws examples until it has enough, and other processes may use the same cores.
+pytestmark = pytest.mark.timeout(300)
 
 FIELDS = sorted({*wire.CreateBody.__struct_fields__, *wire.SocketEvent.__struct_fields__, "unknown"} - {"type"})
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)

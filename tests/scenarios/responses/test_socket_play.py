@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from tests.scenarios.responses.cast import answering
 from tests.scenarios.responses.desk import open_desk
 from tests.scenarios.responses.sockets import LAST, Line, dial
 from tests.scenarios.stores import choose
+
+# It draws examples until it has enough, and other processes may use the same cores.
+pytestmark = pytest.mark.timeout(300)
 
 LANES = [None, "a", "b"]
 
