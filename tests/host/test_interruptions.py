@@ -148,7 +148,7 @@ class Step(Executor):
     @handler
     async def go(self, text: str, context: WorkflowContext[str, str]) -> None:
         if self.gate is not None:
-            await self.gate.require_allowed()
+            await self.gate.wait_once()
         await context.yield_output(f"{self.id} {text}. ")
         await context.send_message(text)
 
@@ -160,7 +160,7 @@ class Gate:
         self.reached = asyncio.Event()
         self.visits = 0
 
-    async def require_allowed(self) -> None:
+    async def wait_once(self) -> None:
         self.visits += 1
         if self.visits == 1:
             self.reached.set()

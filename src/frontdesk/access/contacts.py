@@ -7,7 +7,7 @@ from typing import Any
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.codec import encode
-from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, PushGroup
+from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, PushGroup, Reach
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import CodecError, IdentityChangedError
 from frontdesk.loggers import access as log
@@ -53,7 +53,7 @@ class Contacts:
         """Keep what a request that was let in says of its own sender; `owner` is the sender's own key."""
         record = await self._identities.find(identity)
         has_place = bool(request.reference) or request.channel in self._grouped
-        if record is None and has_place and self._introduces and not _is_granted(request):
+        if record is None and has_place and self._introduces and request.granted_key is None:
             record = await self._introduce(identity, owner)
         # Where a backend speaks for many people in turn, its record is not that of each of them.
         if record is None or record.isolation_key != owner:
@@ -69,7 +69,9 @@ class Contacts:
         check_reference(reference)
         if await self._identities.find(identity) is None:
             await self._introduce(identity, owner)
-        await self._keep(identity, reference)
+        if (await self._identities.reach(identity)).reference != reference:
+            async with self._store.transaction() as transaction:
+                transaction.keep_reference(identity, reference)
 
     async def _introduce(self, identity: ChannelIdentity, owner: str) -> IdentityRecord:
         record = IdentityRecord(identity=identity, isolation_key=owner, created_at=self._clock.now())
@@ -86,32 +88,27 @@ class Contacts:
 
     async def _keep_changes(self, identity: ChannelIdentity, request: ChannelRequest) -> None:
         known = await self._identities.reach(identity)
-        if request.reference and not request.group and known.reference != request.reference:
-            await self._keep(identity, _sound(request) or known.reference)
+        if self._reach_now(request, request.reference, known) == known:
+            return
+        # Only what differs is looked at closely, and what can't be stored changes nothing.
+        told = self._reach_now(request, _storable_reference(request), known)
+        if told == known:
+            return
+        async with self._store.transaction() as transaction:
+            if told.reference != known.reference:
+                transaction.keep_reference(identity, told.reference)
+            if told.group != known.group:
+                transaction.keep_group(identity, told.group)
+
+    def _reach_now(self, request: ChannelRequest, reference: Mapping[str, Any], known: Reach) -> Reach:
+        """Return how the sender of a request is reached now."""
         if request.channel in self._grouped and request.conversation_id is not None:
-            group = PushGroup(conversation_id=request.conversation_id, reference=request.reference)
-            await self._keep_group(identity, request, group if request.group else None)
-
-    async def _keep(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
-        if (await self._identities.reach(identity)).reference != reference:
-            async with self._store.transaction() as transaction:
-                transaction.keep_reference(identity, reference)
-
-    async def _keep_group(self, identity: ChannelIdentity, request: ChannelRequest, group: PushGroup | None) -> None:
-        known = (await self._identities.reach(identity)).group
-        if group is not None and known != group:
-            group = group.replace(reference=_sound(request))
-        if known != group:
-            async with self._store.transaction() as transaction:
-                transaction.keep_group(identity, group)
+            group = PushGroup(conversation_id=request.conversation_id, reference=reference) if request.group else None
+            known = known.replace(group=group)
+        return known.replace(reference=reference) if reference and not request.group else known
 
 
-def _is_granted(request: ChannelRequest) -> bool:
-    """Tell whether a hook has said whose session a request is for."""
-    return request.session is not None and request.session.isolation_key is not None
-
-
-def _sound(request: ChannelRequest) -> Mapping[str, Any]:
+def _storable_reference(request: ChannelRequest) -> Mapping[str, Any]:
     """Return the reference of a request; none, if it can't be stored: that must not cost the sender an answer."""
     if not request.reference:
         return {}

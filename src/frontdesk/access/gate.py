@@ -80,7 +80,7 @@ class Gate(Authorizer):
         if spoken_for is not None and spoken_for is not identity and spoken_for != identity:
             allowed = await self._changed(spoken_for, caller, wire.channel, allowed)
             identity = spoken_for
-        granted = None if request.session is None else request.session.isolation_key
+        granted = request.granted_key
         if allowed.isolation_key is None and granted is None:
             _need_nothing_before(request)
         own = owner = allowed.isolation_key or await self._keys.issue(identity)
@@ -113,8 +113,7 @@ class Gate(Authorizer):
         There is none where the key is not the host's to give: set by a hook, or by a resolver or linker of the
         operator's own.
         """
-        session = admitted.request.session
-        if session is not None and session.isolation_key is not None:
+        if admitted.request.granted_key is not None:
             return None
         identity, caller = admitted.identity, admitted.caller
         record = await self._keys.record(identity)
@@ -177,8 +176,7 @@ class Gate(Authorizer):
 
 def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     """The request as the wire may claim it: the identity is the verified one, and nobody else's memory is named."""
-    session = request.session
-    if session is not None and session.isolation_key is not None:
+    if request.granted_key is not None:
         raise InvalidRequestError("A request can't name whose session it is.", param="session")
     if request.isolation is not None:
         raise InvalidRequestError("A request can't set the platform's keys.", param="isolation")

@@ -93,6 +93,11 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     isolation: IsolationKeys | None = None
     """What code inside the target sees as the platform's keys. Only a hook may set it; else they are the caller's."""
 
+    @property
+    def granted_key(self) -> str | None:
+        """Return the isolation key whose session a hook has granted."""
+        return None if self.session is None else self.session.isolation_key
+
 
 class AdmittedRequest(Noun, frozen=True, kw_only=True):
     """A request that may run. Only `access/gate.py` makes one; sessions, targets and delivery accept nothing else."""

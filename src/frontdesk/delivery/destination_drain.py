@@ -149,7 +149,7 @@ class DestinationDrain:
     async def _failed(self, row: Delivery, error: PushError, first: bool, queued: float) -> float:
         """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
         steady = self._clock.steady()
-        self._tell_lane(error, steady)
+        self._note_error(error, steady)
         if first and self._outlet.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
         now, age = self._clock.now(), steady - queued
@@ -176,7 +176,7 @@ class DestinationDrain:
         self._outlet.waits.begin(row.replace(fence=row.fence + 1), until)
         return until
 
-    def _tell_lane(self, error: PushError, now: float) -> None:
+    def _note_error(self, error: PushError, now: float) -> None:
         circuit = self._outlet.circuit
         if error.retry_after is not None:
             circuit.leave()

@@ -35,8 +35,7 @@ class Presence:
             return
         # Whoever speaks for another is not where the other one is.
         who = admitted.identity if admitted.identity.key == caller.key else caller
-        granted = request.session is not None and request.session.isolation_key is not None
-        if self._introduces and request.channel in self._pushing and not granted:
+        if self._introduces and request.channel in self._pushing and request.granted_key is None:
             introduced = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=at)
             transaction.remember_identity(introduced)
         self.note_place(transaction, admitted.owner, who, request.conversation_id, at)

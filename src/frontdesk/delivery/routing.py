@@ -1,6 +1,6 @@
 """Which destinations an answer has. Pure."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 
 from frontdesk.data.delivery import Route, Skipped
@@ -61,15 +61,20 @@ def route(
         places.setdefault(one.plain, one)
     others = [named for place, named in places.items() if place != home]
     reasons = {one: _reason(one, origin.channel, pushing, allow) for one in others}
-    destinations = tuple(one for one, reason in reasons.items() if reason is None)
-    skipped = tuple(_skipped(one, reason) for one, reason in reasons.items() if reason is not None)
-    back = home in places
+    return _decided(reasons, back=home in places)
+
+
+def _decided(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
+    """Make a route of the places that were considered, each with the reason why it gets nothing, if there is one."""
+    destinations = tuple(place for place, reason in reasons.items() if reason is None)
+    skipped = [(place, reason) for place, reason in reasons.items() if reason is not None]
     lost = not back and not destinations
-    return Route(originating=back or lost, destinations=destinations, skipped=skipped, fallback=lost)
-
-
-def _skipped(address: Address, reason: str) -> Skipped:
-    return Skipped(address=address, reason=reason, code=CODES[reason])
+    return Route(
+        originating=back or lost,
+        destinations=destinations,
+        skipped=tuple(Skipped(address=place, reason=reason, code=CODES[reason]) for place, reason in skipped),
+        fallback=lost,
+    )
 
 
 def _reason(address: Address, source: str, pushing: Collection[str], allow: Allow) -> str | None:
@@ -102,10 +107,7 @@ def _where_active(
         return ORIGINATING
     others = () if at_home else (one for one in map(Address.of, known) if one != home)
     reasons |= {one: _reason(one, origin.channel, pushing, allow) for one in others}
-    destinations = tuple(one for one, reason in reasons.items() if reason is None)
-    skipped = tuple(_skipped(one, reason) for one, reason in reasons.items() if reason is not None)
-    lost = not destinations
-    return Route(originating=lost, destinations=destinations, skipped=skipped, fallback=lost)
+    return _decided(reasons, back=False)
 
 
 def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:

@@ -132,6 +132,7 @@ class AgentFrameworkHost:
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
         self._middleware = tuple(middleware)
+        self._allows_origin = origins_of(self._middleware)
         self.app = self._built(channels)
 
     def _checked(
@@ -215,7 +216,7 @@ class AgentFrameworkHost:
             self._target.info,
             self._parts,
             anonymous_allowed=self._config.allow_anonymous,
-            allows_origin=origins_of(self._middleware),
+            allows_origin=self._allows_origin,
         )
 
     @property

@@ -68,7 +68,7 @@ class Background:
         store.listen(self._hear)
 
     def use(self, pipeline: Pipeline, presence: Presence, notifier: DirectNotifier) -> None:
-        """OnChange once, when the host is built."""
+        """Take the parts that are built after this one."""
         self._work.pipeline = pipeline
         self._presence, self._notifier = presence, notifier
 

@@ -15,7 +15,7 @@ _EVERY = 10_000
 """How many rows of a table are moved between two reports."""
 
 OnProgress = Callable[[str, int, int], None]
-"""Is on_progress of a table, how many of its rows are moved, and how many it has."""
+"""Called with the name of a table, how many of its rows are moved, and how many it has."""
 
 
 def move(source: End, target: End, on_progress: OnProgress) -> int:
