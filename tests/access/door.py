@@ -12,7 +12,7 @@ from frontdesk.abc.allowlist import (
     IdentityResolver,
 )
 from frontdesk.abc.linker import IdentityLinker, LinkDesk
-from frontdesk.access.gate import Gate, as_claimed
+from frontdesk.access.gate import Gate, identify
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.policy import as_rule
@@ -110,13 +110,13 @@ class Door:
         self.gate = Gate(keys, self.ids, self.clock, own, linker=linker, link_policy=ties)
 
     async def decide(self, caller: Caller = PLAIN, channel: str = "web") -> Decision:
-        return await self.gate.authorize(caller, channel)
+        return await self.gate.decide(caller, channel)
 
     async def enter(
         self, request: ChannelRequest | None = None, caller: Caller = CALLER, hook: Any = None
     ) -> AdmittedRequest:
-        wire = as_claimed(request or ChannelRequest(channel="web"), caller)
-        allowed = await self.gate.let_in(caller, wire.channel, hooked=hook is not None)
+        wire = identify(request or ChannelRequest(channel="web"), caller)
+        allowed = await self.gate.authorize(caller, wire.channel, hooked=hook is not None)
         return await self.gate.admit(hook(wire) if hook else wire, caller, wire, allowed)
 
     async def is_empty(self) -> bool:

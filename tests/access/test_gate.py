@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from frontdesk.abc.allowlist import Allowed, AllowlistDecision, AuthorizationContext, Denied, LinkRequired
-from frontdesk.access.gate import as_claimed
+from frontdesk.access.gate import identify
 from frontdesk.access.link_policy import DenyAllLinks, ExplicitAllowList, TierPolicy
 from frontdesk.access.policy import AuthPolicy
 from frontdesk.channels.invocations import InvocationsChannel
@@ -189,11 +189,11 @@ class TestTheWire:
     def test_it_cannot_say_whose_session_it_wants(self) -> None:
         request = ChannelRequest(channel="web", session=ChannelSession(isolation_key="key_of_bob"))
         with pytest.raises(InvalidRequestError) as caught:
-            as_claimed(request, CALLER)
+            identify(request, CALLER)
         assert caught.value.param == "session"
 
     def test_it_cannot_say_who_is_calling(self) -> None:
-        claimed = as_claimed(ChannelRequest(channel="web", identity=BOB), CALLER)
+        claimed = identify(ChannelRequest(channel="web", identity=BOB), CALLER)
         assert claimed.identity is ALICE
 
     async def test_a_hook_can_say_whose_session_it_is(self) -> None:

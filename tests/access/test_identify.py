@@ -30,7 +30,7 @@ async def owners(*stores: HostStateStore) -> set[str]:
     async def enter(number: int) -> str:
         gate, caller = gates[number % len(gates)], Caller(identity=people[number])
         wire = ChannelRequest(channel="web", identity=caller.identity)
-        allowed = gate.require_allowed(await gate.authorize(caller, "web"), caller.identity)
+        allowed = gate.require_allowed(await gate.decide(caller, "web"), caller.identity)
         return (await gate.admit(wire, caller, wire, allowed)).owner
 
     return set(await asyncio.gather(*map(enter, range(40))))

@@ -39,7 +39,7 @@ def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[
     def check(noun: Noun) -> None:
         newer = {**tree_of(noun), **ADDED}
         read = codec.decode(record(newer))
-        assert picture(read.replace(unknown_fields=None)) == picture(noun)
+        assert picture(msgspec.structs.replace(read, unknown_fields=None)) == picture(noun)
         assert tree_of(read) == newer
         assert codec.to_json(read) == newer
 

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
 
+from frontdesk.abc.channel import Channel
 from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import ForbiddenError, HookError
-from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
+from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
 
 REQUEST = ChannelRequest(channel="web", input="hello")
 RUN = RunRecord(run_id="run_1", owner="alice", channel="web", status="completed", created_at=0.0)
@@ -28,11 +29,24 @@ def result() -> HostedRunResult[Any]:
     return HostedRunResult(result=AgentResponse(messages=[Message("assistant", ["secret"])]), run=RUN)
 
 
+async def shown(hook: Any, result: HostedRunResult[Any]) -> HostedRunResult[Any]:
+    """Return a result as a channel with a response hook shows it."""
+
+    class Web(Channel):
+        name = "web"
+        response_hook = staticmethod(hook)
+
+        def contribute(self, context: Any) -> Any:
+            raise NotImplementedError
+
+    return await show_result(Web(), result, REQUEST, CONTEXT.destination_identity)
+
+
 async def call_each(hook: Any) -> Any:
     """Calls a hook that takes whatever it gets, in each of the three places."""
     return [
         await call_run_hook(hook, REQUEST, target=None, protocol_request=None),
-        await call_response_hook(hook, result(), CONTEXT),
+        await shown(hook, result()),
         await call_stream_hook(hook, AgentResponseUpdate(contents=[]), "web"),
     ]
 
@@ -53,7 +67,7 @@ async def test_response_hooks_get_a_copy() -> None:
     original = result()
 
     def sync(result: HostedRunResult[Any], *, context: ChannelResponseContext) -> HostedRunResult[Any]:
-        assert context is CONTEXT
+        assert context == CONTEXT
         result.result.messages[0].contents[0].text = "changed"
         return result
 
@@ -61,8 +75,8 @@ async def test_response_hooks_get_a_copy() -> None:
         return sync(result, context=context)
 
     for hook in (sync, asynchronous):
-        shown = await call_response_hook(hook, original, CONTEXT)
-        assert shown.result.text == "changed"
+        changed = await shown(hook, original)
+        assert changed.result.text == "changed"
         assert original.result.text == "secret"
 
 
@@ -93,7 +107,7 @@ async def test_what_a_hook_raises_reaches_the_log_only(asynchronous: bool, caplo
     hook: Any = later if asynchronous else sync
     calls = {
         "run_hook": call_run_hook(hook, REQUEST, target=None, protocol_request=None),
-        "response_hook": call_response_hook(hook, result(), CONTEXT),
+        "response_hook": shown(hook, result()),
         "stream_transform_hook": call_stream_hook(hook, AgentResponseUpdate(contents=[]), "web"),
     }
     for name, call in calls.items():
@@ -120,4 +134,4 @@ async def test_a_hook_that_returns_something_else_has_failed(returned: Any) -> N
     with pytest.raises(HookError):
         await call_run_hook(lambda *_, **__: returned, REQUEST, target=None, protocol_request=None)
     with pytest.raises(HookError):
-        await call_response_hook(lambda *_, **__: returned, result(), CONTEXT)
+        await shown(lambda *_, **__: returned, result())

@@ -17,6 +17,7 @@ from agent_framework import (
     ResponseStream,
     tool,
 )
+from msgspec import structs
 from pydantic import BaseModel
 
 from frontdesk.abc.target import TargetInfo
@@ -319,7 +320,7 @@ async def test_the_keys_of_a_trusted_platform_are_handed_on_to_providers() -> No
     agent = Agent(ScriptedChatClient(["hi"]), name="x", context_providers=[provider])
     async with turn_of() as turn:
         admitted = turn.admitted
-        turn.admitted = admitted.replace(caller=admitted.caller.replace(isolation=keys))
+        turn.admitted = structs.replace(admitted, caller=admitted.caller.replace(isolation=keys))
         await adapted(agent).run(turn)
     assert provider.log == [("run_1", None, keys), "forgotten"]
 

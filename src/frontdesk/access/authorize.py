@@ -54,7 +54,7 @@ class Authorizer:
         # Who lets everyone in need not be asked about each.
         self._open = frozenset(name for name, rule in rules.items() if linker is None and _is_open(rule))
 
-    def authorize(
+    def decide(
         self,
         caller: Caller,
         channel: str | None = None,
@@ -62,7 +62,7 @@ class Authorizer:
         rule: AccessRule | None = None,
         hooked: bool = False,
     ) -> Coroutine[Any, Any, Decision]:
-        """Decides about a caller at a door, or about another identity for which the operator lets the caller speak.
+        """Decide about a caller at a door, or about another identity for which the operator lets the caller speak.
 
         A decision only: it changes nothing. Without `channel` the door is that of the identity; `rule` is asked instead
         of the door's own. `hooked` says that a hook comes next and may tell the operator's resolver more.
@@ -93,7 +93,7 @@ class Authorizer:
         rule = own if allowlist is None else as_rule(allowlist)
         if require_link is not None:
             rule = rule.replace(require_link=require_link)
-        return await self.authorize(who, who.identity.channel, rule=rule)
+        return await self.decide(who, who.identity.channel, rule=rule)
 
     async def _known(
         self, who: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False

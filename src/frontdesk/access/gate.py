@@ -47,12 +47,12 @@ class Gate(Authorizer):
         self._link_policy = link_policy
         self._contacts = contacts
 
-    async def let_in(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
-        """Lets a caller in at a door, linked if a verified claim does that; an error for everyone else.
+    async def authorize(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
+        """Let a caller in at a door, linked if a verified claim does that; an error for everyone else.
 
         Before a hook, one whom the operator's resolver does not know has no key yet: `admit` asks it again.
         """
-        decision = await self.authorize(caller, channel, hooked=hooked)
+        decision = await self.decide(caller, channel, hooked=hooked)
         if caller.claims:
             decision = await self.joined(caller, channel, decision, hooked=hooked)
         return self.require_allowed(decision, caller.identity)
@@ -63,7 +63,7 @@ class Gate(Authorizer):
             return decision
         if not await call_access("linker", self.link_by_claims, caller):
             return decision
-        return await self.authorize(caller, channel, hooked=hooked)
+        return await self.decide(caller, channel, hooked=hooked)
 
     async def admit(
         self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
@@ -122,7 +122,7 @@ class Gate(Authorizer):
         if not self._keys.issues or record is None or record.version == 0:
             spoken_for = None if identity.key == caller.identity.key else identity
             asking = caller if spoken_for is not None else caller.replace(identity=identity)
-            decision = await self.authorize(asking, admitted.request.channel, spoken_for)
+            decision = await self.decide(asking, admitted.request.channel, spoken_for)
             if isinstance(decision, Allowed) and decision.isolation_key == admitted.owner:
                 return None
         raise UnlinkedError
@@ -130,7 +130,7 @@ class Gate(Authorizer):
     async def _changed(self, identity: ChannelIdentity, caller: Caller, door: str, allowed: Allowed) -> Allowed:
         """Decides anew about an identity that a hook has set: the caller with other attributes, or somebody else."""
         if identity.key == caller.identity.key:
-            return self.require_allowed(await self.authorize(caller.replace(identity=identity), door), identity)
+            return self.require_allowed(await self.decide(caller.replace(identity=identity), door), identity)
         if allowed.isolation_key is None and not self._keys.issues:
             # The resolver has not let the caller in, and a hook can't let them speak for another then.
             raise self.refusal(REFUSED, caller.identity)
@@ -138,7 +138,7 @@ class Gate(Authorizer):
 
     async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
         """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""
-        allowed = self.require_allowed(await self.authorize(caller, door, identity), identity)
+        allowed = self.require_allowed(await self.decide(caller, door, identity), identity)
         if self._link_policy is not None and identity.channel != caller.identity.channel:
             await self._link_policy.need("link", identity.channel, caller.identity.channel)
         return allowed
@@ -174,8 +174,8 @@ class Gate(Authorizer):
         return ForbiddenError(denied.user_message, code="denied", group_message=denied.group_message)
 
 
-def as_claimed(request: ChannelRequest, caller: Caller) -> ChannelRequest:
-    """The request as the wire may claim it: the identity is the verified one, and nobody else's memory is named."""
+def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
+    """Return a request with its verified identity; refuse one that claims what only the operator may set."""
     if request.granted_key is not None:
         raise InvalidRequestError("A request can't name whose session it is.", param="session")
     if request.isolation is not None:

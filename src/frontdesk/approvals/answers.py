@@ -28,15 +28,15 @@ class Answers:
 
         The questions are those of whom it was admitted for; any other is a `NotFoundError`.
         """
-        request, owner = admitted.request, admitted.owner
         if settle is not None:
-            given = await settle(request.approvals, await self._store.approvals.pending(owner))
-            request = request.replace(approvals=tuple(given))
+            pending = await self._store.approvals.pending(admitted.owner)
+            admitted = admitted.with_request(approvals=tuple(await settle(admitted.request.approvals, pending)))
+        request = admitted.request
         session = request.session or ChannelSession()
-        if request.previous_run_id is None and not (session.key or session.conversation_id or session.session_id):
-            session_id = await self._asking_session(owner, request.approvals)
-            request = request.replace(session=session.replace(session_id=session_id))
-        return admitted.replace(request=request)
+        if request.previous_run_id is not None or session.key or session.conversation_id or session.session_id:
+            return admitted
+        session_id = await self._asking_session(admitted.owner, request.approvals)
+        return admitted.with_request(session=session.replace(session_id=session_id))
 
     async def _asking_session(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
         questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]

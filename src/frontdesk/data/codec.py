@@ -267,7 +267,9 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
 
     def write_noun(noun: Noun, depth: int) -> Noun | Tree:
         if noun.unknown_fields is not None:
-            return _with_unknown(write_noun(noun.replace(unknown_fields=None), depth), noun.unknown_fields)
+            return _with_unknown(
+                write_noun(msgspec.structs.replace(noun, unknown_fields=None), depth), noun.unknown_fields
+            )
         look = most
         # A noun does not check itself, and a record that can't be read again is as good as lost.
         try:

@@ -1,7 +1,9 @@
 """What comes in: what the wire claims, and what the gate let through."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+from msgspec import structs
 
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -99,6 +101,12 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
         return None if self.session is None else self.session.isolation_key
 
 
+_BEHIND_THE_GATE = frozenset(
+    ("approvals", "session", "background", "stream", "input", "client_outputs", "checkpoint_id")
+)
+"""Fields of an admitted request that steps behind the gate may change."""
+
+
 class AdmittedRequest(Noun, frozen=True, kw_only=True):
     """A request that may run. Only `access/gate.py` makes one; sessions, targets and delivery accept nothing else."""
 
@@ -111,6 +119,27 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     admitted_at: float
     pushes: bool = False
     """Whether its answer goes out as a delivery to where it came from, because nobody waits for it on a wire."""
+
+    if TYPE_CHECKING:
+
+        def replace(self, **changes: Any) -> NoReturn:
+            """Not to be had: only the gate decides whom a request is for, and what it may do."""
+            ...
+
+    else:
+        # A method of its own, because `replace` of other nouns is that of msgspec.
+        def replace(self, **changes):
+            raise TypeError("what the gate has admitted is not changed: use with_request() or pushing()")
+
+    def with_request(self, **changes: Any) -> Self:
+        """Return a copy with fields of its request changed of which the gate decides nothing."""
+        if not changes.keys() <= _BEHIND_THE_GATE:
+            raise TypeError(f"only the gate decides about {sorted(changes.keys() - _BEHIND_THE_GATE)}")
+        return structs.replace(self, request=self.request.replace(**changes))
+
+    def pushing(self) -> Self:
+        """Return a copy whose answer goes out as a delivery, because nobody waits for it on a wire."""
+        return structs.replace(self, pushes=True)
 
     @property
     def isolation(self) -> IsolationKeys | None:

@@ -6,7 +6,6 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 
 from frontdesk.abc.channel import Channel
-from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, Route
@@ -19,7 +18,7 @@ from frontdesk.delivery.push import can_push, encode_content, parts_of
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.ids import Ids
-from frontdesk.kit.hooks import call_response_hook
+from frontdesk.kit.hooks import show_result
 from frontdesk.loggers import deliveries as log
 
 ACTIVE_WINDOW = 300.0
@@ -277,20 +276,19 @@ class Planner:
         """The parts for one destination; whatever goes wrong here is the end of this one alone."""
         channel = self._channels[who.channel]
         blank = self._blank(owner, request, who, answer.run.run_id, originating=originating, group=group)
-        context = ChannelResponseContext(
-            request=request, channel_name=who.channel, destination_identity=who, originating=originating
-        )
-        spoken = [] if echo is None else await self._parts(channel, echo, blank, context.replace(is_echo=True))
-        spoken += await self._parts(channel, answer, blank, context)
+        spoken: list[Delivery] = []
+        if echo is not None:
+            spoken += await self._parts(channel, echo, blank.replace(is_echo=True), request, originating)
+        spoken += await self._parts(channel, answer, blank, request, originating)
         return [one.replace(part=number, parts=len(spoken)) for number, one in enumerate(spoken)]
 
     async def _parts(
-        self, channel: Channel, result: Result, blank: Delivery, context: ChannelResponseContext
+        self, channel: Channel, result: Result, row: Delivery, request: ChannelRequest, originating: bool
     ) -> list[Delivery]:
-        row = blank.replace(is_echo=context.is_echo)
         try:
-            if channel.response_hook is not None:
-                result = await call_response_hook(channel.response_hook, result, context)
+            result = await show_result(
+                channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
+            )
             return [row.replace(payload=encode_content(channel, one)) for one in parts_of(channel, result)]
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"

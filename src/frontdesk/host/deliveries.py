@@ -202,7 +202,7 @@ class ProactiveSender:
             who = await self._planner.reach(to)
         if who is None or who.channel not in self._planner.pushing:
             raise UnsupportedError(_UNREACHABLE)
-        allowed = await self._gate.let_in(Caller(identity=who), who.channel)
+        allowed = await self._gate.authorize(Caller(identity=who), who.channel)
         if isinstance(to, str):
             return to, who
         owner = allowed.isolation_key or await self._gate.issue(who)

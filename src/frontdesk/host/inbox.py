@@ -208,7 +208,7 @@ class InboxWorker:
         """Return whose command an event was; `None` if it was none, or of a stranger."""
         if item.request.operation != "command" or not self._presence.matters:
             return None
-        decision = await self._gate.authorize(item.caller, item.channel)
+        decision = await self._gate.decide(item.caller, item.channel)
         return decision.isolation_key if isinstance(decision, Allowed) else None
 
     def _voice(self, item: InboxItem) -> AnswersEvents | None:

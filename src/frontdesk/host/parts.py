@@ -15,6 +15,7 @@ from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
+from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -28,6 +29,10 @@ from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
 from frontdesk.pipeline import Pipeline
+from frontdesk.runs.deferral import Deferral
+from frontdesk.runs.ending import Ending
+from frontdesk.runs.opening import Opening
+from frontdesk.runs.routes import Routes
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.conversations import Conversations
@@ -72,25 +77,62 @@ class Parts:
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = Background(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
-        self.pipeline = Pipeline(
-            target=target,
-            channels=channels,
-            gate=self.gate,
-            turns=self.turns,
-            branches=Branches(store, self.turns, ids, target.info),
-            active=self.active,
-            recorder=recorder,
-            answers=Answers(store, clock),
-            planner=planner,
-            outbox=self.outbox,
-            presence=presence,
-            defer=self.background.submit,
-            holds=self.background,
-        )
+        self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
+
+    def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
+        target, turns, active = self.target, self.turns, self.active
+        answers, routes = Answers(self.store, self.clock), Routes(planner)
+        branches = Branches(self.store, turns, self.ids, target.info)
+        scopes: dict[str, ConversationScope | None] = {
+            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
+            for name, channel in self.channels.items()
+        }
+        deferral = Deferral(
+            turns=turns,
+            branches=branches,
+            active=active,
+            presence=presence,
+            routes=routes,
+            enqueue=self.background.submit,
+            scopes=scopes,
+        )
+        opening = Opening(
+            target=target,
+            turns=turns,
+            branches=branches,
+            active=active,
+            recorder=recorder,
+            answers=answers,
+            holds=self.background,
+            routes=routes,
+            scopes=scopes,
+        )
+        ending = Ending(
+            target=target,
+            gate=self.gate,
+            opening=opening,
+            branches=branches,
+            recorder=recorder,
+            answers=answers,
+            planner=planner,
+            outbox=self.outbox,
+            routes=routes,
+        )
+        return Pipeline(
+            target=target,
+            channels=self.channels,
+            gate=self.gate,
+            answers=answers,
+            turns=turns,
+            active=active,
+            deferral=deferral,
+            opening=opening,
+            ending=ending,
+        )
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
         return Planner(

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args
 
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext
-from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.channel import Channel, ChannelCommand, ChannelCommandContext
+from frontdesk.abc.hooks import ChannelResponseContext, RunHook, StreamTransformHook
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.data.response_target import ResponseTarget
@@ -58,10 +58,30 @@ def _need_types(request: ChannelRequest) -> None:
         raise _failed("run_hook", request.channel, ValueError(f"it set session_mode to {request.session_mode!r}"))
 
 
-async def call_response_hook(
-    hook: ResponseHook, result: HostedRunResult[Any], context: ChannelResponseContext
+async def show_result(
+    channel: Channel,
+    result: HostedRunResult[Any],
+    request: ChannelRequest,
+    identity: ChannelIdentity,
+    *,
+    originating: bool = True,
+    is_echo: bool = False,
 ) -> HostedRunResult[Any]:
-    """The result as the hook wants it for one destination; the recorded one stays as it is."""
+    """Return a result as the response hook of a channel wants it for one destination; the recorded one stays as it is.
+
+    This is the only place that applies the hook: to an answer on a wire, to one that is pushed or echoed elsewhere, to
+    a run that is fetched later, and to the items of a conversation.
+    """
+    hook = channel.response_hook
+    if hook is None:
+        return result
+    context = ChannelResponseContext(
+        request=request,
+        channel_name=channel.name,
+        destination_identity=identity,
+        originating=originating,
+        is_echo=is_echo,
+    )
     try:
         own = result.replace(result=copy.deepcopy(result.result))
         changed: Any = await settle(hook(own, context=context))

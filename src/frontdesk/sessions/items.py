@@ -13,7 +13,6 @@ from agent_framework import Message
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.conversations import ShowsItems
-from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.request import AdmittedRequest
@@ -23,7 +22,7 @@ from frontdesk.data.session import ClientCall
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.aio.large import run_weighed
 from frontdesk.kit.framework.messages import stamped
-from frontdesk.kit.hooks import call_response_hook
+from frontdesk.kit.hooks import show_result
 from frontdesk.kit.openai.items import to_messages
 from frontdesk.sessions.snapshot import rewritten
 
@@ -53,17 +52,12 @@ class TurnItems:
 
     async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
         """The result as its channel shows it: what the response hook hides is hidden in the items too."""
-        hook, result = self._channels[run.channel].response_hook, run.result
-        if hook is None or result is None:
-            return result
-        context = ChannelResponseContext(
-            request=admitted.request,
-            channel_name=run.channel,
-            destination_identity=admitted.identity,
-            originating=True,
-        )
+        if run.result is None:
+            return None
+        recorded = HostedRunResult(result=run.result, run=run)
         try:
-            return (await call_response_hook(hook, HostedRunResult(result=result, run=run), context)).result
+            channel = self._channels[run.channel]
+            return (await show_result(channel, recorded, admitted.request, admitted.identity)).result
         except RequestError:
             # It fails again when the answer leaves, and nobody gets to see it.
             return None

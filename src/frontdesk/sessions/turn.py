@@ -35,7 +35,7 @@ class Turn:
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     fork: Any = None
-    way: Route | None = None
+    route: Route | None = None
     """Where the answer goes, once it had to be known."""
     answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     closed = False

@@ -237,11 +237,5 @@ def queued(job: BackgroundRun) -> RunRecord:
 
 def _resumed(job: BackgroundRun) -> AdmittedRequest:
     """The request that takes an interrupted workflow further."""
-    request, at = job.admitted.request, job.checkpoint
-    going_on = request.replace(
-        input=None,
-        approvals=(),
-        client_outputs=(),
-        checkpoint_id=None if at is None else at.checkpoint_id,
-    )
-    return job.admitted.replace(request=going_on)
+    checkpoint_id = None if job.checkpoint is None else job.checkpoint.checkpoint_id
+    return job.admitted.with_request(input=None, approvals=(), client_outputs=(), checkpoint_id=checkpoint_id)

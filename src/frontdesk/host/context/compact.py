@@ -42,7 +42,7 @@ async def compact(
     parts: Parts, request: ChannelRequest, caller: Caller, by: Any, protocol_request: Any = None
 ) -> RunRecord:
     """The record of a compaction: the user's messages as its input, and in its details the summary of everything."""
-    await parts.gate.let_in(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
+    await parts.gate.authorize(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
     summarise = _summariser(by, parts.target.native)
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
     if (known := await _earlier(parts.store, admitted)) is not None:

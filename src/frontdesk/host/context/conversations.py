@@ -166,4 +166,4 @@ class ConversationCalls:
         return allowed.isolation_key
 
     def _allowed(self, caller: Caller) -> Awaitable[Allowed]:
-        return self._parts.gate.let_in(caller, self.channel)
+        return self._parts.gate.authorize(caller, self.channel)

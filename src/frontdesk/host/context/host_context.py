@@ -6,7 +6,6 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext, SettleAnswers
-from frontdesk.abc.hooks import ChannelResponseContext
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
@@ -18,7 +17,7 @@ from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunEx
 from frontdesk.host.context.compact import compact
 from frontdesk.host.context.session_calls import SessionCalls
 from frontdesk.host.parts import Parts
-from frontdesk.kit.hooks import call_command, call_response_hook
+from frontdesk.kit.hooks import call_command, show_result
 from frontdesk.kit.http.idempotency import HEADER
 
 T = TypeVar("T")
@@ -165,8 +164,7 @@ class HostContext(SessionCalls):
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
         """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
         channel = self._parts.channels.get(self.channel)
-        hook = None if channel is None else channel.response_hook
-        if hook is None or record.result is None:
+        if channel is None or channel.response_hook is None or record.result is None:
             return record
         request = ChannelRequest(
             channel=self.channel,
@@ -178,11 +176,8 @@ class HostContext(SessionCalls):
             metadata=record.metadata,
             attributes=record.details,
         )
-        context = ChannelResponseContext(
-            request=request, channel_name=self.channel, destination_identity=caller.identity, originating=True
-        )
-        hosted = await call_response_hook(hook, HostedRunResult(result=record.result, run=record), context)
-        return record.replace(result=hosted.result)
+        recorded = HostedRunResult(result=record.result, run=record)
+        return record.replace(result=(await show_result(channel, recorded, request, caller.identity)).result)
 
     async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
         owner = await self._owner(caller)
@@ -230,7 +225,7 @@ class HostContext(SessionCalls):
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None
-        await self._parts.gate.let_in(caller, self.channel, hooked=hooked)
+        await self._parts.gate.authorize(caller, self.channel, hooked=hooked)
         return ChannelRequest(channel=self.channel, operation="approval", approvals=tuple(answers))
 
     def commands(self) -> Sequence[ChannelCommand]:

@@ -40,5 +40,5 @@ class LinkCalls(ConversationCalls):
         """For what belongs to linking: who has to link first may, and who may not come in may not."""
         if caller.anonymous:
             raise UnauthenticatedError(_NOBODY)
-        decision = await self._parts.gate.authorize(caller, self.channel)
+        decision = await self._parts.gate.decide(caller, self.channel)
         self._parts.gate.not_denied(decision, caller.identity)

@@ -1,0 +1,83 @@
+"""Hands runs to the background."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.request import AdmittedRequest, ConversationScope
+from frontdesk.data.result import HostedRunResult
+from frontdesk.data.run import RunRecord
+from frontdesk.delivery.presence import Presence
+from frontdesk.errors import RunExistsError
+from frontdesk.runs.routes import Routes
+from frontdesk.sessions.active import ActiveRuns
+from frontdesk.sessions.branches import Branches
+from frontdesk.sessions.turns import Turns
+
+Enqueue = Callable[[AdmittedRequest, str | None, InboxItem | None, float | None], Awaitable[RunRecord]]
+"""Write a run that is to be worked on: with the id of a new session, the event that it answers, and when its caller
+was seen."""
+
+
+class Deferral:
+    """Decides which runs go to the background, and queues them."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        branches: Branches,
+        active: ActiveRuns,
+        presence: Presence,
+        routes: Routes,
+        enqueue: Enqueue,
+        scopes: Mapping[str, ConversationScope | None],
+    ) -> None:
+        self._turns, self._branches, self._active = turns, branches, active
+        self._presence, self._routes, self._enqueue, self._scopes = presence, routes, enqueue, scopes
+
+    def is_needless(self, admitted: AdmittedRequest) -> bool:
+        """Tell whether an answer goes back on its wire, and nobody asks where its caller is, as with most requests."""
+        return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere)
+
+    async def receive(self, admitted: AdmittedRequest) -> HostedRunResult[Any] | None:
+        """Note where a person is; queue their run if it goes to the background."""
+        if admitted.request.background:
+            return await self.queue(admitted, seen_at=admitted.admitted_at)
+        await self._presence.see(admitted, admitted.admitted_at)
+        if await self._routes.returns(admitted):
+            return None
+        # Nobody waits for the answer where the request came from.
+        return await self._enqueued(_detached(admitted))
+
+    async def receive_event(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
+        """Do the same for an event that a platform sent, which is seen when it came in."""
+        if admitted.request.background:
+            return await self.queue(admitted, event, seen_at=event.received_at)
+        await self._presence.see(admitted, event.received_at)
+        return None
+
+    async def queue(
+        self, admitted: AdmittedRequest, event: InboxItem | None = None, *, seen_at: float | None = None
+    ) -> HostedRunResult[Any]:
+        """Queue a run, unless it can be known now that it can't run; its caller was seen `seen_at`."""
+        if admitted.request.stream and not await self._routes.returns(admitted):
+            admitted = _detached(admitted)
+        return await self._enqueued(admitted, event, seen_at)
+
+    async def _enqueued(
+        self, admitted: AdmittedRequest, event: InboxItem | None = None, seen_at: float | None = None
+    ) -> HostedRunResult[Any]:
+        if self._active.get(admitted.owner, admitted.run_id) is not None:
+            raise RunExistsError
+        scope = self._scopes[admitted.request.channel]
+        self._turns.check(admitted, scope)
+        self._branches.check(admitted, scope)
+        await self._turns.check_previous(admitted)
+        record = await self._enqueue(admitted, self._turns.new_id(admitted, scope), event, seen_at)
+        return HostedRunResult(result=None, run=record)
+
+
+def _detached(admitted: AdmittedRequest) -> AdmittedRequest:
+    """Return a request whose run nobody listens to where it came from."""
+    return admitted.with_request(background=True, stream=False)

@@ -1,0 +1,219 @@
+"""Ends runs: what a run came to is written in one transaction, before anybody gets the answer."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from agent_framework import MiddlewareFailure
+
+from frontdesk.abc.target import Target
+from frontdesk.access.gate import Gate
+from frontdesk.approvals.answers import Answers, answered
+from frontdesk.approvals.pending import questions, taken
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.delivery import Delivery, Route
+from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.result import HostedRunResult
+from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.routing import ORIGINATING
+from frontdesk.errors import (
+    ApprovalExistsError,
+    ApprovalIdError,
+    CodecError,
+    FrontdeskError,
+    IdentityChangedError,
+    InternalError,
+    LostAnswerError,
+    LostRunError,
+    NotStorableError,
+    RequestError,
+    SessionRequiredError,
+    SessionTooLargeError,
+    StaleTurnError,
+    StoreError,
+    StoreUnavailableError,
+    TargetError,
+    UnlinkedError,
+)
+from frontdesk.kit.aio.current import cancelled_run
+from frontdesk.loggers import runs as log
+from frontdesk.runs.opening import Opening
+from frontdesk.runs.routes import Routes
+from frontdesk.sessions.active import ActiveRun
+from frontdesk.sessions.branches import Branches
+from frontdesk.sessions.endings import is_redone, is_refusal
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.record import CANCELLED, Recorder
+from frontdesk.sessions.turn import Turn
+
+Result = HostedRunResult[Any]
+
+TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
+_TRIES = 8
+_NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
+
+
+class Ending:
+    """Records how runs end, with what is sent for them."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        gate: Gate,
+        opening: Opening,
+        branches: Branches,
+        recorder: Recorder,
+        answers: Answers,
+        planner: Planner,
+        outbox: Outbox,
+        routes: Routes,
+    ) -> None:
+        self._target, self._gate, self._opening, self._branches = target, gate, opening, branches
+        self._recorder, self._answers, self._planner, self._outbox = recorder, answers, planner, outbox
+        self._routes = routes
+
+    async def record(self, run: ActiveRun, result: Any) -> Result:
+        """Write what a run came to; the result is left out if it does not count."""
+        if run.cancel_requested:
+            # It ended although it was cancelled; what it did after that must not count.
+            log.warning(TOO_LATE, run.record.run_id)
+            return await self.fail(run, asyncio.CancelledError())
+        turn = run.turn
+        if turn.answering is not None and turn.answering.failure is not None:
+            # The target has gone on without the tool that it was not allowed to begin.
+            return await self.fail(run, turn.answering.failure)
+        try:
+            await self._branches.rejoin(turn)
+        except asyncio.CancelledError as error:
+            return await self.fail(run, error)
+        run.cancellable = False
+        try:
+            record = await self._completed(run, result)
+        except (ApprovalIdError, UnlinkedError) as error:
+            log.error("what run %s asks for can't be approved: %s", run.record.run_id, error)
+            return await self.fail(run, error)
+        except (LostAnswerError, SessionRequiredError, SessionTooLargeError) as error:
+            return await self.fail(run, error)
+        except CodecError as error:
+            log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
+            return await self.fail(run, NotStorableError())
+        except StaleTurnError:
+            raise
+        except StoreError as error:
+            log.error("the end of run %s could not be written", run.record.run_id, exc_info=error)
+            raise InternalError from error
+        if turn.deliveries:
+            await self._outbox.wake(turn.deliveries)
+        return HostedRunResult(result=result if record.status == "completed" else None, run=record)
+
+    async def _completed(self, run: ActiveRun, result: Any) -> RunRecord:
+        turn, admitted = run.turn, run.turn.admitted
+        asked = questions(result, admitted, run.record.session_id)
+        if asked and (run.record.session_id is None or not admitted.request.store):
+            raise SessionRequiredError(_NOWHERE_TO_WAIT)
+        route = ORIGINATING
+        if admitted.pushes or admitted.targets_elsewhere:
+            route = await self._routes.of(turn)
+            ended = run.record.replace(status="completed")
+            turn.deliveries = await self._planner.rows(admitted, result, ended, route, turn.messages)
+        if asked:
+            return await self._asked(run, result, route, asked)
+        return await self._recorder.completed(turn, run.record, result, route)
+
+    async def _asked(self, run: ActiveRun, result: Any, route: Route, asked: Sequence[PendingApproval]) -> RunRecord:
+        """Record a result that asks a human, if those who could answer are still the same."""
+        turn = run.turn
+        new = await self._answers.new(turn.record, asked, may_repeat=self._target.info.checkpoints)
+        for _ in range(_TRIES):
+            turn.requester = await self._gate.requester(turn.admitted)
+            try:
+                return await self._recorder.completed(turn, run.record, result, route, new)
+            except ApprovalExistsError:
+                raise taken(new[0]) from None
+            except IdentityChangedError:
+                # Somebody of the family came or went; whether the requester did is looked at again.
+                continue
+        raise UnlinkedError
+
+    async def fail(self, run: ActiveRun, error: BaseException) -> Result:
+        """Record a run that failed or was cancelled, and raise why; return only if it was cancelled on request."""
+        run.cancellable = False
+        error = _reason(error)
+        await self._raise_unless_ended(run, error)
+        cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        record = await self._write_failure(run, error, cancelled)
+        if cancelled and run.cancel_requested:
+            await run.uncancel()
+            return HostedRunResult(result=None, run=record)
+        if isinstance(error, Exception):
+            shown = error if isinstance(error, RequestError) else TargetError()
+            if not is_refusal(shown):
+                shown.run = record
+            raise shown from (None if shown is error else error)
+        cancelled_run.set(record)
+        raise error
+
+    async def _raise_unless_ended(self, run: ActiveRun, error: BaseException) -> None:
+        """Raise the error of a run that has not ended by it: somebody else begins it again, or takes it further."""
+        turn = run.turn
+        if turn.unreadable is not None:
+            # Nothing was asked of the target: a process that can read the history may begin the turn.
+            await self._opening.revoke(turn)
+            raise turn.unreadable
+        if turn.answering is not None:
+            await asyncio.shield(turn.answering.settle())
+        if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and is_redone(turn)):
+            raise error
+        is_cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        if run.interrupted or (is_cancelled and turn.event is not None and not run.cancel_requested):
+            raise error
+
+    async def _write_failure(self, run: ActiveRun, error: BaseException, cancelled: bool) -> RunRecord:
+        if cancelled:
+            failure = CANCELLED
+        elif isinstance(error, RequestError):
+            failure = RunFailure(code=error.code, message=error.message)
+        else:
+            log.error("run %s failed", run.record.run_id, exc_info=error)
+            failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
+        turn = run.turn
+        notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, failure)
+
+        async def write() -> RunRecord:
+            await self._branches.rejoin(turn)
+            status = "cancelled" if cancelled else "failed"
+            return await self._recorder.ended(turn, run.record, status, failure, notice)
+
+        record = await asyncio.shield(write())
+        if turn.deliveries:
+            await self._outbox.wake(turn.deliveries)
+        return record
+
+    async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
+        """Write the end of a background run that can't go on: its question stays, and says how it ended."""
+        turn.job = job
+        run = self._recorder.begin(turn)
+        await self._branches.rejoin(turn)
+        notice = await self._failure_notice(turn.admitted, run, failure)
+        await self._recorder.ended(turn, run, "failed", failure, notice)
+        await self._outbox.wake(turn.deliveries)
+
+    async def _failure_notice(
+        self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure
+    ) -> Sequence[Delivery]:
+        """Return what is sent where nobody waits on a wire for an error."""
+        if not admitted.pushes:
+            return ()
+        return await self._planner.failure_notice(
+            admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
+        )
+
+
+def _reason(error: BaseException) -> BaseException:
+    """Return why a run has failed, in words for its caller if it is known."""
+    if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
+        error = error.__cause__
+    return answered() if isinstance(error, LostAnswerError) else error

@@ -1,0 +1,129 @@
+"""Opens the session of an admitted request, and begins its run there."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from agent_framework import Message
+
+from frontdesk.abc.target import Target
+from frontdesk.approvals.answers import Answers, resumed
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.request import AdmittedRequest, ConversationScope
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.aio.current import current_turn
+from frontdesk.kit.framework.contents import open_calls
+from frontdesk.kit.openai.client_outputs import need_new_calls, tells_of_calls
+from frontdesk.runs.routes import Routes
+from frontdesk.sessions.active import ActiveRun, ActiveRuns
+from frontdesk.sessions.branches import Branches
+from frontdesk.sessions.holds import Holds
+from frontdesk.sessions.job import Job
+from frontdesk.sessions.record import Recorder
+from frontdesk.sessions.turn import Turn
+from frontdesk.sessions.turns import Turns
+
+
+class Opening:
+    """Begins runs in their sessions, and gives the sessions free at their end."""
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        turns: Turns,
+        branches: Branches,
+        active: ActiveRuns,
+        recorder: Recorder,
+        answers: Answers,
+        holds: Holds,
+        routes: Routes,
+        scopes: Mapping[str, ConversationScope | None],
+    ) -> None:
+        self._target, self._turns, self._branches, self._active = target, turns, branches, active
+        self._recorder, self._answers, self._holds, self._routes = recorder, answers, holds, routes
+        self._scopes = scopes
+        self._tells_own_history = target.info.history == "own"
+
+    async def open(
+        self,
+        admitted: AdmittedRequest,
+        *,
+        patient: bool = False,
+        job: Job | None = None,
+        event: InboxItem | None = None,
+    ) -> ActiveRun:
+        """Wait for the session of a request and begin its run; a patient one waits as long as it takes."""
+        self._target.check(admitted.request)
+        turn = await self.open_turn(admitted, patient, job)
+        turn.job, turn.event = job, event
+        if self._tells_own_history:
+            turn.answer_hosting = partial(self._routes.answer_hosting, turn)
+        try:
+            run = await self._begin(turn)
+        except BaseException as error:
+            if turn.held:
+                if isinstance(error, RequestError):
+                    await self._holds.revoke(turn)
+                self._holds.let_go(turn)
+            self._turns.close(turn)
+            raise
+        current_turn.set(turn)
+        return run
+
+    def open_turn(self, admitted: AdmittedRequest, patient: bool, job: Job | None) -> Coroutine[Any, Any, Turn]:
+        """Wait for the session of a request, and open a turn in it."""
+        scope = self._scopes[admitted.request.channel]
+        if job is None:
+            return self._turns.open(admitted, tracked=scope, patient=patient)
+        return self._branches.open(admitted, job, tracked=scope, patient=patient)
+
+    async def _begin(self, turn: Turn) -> ActiveRun:
+        """Begin the run of a turn; whatever can be refused is refused before anything is written or decided."""
+        admitted, request, job = turn.admitted, turn.admitted.request, turn.job
+        if request.run_id is not None and job is None:
+            # Asked only now: until the session was free, another request may have used the id.
+            await self._recorder.refuse_known(admitted, request.run_id)
+        if turn.record is not None and tells_of_calls(request.input):
+            need_new_calls(request.input, await turn.history())
+        elif job is not None or request.approvals:
+            # Whether it can be read is known before anything is written for the turn.
+            await turn.history()
+        resuming = await (self._resumed(turn) if request.approvals else self._target.prepare(turn))
+        record = self._recorder.begin(turn, resuming)
+        if request.approvals:
+            record = record.replace(open_calls=open_calls([*await turn.history(), *resuming]) or None)
+        if job is not None or request.approvals or request.idempotency_key is not None:
+            with self._active.reserved(record):
+                await self._write_start(turn, record)
+                if request.approvals:
+                    attempt = await self._answers.take(admitted.owner, request.approvals)
+                    turn.answer(request.approvals, attempt)
+        return self._active.begin(turn, record)
+
+    async def _resumed(self, turn: Turn) -> Sequence[Message]:
+        """Return what takes the session further beside the input: approvals, and results of the client's functions."""
+        given = turn.admitted.request.approvals
+        asked = await self._answers.asked(turn.admitted.owner, turn.record, given)
+        return [*await self._target.prepare(turn), *resumed(asked, given)]
+
+    async def _write_start(self, turn: Turn, record: RunRecord) -> None:
+        """Write that a run begins, where that must be known if this process ends."""
+        if turn.job is None and turn.admitted.request.idempotency_key is not None:
+            turn.job, turn.held = await self._holds.hold(turn, record), True
+        else:
+            await self._recorder.started(turn, record)
+
+    async def revoke(self, turn: Turn) -> None:
+        """Take back what was written when a run began that has done nothing."""
+        if turn.held:
+            await self._holds.revoke(turn)
+
+    def close(self, run: ActiveRun) -> None:
+        """End a run in this process, and give its session free."""
+        current_turn.set(None)
+        self._active.end(run)
+        if run.turn.held:
+            self._holds.let_go(run.turn)
+        self._turns.close(run.turn)

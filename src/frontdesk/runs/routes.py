@@ -1,0 +1,36 @@
+"""Where the answer of a run goes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from frontdesk.data.delivery import Route
+from frontdesk.data.request import AdmittedRequest
+from frontdesk.delivery.plan import Planner
+from frontdesk.delivery.routing import ORIGINATING
+from frontdesk.sessions.record import answer_hosting
+from frontdesk.sessions.turn import Turn
+
+
+class Routes:
+    """Finds the route of an answer once: all that is written about it then says the same."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    async def of(self, turn: Turn) -> Route:
+        """Return the route of a turn's answer, as things were when it was first asked for."""
+        if turn.route is None:
+            elsewhere = turn.admitted.pushes or turn.admitted.targets_elsewhere
+            turn.route = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
+        return turn.route
+
+    async def answer_hosting(self, turn: Turn) -> Mapping[str, Any]:
+        """Return what an answer says of its route, for those who keep it before it is recorded."""
+        return answer_hosting(turn.admitted.request.channel, await self.of(turn))
+
+    async def returns(self, admitted: AdmittedRequest) -> bool:
+        """Tell whether anything of an answer would go back to where its request came from.
+
+        The answer itself is routed at its end: until then people are linked, unlinked, and seen elsewhere.
+        """
+        return not admitted.targets_elsewhere or (await self._planner.route(admitted)).originating
