@@ -16,7 +16,7 @@ The way has two halves, because a run in the background goes the second one late
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any
 
 from frontdesk.abc.channel import Channel, SettleAnswers
@@ -116,9 +116,13 @@ class Pipeline:
         channel = self._channels[admitted.request.channel]
         return await show_result(channel, recorded, admitted.request, admitted.identity)
 
-    async def proceed(self, admitted: AdmittedRequest) -> Result:
+    def proceed(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, Result]:
         """Answer an admitted request, here or in the background."""
-        queued = None if self._deferral.is_needless(admitted) else await self._deferral.receive(admitted)
+        # Of most requests nothing has to be asked first, and they are spared the step.
+        return self.run_admitted(admitted) if self._deferral.is_needless(admitted) else self._received(admitted)
+
+    async def _received(self, admitted: AdmittedRequest) -> Result:
+        queued = await self._deferral.receive(admitted)
         return await self.run_admitted(admitted) if queued is None else queued
 
     async def proceed_stream(self, admitted: AdmittedRequest) -> Stream:

@@ -2,7 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,7 +35,7 @@ async def test_a_run_during_which_a_host_was_late_is_disturbed(
     monkeypatch: pytest.MonkeyPatch, seconds: float, is_starved: bool
 ) -> None:
     host: Any = Late(seconds)
-    site: Any = SimpleNamespace(hosts=[host])
+    site: Any = SimpleNamespace(hosts=[host], kind="sqlite")
     court = Court(site, Ledger(), 1)
     for module in (pulse, courts):
         monkeypatch.setattr(module, "time", host)
@@ -47,3 +47,21 @@ async def test_a_run_during_which_a_host_was_late_is_disturbed(
         host.asked.clear()
         await host.asked.wait()
     assert (court.starved > 0, run.disturbed) == (is_starved, is_starved)
+
+
+async def test_a_database_that_was_late_was_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Late(pulse.LATE * 2)
+    court = Court(cast("Any", SimpleNamespace(hosts=[], kind="postgres", place="here")), Ledger(), 1)
+    for module in (pulse, courts):
+        monkeypatch.setattr(module, "time", late)
+    monkeypatch.setattr(pulse, "_PAUSE", 0.0)
+    monkeypatch.setattr(pulse, "_commit", late.get)
+    async with pulse.watched(court):
+        await late.asked.wait()
+        late.asked.clear()
+        await late.asked.wait()
+    assert court.starved > 0
+
+
+async def test_the_database_is_asked_to_commit(postgres: str) -> None:
+    await pulse._commit(postgres)

@@ -9,7 +9,7 @@ import pytest
 
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.sessions import leases
-from frontdesk.sessions.leases import keep
+from frontdesk.sessions.leases import renew_leases
 
 LEASE = 8.0
 
@@ -57,7 +57,7 @@ async def _live(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         SimpleNamespace(sleep=world.sleep, timeout=world.timeout, get_running_loop=world.get_running_loop),
     )
     with pytest.raises(asyncio.CancelledError):
-        await keep(LEASE, lambda: ["run"], world.renew, lambda run: world.given_up.append(world.now))
+        await renew_leases(LEASE, lambda: ["run"], world.renew, lambda run: world.given_up.append(world.now))
 
 
 @pytest.mark.parametrize("seconds", [0.1, LEASE / 4, LEASE * 9 / 16])

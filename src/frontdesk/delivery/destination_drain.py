@@ -4,7 +4,6 @@ What is written down has the time of day. Whether something waits is a question 
 day may be set while it does.
 """
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from frontdesk.delivery.push import look_up, read_payload, reference_of, send
 from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
 from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import deliveries as log
 
 EARLIER = "an earlier part is dead"
@@ -240,13 +240,8 @@ class DestinationDrain:
                 await self._write(None)
 
     async def _write(self, changed: Delivery | None) -> None:
-        """Writes what became of a part that was sent; the store may be away meanwhile, and what is known now must not
-        be forgotten."""
-        while True:
-            try:
-                return await self._commit(changed)
-            except StoreUnavailableError:
-                await asyncio.sleep(_PAUSE)
+        """Write what became of a part that was sent: however long the store is away, that must not be forgotten."""
+        await until_available(lambda: self._commit(changed), pause=_PAUSE)
 
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
         before, self._unwritten = self._unwritten, None

@@ -37,18 +37,16 @@ from frontdesk.errors import (
 )
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.pauses import Pauses
-from frontdesk.kit.aio.stopping import stopped
-from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.aio.retry import PAUSE, until_available
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
-from frontdesk.sessions.leases import keep
+from frontdesk.sessions.leases import LeaseRenewal
 
 TASK = "answer"
 MOST_AT_ONCE = 200
 MOST_TRIES = 3
 _PAGE = 500
-_PAUSE = 1.0
 _LEFT_ALONE = 30.0
 """How many seconds a conversation is left to processes that can read what it needs."""
 
@@ -80,7 +78,7 @@ class InboxWorker:
         self._runner: DurableTaskRunner | None = None
         self._holder = ""
         self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
-        self._keeping: asyncio.Task[None] | None = None
+        self._renewal = LeaseRenewal(store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
         self._stopping = False
         self._paused: Pauses[Name] = Pauses(clock, _LEFT_ALONE)
         self._seen: int | None = None
@@ -96,9 +94,7 @@ class InboxWorker:
         # A new one at each start, so that what was left behind is seen to be nobody's.
         self._holder = RandomIds().new("host")
         self._stopping, self._seen = False, None
-        if self._store.lease_seconds is not None:
-            kept = keep(self._store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
-            self._keeping = spawn_clean(kept)
+        self._renewal.start()
 
     async def halt(self) -> None:
         """Takes up no more events; those that are being answered go on."""
@@ -106,7 +102,7 @@ class InboxWorker:
 
     async def stop(self) -> None:
         """Ends, after the runner has."""
-        await stopped(self._keeping)
+        await self._renewal.stop()
 
     async def accept(self, item: InboxItem) -> None:
         """Keeps an event; when this returns, it is written."""
@@ -219,20 +215,18 @@ class InboxWorker:
 
     async def _later(self, item: InboxItem, after: float | None, *, tried: bool = False) -> float:
         await self._give_back(item, tried=tried)
-        return self._clock.now() + (after or _PAUSE)
+        return self._clock.now() + (after or PAUSE)
 
     async def _give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         """Leaves an event to the next; until that is written, nobody else could take it up."""
-        with suppress(LostEventError):
-            while True:
-                try:
-                    async with self._store.transaction() as transaction:
-                        transaction.give_back(item, tried=tried)
-                    return
-                except StoreUnavailableError:
-                    if self._stopping:
-                        return
-                    await asyncio.sleep(_PAUSE)
+
+        async def write() -> None:
+            async with self._store.transaction() as transaction:
+                transaction.give_back(item, tried=tried)
+
+        # When the host stops, it is given back by the end of its lease.
+        with suppress(LostEventError, StoreUnavailableError):
+            await until_available(write, give_up=lambda: self._stopping)
 
     async def _refuse(self, item: InboxItem, error: RequestError) -> None:
         """Says why there is no answer, and is done with the event; of a run that failed both have happened."""

@@ -17,7 +17,7 @@ from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import tasks as log
 from frontdesk.runners.stored import Registered, StoredTasks
 from frontdesk.runners.wakes import Failed, Wake, Wakes
-from frontdesk.sessions.leases import keep
+from frontdesk.sessions.leases import LeaseRenewal
 
 MOST = 100
 MOST_KNOWN = 10_000
@@ -36,7 +36,8 @@ class TaskRunner(ABC):
         self.clock = clock or SystemClock()
         self.registered: dict[str, Registered] = {}
         self._stored = StoredTasks(store, self.clock, self.registered)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._sweeping: asyncio.Task[None] | None = None
+        self._renewal = LeaseRenewal(store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
         self._started = False
         self._swept = asyncio.Event()
         self.wakes = Wakes(self.call, self.clock, most=MOST_KNOWN, freed=self._swept.set)
@@ -88,10 +89,8 @@ class TaskRunner(ABC):
         self._stored.stopping = False
         self._started = True
         await self.begin()
-        self._tasks = [spawn_clean(self._sweep())]
-        if self.store.lease_seconds is not None:
-            kept = keep(self.store.lease_seconds, self._held, self._stored.renew, self._stored.lose)
-            self._tasks.append(spawn_clean(kept))
+        self._sweeping = spawn_clean(self._sweep())
+        self._renewal.start()
 
     def _held(self) -> list[str]:
         return [record.task_id for record in self._stored.held()]
@@ -99,12 +98,10 @@ class TaskRunner(ABC):
     async def drain(self, grace: float) -> None:
         self._started = False
         self.halt()
-        sweep, *keeping = self._tasks or [None]
-        await stopped(sweep)
+        await stopped(self._sweeping)
         self._stored.stopping = True
         await self.end(grace)
-        await stopped(*keeping)
-        self._tasks = []
+        await self._renewal.stop()
 
     async def call(self, wake: Wake, failures: int) -> float | None:
         """Does what was woken; whatever goes wrong is logged, and tried again later."""

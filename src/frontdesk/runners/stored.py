@@ -11,6 +11,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.noun import Value
 from frontdesk.data.task import TaskRecord, TaskStatus
 from frontdesk.errors import StoreUnavailableError
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import tasks as log
 
 _PAUSE = 0.5
@@ -103,18 +104,18 @@ class StoredTasks:
         error: str | None = None,
     ) -> float | None:
         at = record.due_at if due_at is None else due_at
-        while True:
-            try:
-                settled = await self._store.tasks.settle(record, status, due_at=at, attempts=attempts, error=error)
-            except StoreUnavailableError:
-                if self.stopping:
-                    # It is found again: whoever held it is gone.
-                    return None
-                await asyncio.sleep(_PAUSE)
-                continue
-            if settled is None:
-                log.info("task %s (%s) is no longer this process's", record.task_id, record.name)
-            return settled.due_at if settled is not None and settled.status == "pending" else None
+
+        async def settle() -> TaskRecord | None:
+            return await self._store.tasks.settle(record, status, due_at=at, attempts=attempts, error=error)
+
+        try:
+            settled = await until_available(settle, pause=_PAUSE, give_up=lambda: self.stopping)
+        except StoreUnavailableError:
+            # It is found again: whoever held it is gone.
+            return None
+        if settled is None:
+            log.info("task %s (%s) is no longer this process's", record.task_id, record.name)
+        return settled.due_at if settled is not None and settled.status == "pending" else None
 
     def _note(self, task_id: str, due_at: float, again_at: float) -> None:
         self._again[task_id] = (due_at, again_at)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.job import Job
 
 _TRIES = 3
-_PAUSE = 1.0
 
 
 class Answering:
@@ -61,12 +61,14 @@ class Answering:
         """Give the answers back if it is not known whether a failed beginning was written."""
         if self.failure is None or isinstance(self.failure, StoreError):
             return
-        for _ in range(_TRIES):
-            try:
-                async with self._store.transaction() as transaction:
-                    for one in self._answers:
-                        transaction.release_approval(self._owner, one.approval_id, self._attempt)
-                return
-            except StoreUnavailableError:
-                await asyncio.sleep(_PAUSE)
-        log.error("an answer that was not acted on could not be given back, and may count as used up")
+        tries = iter(range(1, _TRIES))
+
+        async def write() -> None:
+            async with self._store.transaction() as transaction:
+                for answer in self._answers:
+                    transaction.release_approval(self._owner, answer.approval_id, self._attempt)
+
+        try:
+            await until_available(write, give_up=lambda: next(tries, None) is None)
+        except StoreUnavailableError:
+            log.error("an answer that was not acted on could not be given back, and may count as used up")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.errors import StoreUnavailableError
@@ -20,7 +20,7 @@ _A_LEASE = 4
 _LONG_AGO = float("-inf")
 
 
-async def keep(
+async def renew_leases(
     seconds: float,
     held: Callable[[], Sequence[H]],
     renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
@@ -55,8 +55,32 @@ async def keep(
                 give_up(one)
 
 
+class LeaseRenewal(Generic[H]):
+    """Renews what this process holds from start to stop; does nothing where no other process could take it."""
+
+    def __init__(
+        self,
+        seconds: float | None,
+        held: Callable[[], Sequence[H]],
+        renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
+        give_up: Callable[[H], None],
+    ) -> None:
+        """`seconds` is how long a lease is good for, if there are any; the others are those of `renew_leases`."""
+        self._seconds, self._held, self._renew, self._give_up = seconds, held, renew, give_up
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to renew."""
+        if self._seconds is not None:
+            self._task = spawn_clean(renew_leases(self._seconds, self._held, self._renew, self._give_up))
+
+    async def stop(self) -> None:
+        """End; what is still held ends by itself."""
+        await stopped(self._task)
+
+
 class LeaseKeeper:
-    """Renews what is held, again and again; does nothing where no other process can take a session."""
+    """Keeps the sessions of turns at work; one that may have lost its session is stopped."""
 
     def __init__(
         self,
@@ -70,20 +94,17 @@ class LeaseKeeper:
         self._store = store
         self._turns = turns
         self._active = active
-        self._task: asyncio.Task[None] | None = None
+        self._renewal = LeaseRenewal(store.lease_seconds, self._held, self._renew, self._give_up)
         self._cancelling: set[asyncio.Task[bool]] = set()
 
     async def start(self) -> None:
-        """Begins to renew."""
-        if self._store.lease_seconds is not None:
-            work = keep(self._store.lease_seconds, self._held, self._renew, self._give_up)
-            self._task = spawn_clean(work)
+        """Begin to renew."""
+        self._renewal.start()
 
     async def stop(self) -> None:
-        """Ends; what is still held ends by itself."""
-        if self._task is not None:
-            await stopped(self._task)
-            await asyncio.gather(*self._cancelling, return_exceptions=True)
+        """End, once every turn that was given up has ended."""
+        await self._renewal.stop()
+        await asyncio.gather(*self._cancelling, return_exceptions=True)
 
     def _held(self) -> list[Turn]:
         return [turn for turn in self._turns.leased if turn.lease is not None]

@@ -33,7 +33,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.job import Job
-from frontdesk.sessions.leases import keep
+from frontdesk.sessions.leases import LeaseRenewal
 from frontdesk.sessions.turns import Turn, fresh_session
 
 _NOT_KEPT = "What is asked for can't be stored as JSON, so that it can't run in the background."
@@ -62,7 +62,8 @@ class Background:
         self._wake = asyncio.Event()
         self._may_wait = True
         self._stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._dispatching: asyncio.Task[None] | None = None
+        self._renewal = LeaseRenewal(store.lease_seconds, self._all, self._renew, self._lose)
         self._looking: set[asyncio.Task[None]] = set()
         self._work = Work(store, clock, self._signals, self.followers)
         store.listen(self._hear)
@@ -77,10 +78,8 @@ class Background:
         self._stopping = False
         # A new one at each start, so that what was left behind is seen to be nobody's.
         self._holder = RandomIds().new("host")
-        self._tasks = [spawn_clean(self._dispatch())]
-        if self._store.lease_seconds is not None:
-            kept = keep(self._store.lease_seconds, self._all, self._renew, self._lose)
-            self._tasks.append(spawn_clean(kept))
+        self._dispatching = spawn_clean(self._dispatch())
+        self._renewal.start()
 
     async def submit(
         self,
@@ -313,14 +312,12 @@ class Background:
     async def drain(self) -> None:
         """Lets the runs end for a while; those that do not are left to the next process."""
         self._stopping = True
-        dispatcher, *keeper = self._tasks or [None]
-        await stopped(dispatcher)
+        await stopped(self._dispatching)
         await self._ended(self._config.seconds.shutdown_grace)
         for worker in list(self.workers.values()):
             self.stop(worker, cancelled=False)
         await self._ended(self._config.seconds.cancel_grace)
-        await stopped(*keeper)
-        self._tasks = []
+        await self._renewal.stop()
 
     async def _renew(self, held: Sequence[Worker]) -> tuple[Worker, ...]:
         await self._look(held)

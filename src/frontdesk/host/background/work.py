@@ -1,7 +1,6 @@
 """Works on one background run after the other: from its beginning, or as its interruption asks for."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from frontdesk.abc.store import HostStateStore
@@ -23,6 +22,7 @@ from frontdesk.host.background.followers import Followers
 from frontdesk.host.background.interrupts import after_interruption
 from frontdesk.host.background.signals import RunSignals
 from frontdesk.kit.aio.pauses import Pauses
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.job import EventLog, Job
@@ -30,7 +30,6 @@ from frontdesk.sessions.job import EventLog, Job
 _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before it began.")
 _INTERRUPTED = RunFailure(code=INTERRUPTED, message="The run was interrupted: the process that worked on it ended.")
 _FAILED = RunFailure(code="internal_error", message="The run failed.")
-_PAUSE = 1.0
 _EVERY = 100_000
 _LEFT_ALONE = 30.0
 
@@ -185,7 +184,8 @@ class Work:
                 transaction.end_job(job)
 
         try:
-            await _insist(write)
+            with suppress(LostRunError):
+                await until_available(write)
         except UnreadableRecordError:
             await self._leave(job)
 
@@ -204,17 +204,8 @@ class Work:
                 async with self._store.transaction() as transaction:
                     transaction.save_job(known.replace(holder=""))
 
-        await _insist(write)
-
-
-async def _insist(write: Callable[[], Awaitable[None]]) -> None:
-    """Writes as soon as the store is there, unless another has the run by then."""
-    with suppress(LostRunError):
-        while True:
-            try:
-                return await write()
-            except StoreUnavailableError:
-                await asyncio.sleep(_PAUSE)
+        with suppress(LostRunError):
+            await until_available(write)
 
 
 def queued(job: BackgroundRun) -> RunRecord:
