@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalStatus, PendingApproval
 
 
 class ApprovalStorage(Protocol):
@@ -19,4 +19,41 @@ class ApprovalStorage(Protocol):
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
         """List the owner's questions for which an answer counts (`PendingApproval.waits`), oldest first."""
+        ...
+
+
+class ApprovalWrites(Protocol):
+    """Write questions and their decisions, in the store's transactions."""
+
+    def add_approval(self, approval: PendingApproval) -> None:
+        """Keep a new question; an id that its owner has, decided or not, fails with `ApprovalExistsError`."""
+        ...
+
+    def decide_approval(
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        at: float,
+        reason: str | None = None,
+        attempt: str | None = None,
+    ) -> None:
+        """Decide a pending question; a decided or foreign one fails the transaction with `StoreError`.
+
+        With an `attempt`, the same decision may be made again until `begin_approval`: the last attempt has the answer.
+        Without one, the decision is final at once.
+        """
+        ...
+
+    def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Make the decision of an attempt final, once or again; `LostAnswerError` if the attempt has it no more."""
+        ...
+
+    def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Let the same decision be made again, as if the attempt had not begun; nothing if it has it no more."""
+        ...
+
+    def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
+        """Decides every question that waits for an owner as cancelled, and takes its answer from whoever has it."""
         ...

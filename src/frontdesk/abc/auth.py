@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from starlette.types import Scope
 
-from frontdesk.abc.store import Nonces
+from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Value
 
