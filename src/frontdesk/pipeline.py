@@ -52,9 +52,9 @@ from frontdesk.errors import (
     UnlinkedError,
 )
 from frontdesk.kit.aio.current import cancelled_run, current_turn
+from frontdesk.kit.framework.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.kit.framework.contents import open_calls
 from frontdesk.kit.hooks import call_response_hook, call_run_hook, call_stream_hook
-from frontdesk.kit.openai.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.branches import Branches

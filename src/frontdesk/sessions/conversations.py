@@ -11,9 +11,9 @@ from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.large import run_weighed
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.framework.workflow_requests import REQUEST_INFO
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.kit.openai.items import Items, read_added
 from frontdesk.sessions.items import find_conversation, pages, prepared_items
 from frontdesk.sessions.snapshot import rewritten

@@ -19,9 +19,9 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.kit.openai.items import Items, Question, reference
 from frontdesk.kit.outbound.media import MediaFetcher
 
