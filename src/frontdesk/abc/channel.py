@@ -9,11 +9,11 @@ from starlette.routing import BaseRoute
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
+from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
@@ -86,6 +86,11 @@ class ChannelContext(Protocol):
     allows_origin: AllowsOrigin | None
     """What CORS middleware of the host's says of pages; a channel may let in others besides."""
 
+    @property
+    def conversations(self) -> ConversationsContext:
+        """Return the calls that only a channel with conversations of the OpenAI APIs needs."""
+        ...
+
     def new_id(self, prefix: str) -> str:
         """An unguessable id, such as `msg_0192f0c1a2b3...`."""
         ...
@@ -126,12 +131,6 @@ class ChannelContext(Protocol):
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
         """Starts a run in the background."""
-        ...
-
-    async def compact(
-        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
-    ) -> RunRecord:
-        """Keeps a summary of the request's input, and of what came before it; `by` is an agent or a function."""
         ...
 
     async def accept(self, item: InboxItem) -> bool:
@@ -175,49 +174,6 @@ class ChannelContext(Protocol):
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
         """A background stream from its first update, and then live; closing it leaves the run alone."""
-        ...
-
-    async def save_conversation(
-        self,
-        caller: Caller,
-        conversation_id: str | None,
-        metadata: Mapping[str, Any],
-        items: Sequence[Mapping[str, Any]] = (),
-        *,
-        protocol_request: Any = None,
-    ) -> Conversation:
-        """Makes a conversation with its first items, or changes the metadata of one."""
-        ...
-
-    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation: ...
-
-    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None: ...
-
-    async def add_conversation_items(
-        self,
-        caller: Caller,
-        conversation_id: str,
-        items: Sequence[Mapping[str, Any]],
-        *,
-        protocol_request: Any = None,
-    ) -> Sequence[Mapping[str, Any]]:
-        """Adds items, each with an id of its own, once no turn of the conversation runs; returns what was added."""
-        ...
-
-    async def list_conversation_items(
-        self,
-        caller: Caller,
-        conversation_id: str,
-        *,
-        after: str | None = None,
-        limit: int = 20,
-        descending: bool = False,
-    ) -> Sequence[ConversationItem]: ...
-
-    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem: ...
-
-    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
-        """Takes an item away, once no turn of the conversation runs, and returns the conversation."""
         ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:

@@ -15,8 +15,8 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
-from frontdesk.host.context.compact import compact
 from frontdesk.host.context.session_calls import SessionCalls
+from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_command, call_response_hook
 from frontdesk.kit.http.idempotency import HEADER
@@ -40,6 +40,7 @@ class HostContext(SessionCalls):
         allows_origin: AllowsOrigin | None = None,
     ) -> None:
         super().__init__(channel, parts)
+        self.conversations = HostConversations(channel, parts)
         self.target = target
         self.anonymous_allowed = anonymous_allowed
         self.allows_origin = allows_origin
@@ -131,11 +132,6 @@ class HostContext(SessionCalls):
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
         hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
-
-    async def compact(
-        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
-    ) -> RunRecord:
-        return await compact(self._parts, request, caller, by, protocol_request)
 
     async def accept(self, item: InboxItem) -> bool:
         await self._parts.inbox.accept(item)

@@ -9,18 +9,19 @@ from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.host.conversations.history import pages
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.large import run_weighed
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.framework.workflow_requests import REQUEST_INFO
 from frontdesk.kit.openai.items import Items, read_added
-from frontdesk.sessions.items import find_conversation, pages, prepared_items
+from frontdesk.sessions.items import find_conversation, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
 
 
-class Conversations:
+class ConversationEditor:
     """Adds items and takes items away, never in the middle of a turn."""
 
     def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, clock: Clock) -> None:
