@@ -58,7 +58,7 @@ class Room:
         )
         async with self.store.transaction() as transaction:
             transaction.save_conversation(made)
-        return ChannelSession(conversation_id=conversation_id)
+        return ChannelSession(openai_conversation_id=conversation_id)
 
     async def open(self, *, tracked: ConversationScope | None = None, patient: bool = False, **fields: Any) -> Turn:
         self._runs += 1

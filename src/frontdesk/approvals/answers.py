@@ -33,7 +33,9 @@ class Answers:
             given = await settle(request.approvals, await self._store.approvals.pending(owner))
             request = request.replace(approvals=tuple(given))
         session = request.session or ChannelSession()
-        if request.previous_run_id is None and not (session.key or session.conversation_id or session.session_id):
+        if request.previous_run_id is None and not (
+            session.key or session.openai_conversation_id or session.session_id
+        ):
             session_id = await self._asking_session(owner, request.approvals)
             request = request.replace(session=session.replace(session_id=session_id))
         return admitted.replace(request=request)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
+
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.isolation import IsolationKeys
@@ -20,8 +22,8 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
     """The session that a request names: by the caller's own key, or by the conversation it belongs to."""
 
     key: str | None = None
-    conversation_id: str | None = None
-    """A conversation that the caller has made."""
+    openai_conversation_id: str | None = msgspec.field(default=None, name="conversation_id")
+    """A conversation that the caller has made through the OpenAI APIs; a chat is `ChannelRequest.conversation_id`."""
     session_id: str | None = None
     """The host's own id of a session that exists."""
     isolation_key: str | None = None

@@ -92,8 +92,8 @@ class Turns:
             return await self._continue(admitted, request.previous_run_id)
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, wait)
-        if request.session is not None and request.session.conversation_id is not None:
-            return await self._converse(admitted, request.session.conversation_id, wait)
+        if request.session is not None and request.session.openai_conversation_id is not None:
+            return await self._converse(admitted, request.session.openai_conversation_id, wait)
         if not request.store:
             known = None if name is None else await self._store.sessions.find(name)
             # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
@@ -160,7 +160,7 @@ class Turns:
     async def _converse(self, admitted: AdmittedRequest, conversation_id: str, wait: float | None) -> Turn:
         conversation = await find_conversation(self._store, admitted.owner, conversation_id)
         fresh = fresh_session(admitted, conversation.session_id, conversation_id)
-        fresh = fresh.replace(conversation_id=conversation_id)
+        fresh = fresh.replace(openai_conversation_id=conversation_id)
         if admitted.request.store:
             return await self._enter(admitted, fresh, wait)
         known = await self._store.sessions.get(admitted.owner, conversation.session_id)
@@ -171,12 +171,12 @@ class Turns:
     async def _with_conversation(self, turn: Turn) -> Turn:
         """Give a turn in the session of a conversation what the conversation says now."""
         record = turn.record
-        if record is None or record.conversation_id is None:
+        if record is None or record.openai_conversation_id is None:
             return turn
         # Looked at again, because it may have been deleted while the turn waited.
-        await find_conversation(self._store, record.owner, record.conversation_id)
+        await find_conversation(self._store, record.owner, record.openai_conversation_id)
         if record.messages == record.unheard:
-            turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.conversation_id)
+            turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.openai_conversation_id)
             turn.record = record.replace(client_calls=calls)
         return turn
 
@@ -256,7 +256,7 @@ class Turns:
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
         # What continues a response of a conversation goes its own way: it is no turn of the conversation.
-        if record.conversation_id is None and self._locks.try_take(record.session_id):
+        if record.openai_conversation_id is None and self._locks.try_take(record.session_id):
             try:
                 turn = await self._go_on(admitted, run, record)
             except BaseException:
@@ -383,7 +383,7 @@ def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = 
 def _names_its_own(request: ChannelRequest) -> bool:
     """Whether a request says by an id in which session it is, or in which conversation."""
     session = request.session
-    return session is not None and (session.session_id is not None or session.conversation_id is not None)
+    return session is not None and (session.session_id is not None or session.openai_conversation_id is not None)
 
 
 def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

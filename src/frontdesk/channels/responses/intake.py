@@ -54,9 +54,9 @@ class Intake:
             request = self._parser.request(body, items, caller.identity)
         else:
             request = await off_loop(self._parsed, body, items, caller)
-        if request.session is not None and request.session.conversation_id is not None:
+        if request.session is not None and request.session.openai_conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
-            await self._context.conversations.get(caller, request.session.conversation_id)
+            await self._context.conversations.get(caller, request.session.openai_conversation_id)
         if items is not None:
             await self._fill(caller, items)
         if request.approvals:
