@@ -10,11 +10,11 @@ class ApprovalStorage(Protocol):
     """The questions of every owner; they are written and decided in the store's transactions."""
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
-        """A question, decided or not, if it is the owner's."""
+        """Return a question, decided or not, if it is the owner's."""
         ...
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
-        """All questions of a session, decided ones too, oldest first."""
+        """List all questions of a session, decided ones too, oldest first."""
         ...
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
@@ -55,5 +55,5 @@ class ApprovalWrites(Protocol):
         ...
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        """Decides every question that waits for an owner as cancelled, and takes its answer from whoever has it."""
+        """Decide every question that waits for an owner as cancelled, and take its answer from whoever has it."""
         ...

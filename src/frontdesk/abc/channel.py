@@ -25,13 +25,13 @@ from frontdesk.data.session import SessionSummary
 
 LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
-"""Says whether pages of an origin may call."""
+"""Tells whether pages of an origin may call."""
 SettleAnswers = Callable[[Sequence[ApprovalAnswer], Sequence[PendingApproval]], Awaitable[Sequence[ApprovalAnswer]]]
 """Makes the answers that count from those of a request and the questions that wait for whom it was admitted."""
 
 
 class ChannelCommandContext(Protocol):
-    """What a command may do."""
+    """All that a command may use and call."""
 
     request: ChannelRequest
     caller: Caller
@@ -39,11 +39,11 @@ class ChannelCommandContext(Protocol):
     raw_event: Any
 
     async def reply(self, text: str) -> None:
-        """Answers where the command came from."""
+        """Answer where the command came from."""
         ...
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
-        """Runs the target for the caller."""
+        """Run the target for the caller."""
         ...
 
 
@@ -59,7 +59,7 @@ class ChannelCommand(Value, frozen=True):
 
 
 class ChannelContribution(Value, frozen=True, kw_only=True):
-    """What a channel adds to the host."""
+    """The routes, commands and callbacks that a channel adds to the host."""
 
     routes: Sequence[BaseRoute] = ()
     middleware: Sequence[Middleware] = ()
@@ -84,7 +84,7 @@ class ChannelContext(Protocol):
     anonymous_allowed: bool
     """Whether callers without credentials are let in from other machines too."""
     allows_origin: AllowsOrigin | None
-    """What CORS middleware of the host's says of pages; a channel may let in others besides."""
+    """The check of the host's CORS middleware, if it has one; a channel may let in other pages besides."""
 
     @property
     def conversations(self) -> ConversationsContext:
@@ -92,15 +92,15 @@ class ChannelContext(Protocol):
         ...
 
     def new_id(self, prefix: str) -> str:
-        """An unguessable id, such as `msg_0192f0c1a2b3...`."""
+        """Make an unguessable id, such as `msg_0192f0c1a2b3...`."""
         ...
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
         ...
 
     async def allow(self, caller: Caller) -> None:
-        """Refuses a caller who may not come in, before work is done for them that comes ahead of a run."""
+        """Refuse a caller who may not come in, before work is done for them that comes ahead of a run."""
         ...
 
     async def run(
@@ -130,15 +130,15 @@ class ChannelContext(Protocol):
         ...
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
-        """Starts a run in the background."""
+        """Start a run in the background."""
         ...
 
     async def accept(self, item: InboxItem) -> bool:
-        """Keeps a platform's event, to be run in order; when it returns, the event may be acknowledged."""
+        """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
     async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
-        """Answers an event with the channel's own words, behind all that is on its way to the same conversation.
+        """Answer an event with the channel's own words, behind all that is on its way to the same conversation.
 
         The same number for the same event is one reply, however often the event is dealt with.
         """
@@ -157,23 +157,23 @@ class ChannelContext(Protocol):
         ...
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
-        """A run, its input and its result."""
+        """Return a run, its input and its result."""
         ...
 
     async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
-        """Asks a run to end; one that has ended stays as it is."""
+        """Ask a run to end; one that has ended stays as it is."""
         ...
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
-        """Removes a run and its events."""
+        """Remove a run and its events."""
         ...
 
     def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        """The events of a background stream in their stored form, from the past and then live."""
+        """Read the events of a background stream in their stored form, from the past and then live."""
         ...
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        """A background stream from its first update, and then live; closing it leaves the run alone."""
+        """Read a background stream from its first update, and then live; closing it leaves the run alone."""
         ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
@@ -184,7 +184,7 @@ class ChannelContext(Protocol):
         ...
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        """A question that was asked of the caller, decided or not."""
+        """Return a question that was asked of the caller, decided or not."""
         ...
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
@@ -195,23 +195,23 @@ class ChannelContext(Protocol):
         ...
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:
-        """Asks the caller for a proof that links this identity to another; for the person's direct chat alone."""
+        """Ask the caller for a proof that links this identity to another; for the person's direct chat alone."""
         ...
 
     async def complete_link(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
-        """Takes a proof from the caller; a challenge says what is left to do, `None` that it was given up."""
+        """Take a proof from the caller; a challenge says what is left to do, `None` that it was given up."""
         ...
 
     async def unlink(self, caller: Caller) -> bool:
-        """Separates the caller's identity again; false if it was not linked."""
+        """Separate the caller's identity again; false if it was not linked."""
         ...
 
     async def whoami(self, caller: Caller) -> Whoami:
-        """How the host knows the caller."""
+        """Tell how the host knows the caller."""
         ...
 
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
-        """Starts the caller's tracked session anew, and keeps the old one."""
+        """Start the caller's tracked session anew, and keep the old one."""
         ...
 
     async def list_sessions(
@@ -235,11 +235,11 @@ class ChannelContext(Protocol):
         ...
 
     def commands(self) -> Sequence[ChannelCommand]:
-        """The commands of this channel."""
+        """List the commands of this channel."""
         ...
 
     async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        """Runs a command for an authorized caller; `False` when there is none of that name."""
+        """Run a command for an authorized caller; `False` when there is none of that name."""
         ...
 
 
@@ -256,7 +256,7 @@ class Channel(ABC):
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
     allowlist: Allowlist | Inherit | None = "inherit"
-    """Who may come in: as the host says, by a list or a rule of its own, or everyone whom it has verified."""
+    """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False
     """Whether an identity must be linked besides."""
     emits_verified_claims: bool = False
@@ -282,10 +282,10 @@ class Channel(ABC):
 
     @abstractmethod
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        """Called once, when the host is built."""
+        """Return what the channel adds to the host; called once, when the host is built."""
 
     def findings(self) -> list[str]:
-        """What is wrong with the channel's own configuration, a line each."""
+        """List what is wrong with the channel's own configuration, a line each."""
         return []
 
 
@@ -294,7 +294,7 @@ class ChannelPush(Protocol):
     """A channel that can speak first; `abc/push.py` has what else it may be able to do."""
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
-        """Sends a result to a user; returns the platform's receipt, or raises a `PushError`."""
+        """Send a result to a user; return the platform's receipt, or raise a `PushError`."""
         ...
 
 
@@ -303,9 +303,9 @@ class ChannelPushCodec(Protocol):
     """A push channel whose payload needs its own JSON form."""
 
     def encode_push(self, result: Any) -> Any:
-        """The payload as JSON."""
+        """Return the payload as JSON."""
         ...
 
     def decode_push(self, payload: Any) -> Any:
-        """The payload as it was."""
+        """Return the payload as it was."""
         ...

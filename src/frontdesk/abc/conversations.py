@@ -1,4 +1,4 @@
-"""What channels have in common that serve conversations of the OpenAI APIs, and no other channel needs."""
+"""The contract between the host and channels that serve conversations of the OpenAI APIs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from frontdesk.data.run import RunRecord
 
 
 class ConversationsContext(Protocol):
-    """What such a channel may call besides. Every call is made for a caller, and sees only what is theirs."""
+    """All that such a channel may call besides. Every call is made for a caller, and sees only what is theirs."""
 
     async def save(
         self,

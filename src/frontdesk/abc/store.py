@@ -1,4 +1,4 @@
-"""What the host remembers.
+"""The contract between a store and the host.
 
 Reading is by drawer, each call with the owner whose things may be seen. Writing is by transaction: the calls only
 note what is to be written, and leaving the `async with` block writes all of it or nothing. So nothing but the database
@@ -27,9 +27,9 @@ from frontdesk.abc.drawers.sessions import Sessions, SessionWrites
 from frontdesk.abc.task_storage import Tasks
 
 ChangeKind = Literal["work", "run", "cancel"]
-"""What was written: something to do, something of a run, or the wish that a run should end."""
+"""The kind of a change: something to do, something of a run, or the wish that a run should end."""
 OnChange = Callable[[ChangeKind, str], None]
-"""Is told what was written, and of which run; an empty id stands for any."""
+"""Takes the kind of a change and the id of its run; an empty id stands for any run."""
 
 
 class StateTransaction(
@@ -43,7 +43,7 @@ class StateTransaction(
     CheckpointWrites,
     Protocol,
 ):
-    """What is to be written together. Each call takes note; leaving the block writes."""
+    """All that is to be written together. Each call takes note; leaving the block writes."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -60,22 +60,22 @@ class HostStateStore(Protocol):
 
     @property
     def lease_seconds(self) -> float | None:
-        """How long a session stays taken without being renewed; `None` when no other process can take it."""
+        """Return how long a session stays taken without renewal; `None` when no other process can take it."""
         ...
 
     @property
     def directory(self) -> Path | None:
-        """The directory that one host at a time may use, if there is one."""
+        """Return the directory that one host at a time may use, if there is one."""
         ...
 
     @property
     def set_aside(self) -> int:
-        """How many records were broken and were put aside since the store was opened."""
+        """Count the records that were broken and were put aside since the store was opened."""
         ...
 
     @property
     def unreadable(self) -> int:
-        """How many records were met since then that only a newer version can read; they stay where they are."""
+        """Count the records met since then that only a newer version can read; they stay where they are."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class HostStateStore(Protocol):
     def transaction(self) -> StateTransaction: ...
 
     def listen(self, on_change: OnChange) -> None:
-        """Has somebody told of what other processes write; a word may be lost, so that it replaces no look."""
+        """Call back on what other processes write; a call may be lost, so that it replaces no reading."""
         ...
 
     async def open(self) -> None: ...

@@ -111,7 +111,7 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
 
     @property
     def isolation(self) -> IsolationKeys | None:
-        """The keys that a hook has set, or those of a trusted platform."""
+        """Return the keys that a hook has set, or those of a trusted platform."""
         return self.request.isolation or self.caller.isolation
 
     @property

@@ -23,16 +23,16 @@ from frontdesk.sessions.snapshot import rewritten
 
 
 class TurnItems:
-    """What turns add to conversations, in the words of the channel that they came by."""
+    """The items that turns add to conversations, in the words of the channel that they came by."""
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
 
     async def of(self, admitted: AdmittedRequest, run: RunRecord, conversation_id: str) -> list[ConversationItem]:
-        """The items of a run that has ended."""
+        """Return the items of a run that has ended."""
         channel = self._channels[run.channel]
         # An answer to a question may come in at a door that has no such items.
-        showing = [one for one in (channel, *self._channels.values()) if isinstance(one, ShowsItems)]
+        showing = [door for door in (channel, *self._channels.values()) if isinstance(door, ShowsItems)]
         if not showing:
             return []
         bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._shown(admitted, run))
@@ -44,7 +44,7 @@ class TurnItems:
         return await prepared_items(items)
 
     async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
-        """The result as its channel shows it: what the response hook hides is hidden in the items too."""
+        """Return the result as its channel shows it: what the response hook hides is hidden in the items too."""
         hook, result = self._channels[run.channel].response_hook, run.result
         if hook is None or result is None:
             return result
@@ -62,13 +62,13 @@ class TurnItems:
 
 
 async def prepared_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
-    """The items; those that are large are written already, away from the event loop."""
+    """Encode the items that are large, away from the event loop."""
     return [item.replace(body=await rewritten(item.body)) for item in items]
 
 
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:
-    """A conversation of the owner's."""
-    found = await store.conversations.get(owner, conversation_id)
-    if found is None:
+    """Return a conversation of the owner's."""
+    conversation = await store.conversations.get(owner, conversation_id)
+    if conversation is None:
         raise NotFoundError("There is no such conversation.", param="conversation")
-    return found
+    return conversation

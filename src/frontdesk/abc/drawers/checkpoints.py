@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class SavedCheckpoints(Protocol):
-    """Where workflows have paused, in the framework's own form; named by the session's own record."""
+    """Checkpoints of paused workflows, in the framework's own form; named by the session's own record."""
 
     async def get(self, session_id: str, checkpoint_id: str) -> bytes | None: ...
 

@@ -14,7 +14,7 @@ class Conversations(Protocol):
     async def items(
         self, owner: str, conversation_id: str, *, after: int = 0, limit: int = 100, descending: bool = False
     ) -> Sequence[ConversationItem]:
-        """A page of items; `after` is the number of the last one seen, 0 for the first page."""
+        """List a page of items; `after` is the number of the last one seen, 0 for the first page."""
         ...
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None: ...
@@ -26,11 +26,11 @@ class ConversationWrites(Protocol):
     def save_conversation(self, conversation: Conversation) -> None: ...
 
     def delete_conversation(self, owner: str, conversation_id: str) -> None:
-        """Removes a conversation and its items."""
+        """Remove a conversation and its items."""
         ...
 
     def add_items(self, owner: str, items: Sequence[ConversationItem]) -> None:
-        """Adds items to conversations of the owner's; those for any other are left out."""
+        """Add items to conversations of the owner's; those for any other are left out."""
         ...
 
     def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None: ...

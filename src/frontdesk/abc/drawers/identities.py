@@ -1,4 +1,4 @@
-"""Who is who, where they are reached, and who is linked with whom."""
+"""Identities, their isolation keys, how they are reached and how they are linked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -8,10 +8,10 @@ from frontdesk.data.link import Grant, LinkRecord
 
 
 class Identities(Protocol):
-    """Who was issued which isolation key, and where they were last seen."""
+    """Identities with their isolation keys, links and the places where they were last seen."""
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
-        """The record of an identity, a moment old where many processes write; `fresh` is as it is now."""
+        """Return the record of an identity, a moment old where many processes write; `fresh` is as it is now."""
         ...
 
     async def reach(self, identity: ChannelIdentity) -> Reach:
@@ -19,11 +19,11 @@ class Identities(Protocol):
         ...
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
-        """Keeps the first record for an identity, and returns the one that was kept."""
+        """Keep the first record for an identity, and return the one that was kept."""
         ...
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        """All identities that share an isolation key, by channel and id."""
+        """List all identities that share an isolation key, by channel and id."""
         ...
 
     async def last_seen(self, isolation_key: str) -> LastSeen | None: ...
@@ -31,23 +31,23 @@ class Identities(Protocol):
     async def links(self, isolation_key: str) -> Sequence[LinkRecord]: ...
 
     async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        """The link of an identity, whoever's it is."""
+        """Return the link of an identity, whoever's it is."""
         ...
 
     async def linked_as(self, subject: str) -> LinkRecord | None:
-        """The first link that was made for a subject."""
+        """Return the first link that was made for a subject."""
         ...
 
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
-        """Every link, for the operator, a page at a time; `after` is the identity of the last one seen."""
+        """List every link, for the operator, a page at a time; `after` is the identity of the last one seen."""
         ...
 
     async def grant(self, grant_id: str) -> Grant | None:
-        """A proof that was begun and not used yet."""
+        """Return a proof that was begun and not used yet."""
         ...
 
     async def secret(self, name: str, new: bytes) -> bytes:
-        """The host's secret of a name; the given one if there was none. Of two at once, one wins."""
+        """Return the host's secret of a name; the given one if there was none. Of two at once, one wins."""
         ...
 
 
@@ -55,7 +55,7 @@ class IdentityWrites(Protocol):
     """Write identities, links and the proofs of links."""
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
-        """Gives an identity its key; one that has it already stays as it is.
+        """Give an identity its key; one that has it already stays as it is.
 
         With `instead_of` the record takes the place of that one; if another key or version is there, the transaction
         fails with `IdentityChangedError`.
@@ -75,15 +75,15 @@ class IdentityWrites(Protocol):
         ...
 
     def add_link(self, link: LinkRecord) -> None:
-        """Keeps the link of an identity, in place of the one that it had."""
+        """Keep the link of an identity, in place of the one that it had."""
         ...
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None: ...
 
     def add_grant(self, grant: Grant, *, free_at: float | None = None) -> None:
-        """Keeps a grant; if one with its id lasts beyond `free_at`, the transaction is a `StoreError`."""
+        """Keep a grant; if one with its id lasts beyond `free_at`, the transaction is a `StoreError`."""
         ...
 
     def use_grant(self, grant_id: str) -> None:
-        """Uses a grant up; one that is not there fails the transaction with `StoreError`."""
+        """Use a grant up; one that is not there fails the transaction with `StoreError`."""
         ...

@@ -12,13 +12,13 @@ class Outbox(Protocol):
     async def get(self, delivery_id: str) -> Delivery | None: ...
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
-        """The deliveries to a destination that have not ended, in their order."""
+        """List the deliveries to a destination that have not ended, in their order."""
         ...
 
     async def waiting(
         self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
     ) -> Sequence[str]:
-        """The places of a channel whose first open delivery is due and nobody's, in an order that stays.
+        """List the places of a channel whose first open delivery is due and nobody's, in an order that stays.
 
         One that is due more than `longest` seconds from now is among them: its time may come from a clock that was set
         back. `after` is the last place seen.
@@ -35,11 +35,11 @@ class Outbox(Protocol):
         before: str | None = None,
         limit: int = 100,
     ) -> Sequence[Delivery]:
-        """Deliveries of which all that is given is true, newest first; `before` is the id of the last one seen."""
+        """List deliveries of which all that is given is true, newest first; `before` is the id of the last one seen."""
         ...
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
-        """How many deliveries there are of each kind."""
+        """Count the deliveries of each status."""
         ...
 
 
@@ -47,16 +47,16 @@ class OutboxWrites(Protocol):
     """Write deliveries."""
 
     def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
-        """Keeps a delivery; one that is known stays as it is, or fails the transaction with `DeliveryExistsError`."""
+        """Keep a delivery; one that is known stays as it is, or fails the transaction with `DeliveryExistsError`."""
         ...
 
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
-        """Notes how far a delivery is; while it is being sent, it is the sender's for `hold` seconds.
+        """Note how far a delivery is; while it is being sent, it is the sender's for `hold` seconds.
 
         One that has changed since it was read fails the transaction with `LostDeliveryError`.
         """
         ...
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
-        """Gives up the parts that follow a dead one in the same answer."""
+        """Give up the parts that follow a dead one in the same answer."""
         ...

@@ -13,7 +13,7 @@ class Runs(Protocol):
     async def get(self, owner: str, run_id: str) -> RunRecord | None: ...
 
     async def events(self, owner: str, run_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[RunEvent]:
-        """Events with a number above `after`, in order."""
+        """List events with a number above `after`, in order."""
         ...
 
 
@@ -27,7 +27,7 @@ class Background(Protocol):
         ...
 
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
-        """Takes up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
+        """Take up runs on which nobody works, oldest first: those that wait, and those whose process is gone.
 
         They are the holder's for `lease_seconds`. Where no other process can have them, whatever another holder has
         left is free. Left to others are those of the owners and ids in `skip`, and those that only a newer version can
@@ -36,7 +36,7 @@ class Background(Protocol):
         ...
 
     async def renew(self, jobs: Sequence[BackgroundRun]) -> Sequence[BackgroundRun]:
-        """Keeps runs for another `lease_seconds`; returns those that are still the holder's, as they are now."""
+        """Keep runs for another `lease_seconds`; return those that are still the holder's, as they are now."""
         ...
 
 
@@ -48,31 +48,31 @@ class RunWrites(Protocol):
         ...
 
     def delete_run(self, owner: str, run_id: str) -> None:
-        """Removes a run and its events."""
+        """Remove a run and its events."""
         ...
 
     def add_events(self, events: Sequence[RunEvent], job: BackgroundRun | None = None) -> None:
-        """Adds events of one run; of a background run that is no longer the holder's it is a `LostRunError`."""
+        """Add events of one run; of a background run that is no longer the holder's it is a `LostRunError`."""
         ...
 
     def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
-        """Keeps a new background run, which waits unless it has a holder.
+        """Keep a new background run, which waits unless it has a holder.
 
         An id that is known fails the transaction with `RunExistsError`, too many runs with `TooManyRequestsError`.
         """
         ...
 
     def save_job(self, job: BackgroundRun) -> None:
-        """Notes how far a background run is; without a holder it is given up, for anyone to take.
+        """Note how far a background run is; without a holder it is given up, for anyone to take.
 
         Here and below, one that was taken up by another fails the transaction with `LostRunError`.
         """
         ...
 
     def cancel_job(self, owner: str, run_id: str) -> None:
-        """Marks a background run, so that whoever works on it ends it; one that has ended stays as it is."""
+        """Mark a background run, so that whoever works on it ends it; one that has ended stays as it is."""
         ...
 
     def end_job(self, job: BackgroundRun) -> None:
-        """Removes a background run that has ended; its record says how."""
+        """Remove a background run that has ended; its record says how."""
         ...

@@ -10,7 +10,7 @@ class Sessions(Protocol):
     """Sessions, their names and their messages."""
 
     async def find(self, name: SessionName) -> SessionRecord | None:
-        """The session that a name stands for."""
+        """Return the session that a name stands for."""
         ...
 
     async def get(self, owner: str, session_id: str) -> SessionRecord | None: ...
@@ -24,15 +24,15 @@ class Sessions(Protocol):
         ...
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
-        """The session id that a name stands for; the given one if the name was free. Of two at once, one wins."""
+        """Return the session id that a name stands for; the given one if it was free. Of two at once, one wins."""
         ...
 
     def begin(self, owner: str, session_id: str) -> Lease:
-        """Claims a session that is new, and whose id is also the name by which its owner finds it."""
+        """Claim a session that is new, and whose id is also the name by which its owner finds it."""
         ...
 
     async def claim(self, session_id: str, *, force: bool = False) -> Lease:
-        """The right to write the session; it ends every earlier one.
+        """Take the right to write the session; it ends every earlier one.
 
         While another process holds the session that is a `SessionBusyError`. By force it is taken from a turn of this
         process that does not end, after what that turn has given to the store is written.
@@ -40,15 +40,15 @@ class Sessions(Protocol):
         ...
 
     async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
-        """Prolongs leases for another `lease_seconds`; returns those that were lost."""
+        """Prolong leases for another `lease_seconds`; return those that were lost."""
         ...
 
     def release(self, lease: Lease) -> None:
-        """Gives a session free, soon; a lease that has ended already changes nothing."""
+        """Release a session, soon; a lease that has ended already changes nothing."""
         ...
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
-        """The messages of a session, those of the sessions it branched from first."""
+        """List the messages of a session, those of the sessions it branched from first."""
         ...
 
 
@@ -56,14 +56,14 @@ class SessionWrites(Protocol):
     """Write sessions."""
 
     def save_session(self, record: SessionRecord, lease: Lease, *, keep: bool = False) -> None:
-        """Writes a session, and gives it free for other processes unless the lease is to be kept.
+        """Write a session, and release it for other processes unless the lease is to be kept.
 
         A lease that has ended fails the transaction with `StaleTurnError`.
         """
         ...
 
     def name_session(self, name: SessionName, session_id: str) -> None:
-        """Points a name at a session; the one that it pointed at stays among its past ones."""
+        """Point a name at a session; the one that it pointed at stays among its past ones."""
         ...
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...

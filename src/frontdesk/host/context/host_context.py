@@ -48,7 +48,7 @@ class HostContext(SessionCalls):
         self._before_link: set[str] = set()
 
     def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
-        """Commands of this channel; those of linking itself can be used before one is linked."""
+        """Add commands of this channel; those of linking itself can be used before one is linked."""
         self._commands.update({command.name: command for command in commands})
         if before_link:
             self._before_link.update(command.name for command in commands)
@@ -159,7 +159,7 @@ class HostContext(SessionCalls):
         return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
 
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
-        """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
+        """Return the run as this channel shows it: what its response hook hides stays hidden when fetched later."""
         channel = self._parts.channels.get(self.channel)
         hook = None if channel is None else channel.response_hook
         if hook is None or record.result is None:
@@ -219,10 +219,10 @@ class HostContext(SessionCalls):
         return await self._store.approvals.pending(await self._owner(caller))
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        found = await self._store.approvals.get(await self._owner(caller), approval_id)
-        if found is None:
+        approval = await self._store.approvals.get(await self._owner(caller), approval_id)
+        if approval is None:
             raise NotFoundError("There is no such approval.")
-        return found
+        return approval
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None

@@ -37,7 +37,7 @@ class LinkCalls(ScopedCalls):
         return self._parts.linker, self._parts.links
 
     async def _not_denied(self, caller: Caller) -> None:
-        """For what belongs to linking: who has to link first may, and who may not come in may not."""
+        """Refuse a caller who may not come in; one who has to link first may link."""
         if caller.anonymous:
             raise UnauthenticatedError(_NOBODY)
         decision = await self._parts.gate.authorize(caller, self.channel)

@@ -21,13 +21,13 @@ class ScopedCalls:
 
     async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
         """Return what is found under the caller's key, or under one that they had before they were linked."""
-        found = await look(await self._owner(caller))
-        if found is None and self._parts.links is not None:
-            record = await self._store.identities.find(caller.identity)
-            for key in () if record is None else record.archived:
-                if (found := await look(key)) is not None:
+        record = await look(await self._owner(caller))
+        if record is None and self._parts.links is not None:
+            identity = await self._store.identities.find(caller.identity)
+            for key in () if identity is None else identity.archived:
+                if (record := await look(key)) is not None:
                     break
-        return found
+        return record
 
     async def _owner(self, caller: Caller) -> str:
         """Return whose things the caller may see. Someone who was never here owns nothing: nothing exists for them."""

@@ -61,7 +61,7 @@ class HostConversations(ScopedCalls):
     async def _admitted(
         self, caller: Caller, items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> tuple[AdmittedRequest, Sequence[Mapping[str, Any]]]:
-        """Items past the gate, as the channel's hook has left them."""
+        """Take items through the gate; return them as the channel's hook has left them."""
         request = ChannelRequest(channel=self.channel)
         if self._parts.channels[self.channel].run_hook is None:
             return await self._parts.pipeline.admit(request, caller), items
@@ -85,25 +85,25 @@ class HostConversations(ScopedCalls):
 
     async def get(self, caller: Caller, conversation_id: str) -> Conversation:
         try:
-            found = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
+            known = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
         except NotFoundError:
             # Someone who was never here is told what everybody is told about what does not exist.
-            found = None
-        if found is None:
+            known = None
+        if known is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
-        return found
+        return known
 
     async def _own(self, caller: Caller, conversation_id: str) -> Conversation:
-        """One that the caller may change: not one of the time before they were linked."""
+        """Return a conversation that the caller may change: not one of the time before they were linked."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
         return await find_conversation(self._store, allowed.isolation_key, conversation_id)
 
     async def delete(self, caller: Caller, conversation_id: str) -> None:
-        found = await self._own(caller, conversation_id)
+        conversation = await self._own(caller, conversation_id)
         async with self._store.transaction() as transaction:
-            transaction.delete_conversation(found.owner, conversation_id)
+            transaction.delete_conversation(conversation.owner, conversation_id)
 
     async def add_items(
         self,
@@ -129,18 +129,18 @@ class HostConversations(ScopedCalls):
         limit: int = 20,
         descending: bool = False,
     ) -> Sequence[ConversationItem]:
-        found = await self.get(caller, conversation_id)
+        conversation = await self.get(caller, conversation_id)
         number = 0 if after is None else (await self.get_item(caller, conversation_id, after)).number
         return await self._store.conversations.items(
-            found.owner, conversation_id, after=number, limit=limit, descending=descending
+            conversation.owner, conversation_id, after=number, limit=limit, descending=descending
         )
 
     async def get_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
         owner = (await self.get(caller, conversation_id)).owner
-        found = await self._store.conversations.item(owner, conversation_id, item_id)
-        if found is None:
+        item = await self._store.conversations.item(owner, conversation_id, item_id)
+        if item is None:
             raise NotFoundError("There is no such item.", param="item_id")
-        return found
+        return item
 
     async def delete_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
         conversation = await self._own(caller, conversation_id)
