@@ -43,7 +43,7 @@ TRANSLATES = {
     "cli/worker.py",
     "data/codec.py",
     "delivery/push.py",
-    "host/context/compact.py",
+    "host/conversations/compact.py",
     "kit/hooks.py",
     "kit/http/sockets.py",
     "runners/base.py",

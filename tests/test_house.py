@@ -82,6 +82,13 @@ ADDED: list[tuple[str, Check, str, str, str]] = [
         "\nimport frontdesk.pipeline\n",
         "memory -> ",
     ),
+    (
+        "a session reads OpenAI items",
+        imports,
+        "src/frontdesk/sessions/items.py",
+        "\nimport frontdesk.kit.openai.items\n",
+        "sessions.items -> frontdesk.kit.openai.items",
+    ),
     ("a module has no floor", imports, "src/frontdesk/cellar.py", '"""Below everything."""\n', "frontdesk.cellar"),
     ("600 lines in the package", file_sizes, "src/frontdesk/kit/long.py", "x = 1\n" * 600, "long.py has 600 lines"),
     ("600 lines in the tests", file_sizes, "tests/test_long.py", "x = 1\n" * 600, "test_long.py has 600 lines"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         ChannelPush,
         ChannelPushCodec,
     )
-    from frontdesk.abc.conversations import ShowsItems
+    from frontdesk.abc.conversations import ConversationsContext, ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
@@ -131,6 +131,7 @@ _HOME = {
     "ContinuationToken": "frontdesk.data.run",
     "Conversation": "frontdesk.data.conversation",
     "ConversationItem": "frontdesk.data.conversation",
+    "ConversationsContext": "frontdesk.abc.conversations",
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
     "DenyAllLinks": "frontdesk.access.link_policy",
@@ -260,6 +261,7 @@ __all__ = [
     "ContinuationToken",
     "Conversation",
     "ConversationItem",
+    "ConversationsContext",
     "Delivery",
     "Denied",
     "DenyAllLinks",

@@ -300,7 +300,7 @@ async def test_without_a_linker_nothing_can_be_begun() -> None:
 async def test_every_call_of_a_context_is_asked_about() -> None:
     chat = Chat(allowlist=Guests())
     async with open_desk(Ears().hear, channels=[chat]) as desk:
-        bob, context = chat.by("bob"), chat.context
+        bob, context, conversations = chat.by("bob"), chat.context, chat.context.conversations
         request = ChannelRequest(channel="chat", input="hi")
 
         async def events() -> None:
@@ -312,20 +312,20 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
             context.run(request, bob),
             context.stream(request.replace(stream=True), bob),
             context.submit(request, bob),
-            context.compact(request, bob),
+            conversations.compact(request, bob),
             context.get_run(bob, "run_1"),
             context.cancel_run(bob, "run_1"),
             context.delete_run(bob, "run_1"),
             events(),
             context.follow(bob, "run_1"),
-            context.save_conversation(bob, None, {}),
-            context.save_conversation(bob, "conv_1", {}),
-            context.get_conversation(bob, "conv_1"),
-            context.delete_conversation(bob, "conv_1"),
-            context.add_conversation_items(bob, "conv_1", []),
-            context.list_conversation_items(bob, "conv_1"),
-            context.get_conversation_item(bob, "conv_1", "item_1"),
-            context.delete_conversation_item(bob, "conv_1", "item_1"),
+            conversations.save(bob, None, {}),
+            conversations.save(bob, "conv_1", {}),
+            conversations.get(bob, "conv_1"),
+            conversations.delete(bob, "conv_1"),
+            conversations.add_items(bob, "conv_1", []),
+            conversations.list_items(bob, "conv_1"),
+            conversations.get_item(bob, "conv_1", "item_1"),
+            conversations.delete_item(bob, "conv_1", "item_1"),
             context.pending_approvals(bob),
             context.approval_request(bob, [ApprovalAnswer(approval_id="apr_1", approved=True)]),
             context.begin_link(bob),

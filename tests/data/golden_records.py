@@ -19,7 +19,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.link import LinkProof, LinkRecord, Whoami
-from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import CheckpointRef, ClientCall, SessionRecord
@@ -95,8 +95,12 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
         '"checkpoint":{"$":"CheckpointRef","session_id":"s","checkpoint_id":"c"}}',
     ),
     (
+        ChannelSession(openai_conversation_id="c", isolation_key="o"),
+        '{"$":"ChannelSession","conversation_id":"c","isolation_key":"o"}',
+    ),
+    (
         SessionRecord(
-            session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, conversation_id="c", unheard=3
+            session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, openai_conversation_id="c", unheard=3
         ),
         '{"$":"SessionRecord","session_id":"s","owner":"o","key":"c","created_at":1.5,"updated_at":2.5,'
         '"conversation_id":"c","unheard":3}',

@@ -141,6 +141,16 @@ class TestARename:
         with pytest.raises(CodecError, match="malformed"):
             codec.encode(trip.replace(destination=5))
 
+    def test_of_a_field_refused_a_moment_before_1970(self) -> None:
+        class Stay(Noun, frozen=True, kw_only=True):
+            guest: str = msgspec.field(name="who")
+            since: float
+
+        self.add("Stay", Stay)
+        stay = Stay(guest="Ann", since=-1.5)
+        assert tree_of(stay) == {"$": "Stay", "who": "Ann", "since": -1.5}
+        assert codec.decode(codec.encode(stay)) == stay
+
     def test_of_a_type_needs_its_old_tag(self) -> None:
         class Renamed(Noun, frozen=True, kw_only=True):
             x: int

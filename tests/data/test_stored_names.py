@@ -3,6 +3,7 @@
 A new one is added there by hand: `python -m tests.data.test_stored_names` prints what there is.
 """
 
+import inspect
 import json
 import re
 import types
@@ -119,8 +120,8 @@ def test_the_snapshot_that_a_turn_rewrites_holds_no_field_of_another_writer() ->
     # The only way to write one asks for the lease, and no other call takes a part of one.
     takes = {
         name: typing.get_type_hints(call)
-        for name, call in vars(StateTransaction).items()
-        if re.match(r"[a-z]", name) and callable(call)
+        for name, call in inspect.getmembers(StateTransaction, inspect.isfunction)
+        if re.match(r"[a-z]", name)
     }
     writers = [name for name, hints in takes.items() if SessionRecord in hints.values()]
     assert writers == ["save_session"]

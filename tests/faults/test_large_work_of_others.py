@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.host.background import followers
 from frontdesk.host.background.followers import PAGE, Followers
 from frontdesk.host.background.signals import RunSignals
+from frontdesk.host.conversations import history
+from frontdesk.host.conversations.editor import ConversationEditor
 from frontdesk.ids import RandomIds
-from frontdesk.sessions import items as session_items
-from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.turns import Turns
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql import records
@@ -56,7 +57,7 @@ async def test_a_small_turn_in_a_wide_conversation_stopped_everybody(
     async with open_desk(target, tapped=False) as desk:
         guest = AsyncGuest(desk)
         made = await guest.do("conversations.create", items=[wide(parts)])
-        told = note_threads(monkeypatch, session_items, "to_messages")
+        told = note_threads(monkeypatch, history, "to_messages")
         answer = await guest.ask("short", made.id, store=store)
         assert answer.output_text == "you said short"
         assert heard(target) == ["x" * parts, "short"]
@@ -86,8 +87,9 @@ async def test_an_added_call_read_a_long_conversation_without_a_pause() -> None:
     async with store.transaction() as transaction:
         transaction.save_conversation(conversation)
         transaction.add_items(OWNER, [item(number) for number in range(pages * 500)])
-    turns = Turns(store, ids, session_wait=10, cancel_grace=1)
-    conversations = Conversations(store, turns, ids, FakeClock(NOW))
+    rebuild = partial(history.rebuild_history, store)
+    turns = Turns(store, ids, session_wait=10, cancel_grace=1, rebuild_history=rebuild)
+    conversations = ConversationEditor(store, turns, ids, FakeClock(NOW))
     call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}", "id": "fc_1"}
 
     assert await loop_turns(conversations.add(conversation, [item(0, **call)], {})) >= pages

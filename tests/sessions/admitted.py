@@ -1,5 +1,6 @@
 """Requests that are past the gate, and a room in which their turns run."""
 
+from functools import partial
 from typing import Any
 
 from agent_framework import AgentResponse, Message
@@ -9,6 +10,7 @@ from frontdesk.data.delivery import Route
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ConversationScope
 from frontdesk.data.run import RunRecord
+from frontdesk.host.conversations.history import rebuild_history
 from frontdesk.sessions.record import Recorder
 from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
@@ -39,7 +41,13 @@ class Room:
     def __init__(self, *, session_wait: float = 0.0, cancel_grace: float = 30.0) -> None:
         self.store = InMemoryStateStore()
         self.ids = FakeIds()
-        self.turns = Turns(self.store, self.ids, session_wait=session_wait, cancel_grace=cancel_grace)
+        self.turns = Turns(
+            self.store,
+            self.ids,
+            session_wait=session_wait,
+            cancel_grace=cancel_grace,
+            rebuild_history=partial(rebuild_history, self.store),
+        )
         self.recorder = Recorder(self.store, self.ids, FakeClock())
         self._runs = 0
 
@@ -50,7 +58,7 @@ class Room:
         )
         async with self.store.transaction() as transaction:
             transaction.save_conversation(made)
-        return ChannelSession(conversation_id=conversation_id)
+        return ChannelSession(openai_conversation_id=conversation_id)
 
     async def open(self, *, tracked: ConversationScope | None = None, patient: bool = False, **fields: Any) -> Turn:
         self._runs += 1

@@ -47,7 +47,7 @@ class TestSessionMode:
 
     @pytest.mark.parametrize(
         "fields",
-        [{"key": "mine"}, {"session": ChannelSession(conversation_id="c")}, {"tracked": "per_user"}],
+        [{"key": "mine"}, {"session": ChannelSession(openai_conversation_id="c")}, {"tracked": "per_user"}],
         ids=["key", "conversation", "tracked"],
     )
     async def test_required_is_content_with_any_name(self, room: Room, fields: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class TestNames:
         assert session_of(turn) == first.session_id
 
     async def test_a_stranger_cannot_name_a_new_session(self, room: Room) -> None:
-        for session in (ChannelSession(key="mine"), ChannelSession(conversation_id="c")):
+        for session in (ChannelSession(key="mine"), ChannelSession(openai_conversation_id="c")):
             with pytest.raises(NotFoundError):
                 await room.open(caller=STRANGER, session=session)
         assert not room.ids.made

@@ -1,4 +1,4 @@
-"""Who may come in."""
+"""The contract of allowlists, and the decisions about callers."""
 
 from collections.abc import Awaitable, Mapping
 from enum import Enum
@@ -13,7 +13,7 @@ ClaimSource = Literal["channel", "linker", "none"]
 
 
 class AllowlistDecision(Enum):
-    """What an allowlist says of an identity; `ABSTAIN` leaves it to others, or to what a link may prove."""
+    """The verdict of an allowlist on an identity; `ABSTAIN` leaves it to others, or to what a link may prove."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -21,7 +21,7 @@ class AllowlistDecision(Enum):
 
 
 class AuthorizationContext(Value, frozen=True, kw_only=True):
-    """What is known when an allowlist is asked."""
+    """All that is known when an allowlist is asked."""
 
     identity: ChannelIdentity
     phase: Phase = "pre_link"
@@ -30,7 +30,7 @@ class AuthorizationContext(Value, frozen=True, kw_only=True):
     """Whose memory it would be; none for someone who was never here."""
     verified_claims: Mapping[str, Any] = {}
     claim_source: ClaimSource = "none"
-    """Who has proved the claims: the channel with this very request, or the linker when it linked the identity."""
+    """The prover of the claims: the channel with this very request, or the linker when it linked the identity."""
 
 
 class IdentityAllowlist(Protocol):
@@ -41,12 +41,12 @@ class IdentityAllowlist(Protocol):
     """
 
     def evaluate(self, context: AuthorizationContext) -> AllowlistDecision | Awaitable[AllowlistDecision]:
-        """The decision."""
+        """Decide about an identity."""
         ...
 
 
 class AccessRule(Value, frozen=True, kw_only=True):
-    """Whom a door lets in; `AuthPolicy` makes the usual ones."""
+    """The rule by which a door lets callers in; `AuthPolicy` makes the usual ones."""
 
     allowlist: IdentityAllowlist | None = None
     """Asked about everyone; without, everyone whom the channel has verified may come in."""
@@ -85,7 +85,7 @@ class Denied(Value, frozen=True, kw_only=True):
     """Why, for programs; it does not change."""
     user_message: str = "You can't use this assistant. If you think that you should, ask whoever runs it."
     group_message: str = "You can't use this assistant."
-    """What to say where others read it."""
+    """The text for where others read it."""
     log_details: str = ""
 
 

@@ -5,18 +5,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from starlette.types import Scope
 
-from frontdesk.abc.store import Nonces
+from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.noun import Value
 
 
 class Principal(Value, frozen=True, kw_only=True):
-    """Who an HTTP caller was proved to be."""
+    """The identity that an HTTP caller has proved."""
 
     id: str
     claims: Mapping[str, Any] = {}
     isolation: IsolationKeys | None = None
-    """What a trusted platform said about whose data this is."""
+    """The keys of a trusted platform that say whose data this is."""
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class HttpAuth(Protocol):
     name: str
 
     async def authenticate(self, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """The principal; `None` without credentials of this kind; `UnauthenticatedError` when they are wrong."""
+        """Return the principal; `None` without credentials of this kind, `UnauthenticatedError` when they are wrong."""
         ...
 
 
@@ -37,11 +37,11 @@ class RequestAuth(Protocol):
     name: str
 
     async def authenticate_request(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """As `HttpAuth.authenticate`, with the whole ASGI scope."""
+        """Do the same as `HttpAuth.authenticate`, with the whole ASGI scope."""
         ...
 
     async def recheck(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """The same for a connection that was let in before and is still open."""
+        """Do the same for a connection that was let in before and is still open."""
         ...
 
 
@@ -66,7 +66,7 @@ class AsksEnvironment(Protocol):
     """Credentials that depend on where the process runs."""
 
     def look(self, variable: Callable[[str], str | None]) -> None:
-        """Called once, when the host is built, with what reads a variable of the environment."""
+        """Take what reads a variable of the environment; called once, when the host is built."""
         ...
 
 
@@ -75,7 +75,7 @@ class UsesNonces(Protocol):
     """Credentials that count once, and have to be remembered for that."""
 
     def use_nonces(self, nonces: Nonces, *, durable: bool) -> None:
-        """Called whenever the host starts, with the nonces of its store; `durable`: they survive the process."""
+        """Take the nonces of the store whenever the host starts; `durable` if they survive the process."""
         ...
 
 

@@ -9,11 +9,11 @@ from starlette.routing import BaseRoute
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
+from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
@@ -25,13 +25,13 @@ from frontdesk.data.session import SessionSummary
 
 LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
-"""Says whether pages of an origin may call."""
+"""Tells whether pages of an origin may call."""
 SettleAnswers = Callable[[Sequence[ApprovalAnswer], Sequence[PendingApproval]], Awaitable[Sequence[ApprovalAnswer]]]
 """Makes the answers that count from those of a request and the questions that wait for whom it was admitted."""
 
 
 class ChannelCommandContext(Protocol):
-    """What a command may do."""
+    """All that a command may use and call."""
 
     request: ChannelRequest
     caller: Caller
@@ -39,11 +39,11 @@ class ChannelCommandContext(Protocol):
     raw_event: Any
 
     async def reply(self, text: str) -> None:
-        """Answers where the command came from."""
+        """Answer where the command came from."""
         ...
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
-        """Runs the target for the caller."""
+        """Run the target for the caller."""
         ...
 
 
@@ -59,7 +59,7 @@ class ChannelCommand(Value, frozen=True):
 
 
 class ChannelContribution(Value, frozen=True, kw_only=True):
-    """What a channel adds to the host."""
+    """The routes, commands and callbacks that a channel adds to the host."""
 
     routes: Sequence[BaseRoute] = ()
     middleware: Sequence[Middleware] = ()
@@ -84,18 +84,23 @@ class ChannelContext(Protocol):
     anonymous_allowed: bool
     """Whether callers without credentials are let in from other machines too."""
     allows_origin: AllowsOrigin | None
-    """What CORS middleware of the host's says of pages; a channel may let in others besides."""
+    """The check of the host's CORS middleware, if it has one; a channel may let in other pages besides."""
+
+    @property
+    def conversations(self) -> ConversationsContext:
+        """Return the calls that only a channel with conversations of the OpenAI APIs needs."""
+        ...
 
     def new_id(self, prefix: str) -> str:
-        """An unguessable id, such as `msg_0192f0c1a2b3...`."""
+        """Make an unguessable id, such as `msg_0192f0c1a2b3...`."""
         ...
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
         ...
 
     async def allow(self, caller: Caller) -> None:
-        """Refuses a caller who may not come in, before work is done for them that comes ahead of a run."""
+        """Refuse a caller who may not come in, before work is done for them that comes ahead of a run."""
         ...
 
     async def run(
@@ -125,21 +130,15 @@ class ChannelContext(Protocol):
         ...
 
     async def submit(self, request: ChannelRequest, caller: Caller, *, protocol_request: Any = None) -> RunRecord:
-        """Starts a run in the background."""
-        ...
-
-    async def compact(
-        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
-    ) -> RunRecord:
-        """Keeps a summary of the request's input, and of what came before it; `by` is an agent or a function."""
+        """Start a run in the background."""
         ...
 
     async def accept(self, item: InboxItem) -> bool:
-        """Keeps a platform's event, to be run in order; when it returns, the event may be acknowledged."""
+        """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
     async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
-        """Answers an event with the channel's own words, behind all that is on its way to the same conversation.
+        """Answer an event with the channel's own words, behind all that is on its way to the same conversation.
 
         The same number for the same event is one reply, however often the event is dealt with.
         """
@@ -158,66 +157,23 @@ class ChannelContext(Protocol):
         ...
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
-        """A run, its input and its result."""
+        """Return a run, its input and its result."""
         ...
 
     async def cancel_run(self, caller: Caller, run_id: str) -> RunRecord:
-        """Asks a run to end; one that has ended stays as it is."""
+        """Ask a run to end; one that has ended stays as it is."""
         ...
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
-        """Removes a run and its events."""
+        """Remove a run and its events."""
         ...
 
     def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        """The events of a background stream in their stored form, from the past and then live."""
+        """Read the events of a background stream in their stored form, from the past and then live."""
         ...
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
-        """A background stream from its first update, and then live; closing it leaves the run alone."""
-        ...
-
-    async def save_conversation(
-        self,
-        caller: Caller,
-        conversation_id: str | None,
-        metadata: Mapping[str, Any],
-        items: Sequence[Mapping[str, Any]] = (),
-        *,
-        protocol_request: Any = None,
-    ) -> Conversation:
-        """Makes a conversation with its first items, or changes the metadata of one."""
-        ...
-
-    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation: ...
-
-    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None: ...
-
-    async def add_conversation_items(
-        self,
-        caller: Caller,
-        conversation_id: str,
-        items: Sequence[Mapping[str, Any]],
-        *,
-        protocol_request: Any = None,
-    ) -> Sequence[Mapping[str, Any]]:
-        """Adds items, each with an id of its own, once no turn of the conversation runs; returns what was added."""
-        ...
-
-    async def list_conversation_items(
-        self,
-        caller: Caller,
-        conversation_id: str,
-        *,
-        after: str | None = None,
-        limit: int = 20,
-        descending: bool = False,
-    ) -> Sequence[ConversationItem]: ...
-
-    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem: ...
-
-    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
-        """Takes an item away, once no turn of the conversation runs, and returns the conversation."""
+        """Read a background stream from its first update, and then live; closing it leaves the run alone."""
         ...
 
     async def pending_approvals(self, caller: Caller) -> Sequence[PendingApproval]:
@@ -228,7 +184,7 @@ class ChannelContext(Protocol):
         ...
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        """A question that was asked of the caller, decided or not."""
+        """Return a question that was asked of the caller, decided or not."""
         ...
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
@@ -239,23 +195,23 @@ class ChannelContext(Protocol):
         ...
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:
-        """Asks the caller for a proof that links this identity to another; for the person's direct chat alone."""
+        """Ask the caller for a proof that links this identity to another; for the person's direct chat alone."""
         ...
 
     async def complete_link(self, caller: Caller, proof: str) -> LinkRecord | LinkChallenge | None:
-        """Takes a proof from the caller; a challenge says what is left to do, `None` that it was given up."""
+        """Take a proof from the caller; a challenge says what is left to do, `None` that it was given up."""
         ...
 
     async def unlink(self, caller: Caller) -> bool:
-        """Separates the caller's identity again; false if it was not linked."""
+        """Separate the caller's identity again; false if it was not linked."""
         ...
 
     async def whoami(self, caller: Caller) -> Whoami:
-        """How the host knows the caller."""
+        """Tell how the host knows the caller."""
         ...
 
     async def reset_session(self, caller: Caller, *, conversation_id: str | None = None) -> str:
-        """Starts the caller's tracked session anew, and keeps the old one."""
+        """Start the caller's tracked session anew, and keep the old one."""
         ...
 
     async def list_sessions(
@@ -279,11 +235,11 @@ class ChannelContext(Protocol):
         ...
 
     def commands(self) -> Sequence[ChannelCommand]:
-        """The commands of this channel."""
+        """List the commands of this channel."""
         ...
 
     async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        """Runs a command for an authorized caller; `False` when there is none of that name."""
+        """Run a command for an authorized caller; `False` when there is none of that name."""
         ...
 
 
@@ -300,7 +256,7 @@ class Channel(ABC):
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
     allowlist: Allowlist | Inherit | None = "inherit"
-    """Who may come in: as the host says, by a list or a rule of its own, or everyone whom it has verified."""
+    """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False
     """Whether an identity must be linked besides."""
     emits_verified_claims: bool = False
@@ -326,10 +282,10 @@ class Channel(ABC):
 
     @abstractmethod
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        """Called once, when the host is built."""
+        """Return what the channel adds to the host; called once, when the host is built."""
 
     def findings(self) -> list[str]:
-        """What is wrong with the channel's own configuration, a line each."""
+        """List what is wrong with the channel's own configuration, a line each."""
         return []
 
 
@@ -338,7 +294,7 @@ class ChannelPush(Protocol):
     """A channel that can speak first; `abc/push.py` has what else it may be able to do."""
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
-        """Sends a result to a user; returns the platform's receipt, or raises a `PushError`."""
+        """Send a result to a user; return the platform's receipt, or raise a `PushError`."""
         ...
 
 
@@ -347,9 +303,9 @@ class ChannelPushCodec(Protocol):
     """A push channel whose payload needs its own JSON form."""
 
     def encode_push(self, result: Any) -> Any:
-        """The payload as JSON."""
+        """Return the payload as JSON."""
         ...
 
     def decode_push(self, payload: Any) -> Any:
-        """The payload as it was."""
+        """Return the payload as it was."""
         ...

@@ -1,4 +1,4 @@
-"""What a channel does about the events that it has accepted into the inbox, when it is their turn."""
+"""The contract between the host and a channel that has accepted events into the inbox."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -14,11 +14,11 @@ class AnswersEvents(Protocol):
     """A channel that wants to see an event before it is answered; the answer itself is a delivery."""
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
-        """What an event asks of the target; `None` when it asks nothing, such as a command, which is run here."""
+        """Return what an event asks of the target; `None` if it asks nothing, such as a command, which is run here."""
         ...
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Says why there is no answer."""
+        """Say why there is no answer."""
         ...
 
 

@@ -9,7 +9,7 @@ LinkOperation = Literal["link", "deliver"]
 
 
 class LinkPolicyContext(Value, frozen=True, kw_only=True):
-    """What a policy is asked about: may what is known on one channel become known on the other?"""
+    """The question to a policy: may what is known on one channel become known on the other?"""
 
     operation: LinkOperation
     source: str

@@ -1,4 +1,4 @@
-"""What a channel that can speak first may say about how it wants to be used."""
+"""The contract between the host and a channel that can speak first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -29,7 +29,7 @@ class PushTerms(Value, frozen=True, kw_only=True):
     """How many seconds that is at first; it doubles, up to the longest delay of `retry`."""
 
     def findings(self) -> list[str]:
-        """What is wrong with the terms, a line each."""
+        """List what is wrong with the terms, a line each."""
         counted = {"at_once": self.at_once, "failures": self.failures, "retry.attempts": self.retry.attempts}
         wrong = [f"push_terms: {name} must be at least 1" for name, value in counted.items() if value < 1]
         for name in ("timeout", "longest_age", "pause", "per_second", "per_destination"):
@@ -46,9 +46,9 @@ class PushPart(Value, frozen=True, kw_only=True):
     conversation_id: str | None
     """The conversation to be answered; the person's direct chat without one."""
     reference: Mapping[str, Any] = {}
-    """What the channel said of that conversation, or of the person: see `ChannelRequest.reference`."""
+    """The platform's own reference to that conversation, or to the person: see `ChannelRequest.reference`."""
     content: Any
-    """What `parts` has returned for it."""
+    """The payload that `parts` has returned for it."""
     idempotency_key: str
     """The same however often the part is sent, and no other part's."""
     part: int = 0
@@ -62,11 +62,11 @@ class PushesParts(Protocol):
     """A push channel that splits answers, and knows each part by its key."""
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        """What is sent one after the other for a result, decided before anything is sent."""
+        """Split a result into what is sent one after the other, before anything is sent."""
         ...
 
     async def push_part(self, part: PushPart) -> str | None:
-        """Sends one part; returns the platform's receipt, or raises a `PushError`."""
+        """Send one part; return the platform's receipt, or raise a `PushError`."""
         ...
 
 
@@ -75,5 +75,5 @@ class SupportsPushLookup(Protocol):
     """A push channel whose platform can be asked what became of a part."""
 
     async def find_push(self, part: PushPart) -> str | None:
-        """The receipt of a part that arrived; `None` when the platform never got it."""
+        """Return the receipt of a part that arrived; `None` when the platform never got it."""
         ...

@@ -16,7 +16,7 @@ class RetryPolicy(Value, frozen=True, kw_only=True):
     longest_delay: float = 300.0
 
     def delay(self, attempts: int) -> float:
-        """How long to wait after so many attempts."""
+        """Return how long to wait after so many attempts."""
         try:
             return min(self.first_delay * self.factor ** max(attempts - 1, 0), self.longest_delay)
         except OverflowError:
@@ -53,7 +53,7 @@ class DurableTaskRunner(Protocol):
         waiting: Waiting | None = None,
         most: int | None = None,
     ) -> None:
-        """Names a task; before start only.
+        """Name a task; before start only.
 
         With `waiting` the truth about what is to be done lies elsewhere: nothing of the task is written down, a
         schedule is a wake-up, and what a lost one leaves undone is found by going through `waiting` again and again.
@@ -64,24 +64,24 @@ class DurableTaskRunner(Protocol):
     async def schedule(
         self, name: str, payload: Mapping[str, Any], *, task_id: str, at: float | None = None
     ) -> TaskHandle:
-        """Schedules a task, now or at a time. While it waits, the same id is the same task, at the earlier time.
+        """Schedule a task, now or at a time. While it waits, the same id is the same task, at the earlier time.
 
         While it runs, it runs once more after that; when it has ended, it begins anew.
         """
         ...
 
     async def get(self, task_id: str) -> TaskStatus | None:
-        """How far the task is; of one that is only woken nothing is known after its end."""
+        """Tell how far the task is; of one that is only woken nothing is known after its end."""
         ...
 
     async def cancel(self, task_id: str) -> bool:
-        """Cancels a task that has not ended; tells whether there was one."""
+        """Cancel a task that has not ended; tell whether there was one."""
         ...
 
     async def start(self) -> None:
-        """Takes up what an earlier process left."""
+        """Take up what an earlier process left."""
         ...
 
     async def drain(self, grace: float) -> None:
-        """Takes no new tasks, lets the running ones end for a while, then cancels them and gives them back."""
+        """Take no new tasks, let the running ones end for a while, then cancel them and give them back."""
         ...

@@ -1,4 +1,4 @@
-"""What the host runs."""
+"""The contract between a target and the host."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -11,12 +11,12 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.session import CheckpointRef, SessionRecord
 
 HistoryKeeper = Literal["provider", "own", "host", "agent"]
-"""Who keeps an agent's history: our provider inside it, a provider of the operator's own, the host around it, or the
+"""The keeper of an agent's history: our provider inside it, one of the operator's own, the host around it, or the
 agent itself in its session."""
 
 
 class TargetInfo(Value, frozen=True, kw_only=True):
-    """What may be told about the target."""
+    """A target as channels and callers may know it."""
 
     name: str
     kind: Literal["agent", "workflow", "function"]
@@ -32,7 +32,7 @@ class TargetInfo(Value, frozen=True, kw_only=True):
     checkpoints: bool = False
     """Whether it keeps checkpoints, as a workflow does and a workflow that is run as an agent."""
     history: HistoryKeeper | None = None
-    """Who keeps what it is told of the conversation; `None` where nothing is."""
+    """The keeper of what it is told of the conversation; `None` where nothing is kept."""
     reads_attributes: bool = False
     """Whether a context provider in it asks for the attributes of a request."""
     outputs: tuple[Any, ...] = ()
@@ -40,7 +40,7 @@ class TargetInfo(Value, frozen=True, kw_only=True):
 
 
 class TargetTurn(Protocol):
-    """What a target sees of the turn it runs in."""
+    """A turn as the target that runs in it sees it."""
 
     admitted: AdmittedRequest
     session: Any
@@ -50,49 +50,49 @@ class TargetTurn(Protocol):
     work: Any
     """Takes note of the threads that work for the turn."""
     staged: list[Any] | None
-    """What the run adds to the history, once it is known."""
+    """The messages that the run adds to the history, once they are known."""
     record: SessionRecord | None
     """The session at rest, as it was before the turn."""
     home: SessionRecord | None
     """The session that the run goes back to at its end, if it works on a branch of it."""
     plan: Any
-    """What the target has prepared for the run; nobody else looks at it."""
+    """The target's own preparation for the run; nobody else looks at it."""
     checkpoint: CheckpointRef | None
     """The last checkpoint that the run has saved."""
     fork: Any
-    """What the agent's own history providers take over from the session that this one branches off."""
+    """The state that the agent's own history providers take over from the session that this one branches off."""
     answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None
     """Tells, at the end of a run, where its answer is meant to go; for an agent whose own providers keep that."""
 
     @property
     def earlier(self) -> Sequence[Any]:
-        """What an interrupted workflow has put out before it goes on."""
+        """List what an interrupted workflow has put out before it goes on."""
         ...
 
     @property
     def guarded(self) -> bool:
-        """Whether `begin` has to be called, and awaited, before something is done that can't be done twice."""
+        """Tell whether `begin` has to be awaited before something is done that can't be done twice."""
         ...
 
     async def begin(self) -> None:
-        """Notes that from here on the run can't be begun again."""
+        """Note that from here on the run can't be begun again."""
         ...
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
-        """Notes a checkpoint that was saved, before an earlier one is given up."""
+        """Note a checkpoint that was saved, before an earlier one is given up."""
         ...
 
     @property
     def has_history(self) -> bool:
-        """Whether there may be any; a session that has none need not be asked."""
+        """Tell whether there may be any; a session that has none need not be asked."""
         ...
 
     async def history(self) -> Sequence[Any]:
-        """The session's messages before this turn, oldest first; nobody may change them."""
+        """Return the session's messages before this turn, oldest first; nobody may change them."""
         ...
 
     async def question(self, approval_id: str) -> PendingApproval | None:
-        """A question that was asked of the turn's owner, decided or not."""
+        """Return a question that was asked of the turn's owner, decided or not."""
         ...
 
 
@@ -104,29 +104,29 @@ class Target(Protocol):
     """The operator's own object."""
 
     def check(self, request: ChannelRequest) -> None:
-        """Refuses what the target can't take, by name, before anything is used up for it."""
+        """Refuse what the target can't take, by name, before anything is used up for it."""
         ...
 
     async def prepare(self, turn: TargetTurn) -> Sequence[Any]:
-        """What the client's answers add to the input; refuses what does not fit, and uses nothing up."""
+        """Return what the client's answers add to the input; refuse what does not fit, and use nothing up."""
         ...
 
     async def run(self, turn: TargetTurn) -> Any:
-        """Runs to the end and returns the full output."""
+        """Run to the end and return the full output."""
         ...
 
     async def stream(self, turn: TargetTurn) -> "TargetStream":
-        """Starts a run whose updates are read one by one."""
+        """Start a run whose updates are read one by one."""
         ...
 
     @property
     def findings(self) -> list[str]:
-        """What is wrong with the target, for the host's configuration error."""
+        """List what is wrong with the target, for the host's configuration error."""
         ...
 
     @property
     def warnings(self) -> list[str]:
-        """What works, but not as well as it could."""
+        """List what works, but not as well as it could."""
         ...
 
 
@@ -136,11 +136,11 @@ class TargetStream(Protocol):
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
     async def final(self) -> Any:
-        """The full output, once the updates have ended."""
+        """Return the full output, once the updates have ended."""
         ...
 
     async def close(self) -> None:
-        """Ends the run early."""
+        """End the run early."""
         ...
 
 
@@ -155,5 +155,5 @@ class BindsRequestContext(Protocol):
     def bind_request_context(
         self, *, response_id: str, previous_response_id: str | None, isolation: IsolationKeys
     ) -> AbstractContextManager[Any] | AbstractAsyncContextManager[Any]:
-        """Entered before the run and left when it ends in any way."""
+        """Return what is entered before the run and left when it ends in any way."""
         ...

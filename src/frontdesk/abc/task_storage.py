@@ -12,7 +12,7 @@ class Tasks(Protocol):
     async def get(self, task_id: str) -> TaskRecord | None: ...
 
     async def schedule(self, task: TaskRecord) -> None:
-        """Keeps a task. One that waits stays as it is, at the earlier time; one that runs is noted to run again."""
+        """Keep a task. One that waits stays as it is, at the earlier time; one that runs is noted to run again."""
         ...
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
@@ -24,22 +24,22 @@ class Tasks(Protocol):
         ...
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
-        """Takes up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
+        """Take up a task that is due and on which nobody works, for `lease_seconds`; the attempt counts."""
         ...
 
     async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
-        """Keeps tasks for another `lease_seconds`; returns those that are still the holder's."""
+        """Keep tasks for another `lease_seconds`; return those that are still the holder's."""
         ...
 
     async def settle(
         self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
     ) -> TaskRecord | None:
-        """Notes how a task ended, or that it waits again; if it was scheduled meanwhile, it waits in any case.
+        """Note how a task ended, or that it waits again; if it was scheduled meanwhile, it waits in any case.
 
         Returns it as it is then, or nothing if it is no longer the holder's.
         """
         ...
 
     async def cancel(self, task_id: str) -> bool:
-        """Ends a task that has not ended, whoever works on it; tells whether there was one."""
+        """End a task that has not ended, whoever works on it; tell whether there was one."""
         ...

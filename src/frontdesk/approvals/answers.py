@@ -33,7 +33,7 @@ class Answers:
             admitted = admitted.with_request(approvals=tuple(await settle(admitted.request.approvals, pending)))
         request = admitted.request
         session = request.session or ChannelSession()
-        if request.previous_run_id is not None or session.key or session.conversation_id or session.session_id:
+        if request.previous_run_id is not None or session.key or session.openai_conversation_id or session.session_id:
             return admitted
         session_id = await self._asking_session(admitted.owner, request.approvals)
         return admitted.with_request(session=session.replace(session_id=session_id))

@@ -276,7 +276,7 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
             msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
         except msgspec.ValidationError:
             # It is malformed, or a number in it has another form.
-            check(msgspec.structs.asdict(noun), from_attributes=True)
+            check({info.encode_name: getattr(noun, info.name) for info in infos}, from_attributes=True)
             look = every
         values = look.values(noun)
         if values == look.usual:

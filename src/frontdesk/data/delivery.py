@@ -27,7 +27,7 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     attempts: int = 0
     """How often it was tried, the present time included; a process that died while it answered it counts."""
     payload: Any = None
-    """What the platform sent, as JSON, for the channel's `run_hook`; kept where there is one."""
+    """The platform's event, as JSON, for the channel's `run_hook`; kept where there is one."""
 
 
 class WaitingEvent(NamedTuple):
@@ -57,7 +57,7 @@ class Delivery(Noun, frozen=True, kw_only=True):
     delivery_id: str
     """Also the idempotency key: a part keeps it however often it is sent."""
     answer_id: str = ""
-    """What the parts of one answer to one destination have in common."""
+    """The id that the parts of one answer to one destination share."""
     run_id: str
     owner: str
     channel: str
@@ -66,9 +66,9 @@ class Delivery(Noun, frozen=True, kw_only=True):
     """Where the person is answered; without one, wherever the channel reaches them. An answer to an event goes back to
     the conversation that the event came from."""
     reference: Mapping[str, Any] = {}
-    """What the channel said of that conversation, with the request; without any, what is kept of the person counts."""
+    """The platform's own reference to that conversation, from the request; without any, the person's counts."""
     queue: str = ""
-    """What it waits in line with; the conversation or the person, if it does not say."""
+    """The queue in which it waits; that of the conversation or the person, if it does not say."""
     part: int
     parts: int = 1
     """How many parts the answer has, the echo included."""
@@ -97,17 +97,17 @@ class Delivery(Noun, frozen=True, kw_only=True):
 
     @property
     def idempotency_key(self) -> str:
-        """By which a platform knows a part that it was sent before."""
+        """Return the key by which a platform knows a part that it was sent before."""
         return self.delivery_id
 
     @property
     def place(self) -> str:
-        """The destination within the channel: a conversation, or the person."""
+        """Return the destination within the channel: a conversation, or the person."""
         return self.queue or self.conversation_id or self.identity.native_id
 
     @property
     def destination(self) -> "Destination":
-        """Where it goes: what has the same destination goes out in order."""
+        """Return where it goes: what has the same destination goes out in order."""
         return (self.channel, self.place)
 
 

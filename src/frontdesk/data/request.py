@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+import msgspec
 from msgspec import structs
 
 from frontdesk.data.approval import ApprovalAnswer
@@ -22,8 +23,8 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
     """The session that a request names: by the caller's own key, or by the conversation it belongs to."""
 
     key: str | None = None
-    conversation_id: str | None = None
-    """A conversation that the caller has made."""
+    openai_conversation_id: str | None = msgspec.field(default=None, name="conversation_id")
+    """A conversation that the caller has made through the OpenAI APIs; a chat is `ChannelRequest.conversation_id`."""
     session_id: str | None = None
     """The host's own id of a session that exists."""
     isolation_key: str | None = None
@@ -143,7 +144,7 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
 
     @property
     def isolation(self) -> IsolationKeys | None:
-        """The keys that a hook has set, or those of a trusted platform."""
+        """Return the keys that a hook has set, or those of a trusted platform."""
         return self.request.isolation or self.caller.isolation
 
     @property

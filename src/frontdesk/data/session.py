@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
+
 from frontdesk.data.noun import Noun, Value
 
 
@@ -57,8 +59,8 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     """The calls that the last turn has handed out to the client."""
     checkpoint: CheckpointRef | None = None
     """Where the session's workflow stands; the next turn goes on from here."""
-    conversation_id: str | None = None
-    """The conversation whose session it is: its turns are items of the conversation too."""
+    openai_conversation_id: str | None = msgspec.field(default=None, name="conversation_id")
+    """The conversation of the OpenAI APIs whose session it is: its turns are items of the conversation too."""
     unheard: int = 0
     """How many messages at the beginning no longer count; if all, the items of the conversation are told instead."""
 

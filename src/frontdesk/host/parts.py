@@ -1,6 +1,7 @@
 """The parts of the house, put together once."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.linker import ReadsClaims
@@ -23,6 +24,7 @@ from frontdesk.delivery.push import can_push
 from frontdesk.host.background.dispatcher import Background
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
+from frontdesk.host.conversations.history import rebuild_history
 from frontdesk.host.deliveries import Deliveries, ProactiveSender
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.inbox import InboxWorker
@@ -35,7 +37,6 @@ from frontdesk.runs.opening import Opening
 from frontdesk.runs.routes import Routes
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.branches import Branches
-from frontdesk.sessions.conversations import Conversations
 from frontdesk.sessions.items import TurnItems
 from frontdesk.sessions.leases import LeaseKeeper
 from frontdesk.sessions.record import Recorder
@@ -69,11 +70,11 @@ class Parts:
         self.notifier = DirectNotifier(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
-        self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace)
+        rebuild = partial(rebuild_history, store)
+        self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
         self.deliveries = Deliveries(store, clock, self.outbox)
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
-        self.conversations = Conversations(store, self.turns, ids, clock)
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = Background(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)

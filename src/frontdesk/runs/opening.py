@@ -13,8 +13,8 @@ from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.aio.current import current_turn
+from frontdesk.kit.framework.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.kit.framework.contents import open_calls
-from frontdesk.kit.openai.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.runs.routes import Routes
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.branches import Branches

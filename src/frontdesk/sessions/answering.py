@@ -10,6 +10,7 @@ from frontdesk.kit.aio.retry import until_available
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.job import Job
 
+_PAUSE = 1.0
 _TRIES = 3
 
 
@@ -69,6 +70,6 @@ class Answering:
                     transaction.release_approval(self._owner, answer.approval_id, self._attempt)
 
         try:
-            await until_available(write, give_up=lambda: next(tries, None) is None)
+            await until_available(write, pause=_PAUSE, give_up=lambda: next(tries, None) is None)
         except StoreUnavailableError:
             log.error("an answer that was not acted on could not be given back, and may count as used up")

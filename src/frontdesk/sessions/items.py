@@ -5,11 +5,8 @@ whoever holds the session. What is added goes to the end of both. What is delete
 counts no longer: the next turn is told what the items that are left say.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from agent_framework import Message
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.conversations import ShowsItems
@@ -18,28 +15,23 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
-from frontdesk.data.session import ClientCall
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.aio.large import run_weighed
-from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.hooks import show_result
-from frontdesk.kit.openai.items import to_messages
 from frontdesk.sessions.snapshot import rewritten
-
-_PAGE = 500
 
 
 class TurnItems:
-    """What turns add to conversations, in the words of the channel that they came by."""
+    """The items that turns add to conversations, in the words of the channel that they came by."""
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
 
     async def of(self, admitted: AdmittedRequest, run: RunRecord, conversation_id: str) -> list[ConversationItem]:
-        """The items of a run that has ended."""
+        """Return the items of a run that has ended."""
         channel = self._channels[run.channel]
         # An answer to a question may come in at a door that has no such items.
-        showing = [one for one in (channel, *self._channels.values()) if isinstance(one, ShowsItems)]
+        showing = [door for door in (channel, *self._channels.values()) if isinstance(door, ShowsItems)]
         if not showing:
             return []
         bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._shown(admitted, run))
@@ -51,7 +43,7 @@ class TurnItems:
         return await prepared_items(items)
 
     async def _shown(self, admitted: AdmittedRequest, run: RunRecord) -> Any:
-        """The result as its channel shows it: what the response hook hides is hidden in the items too."""
+        """Return the result as its channel shows it: what the response hook hides is hidden in the items too."""
         if run.result is None:
             return None
         recorded = HostedRunResult(result=run.result, run=run)
@@ -64,42 +56,13 @@ class TurnItems:
 
 
 async def prepared_items(items: Sequence[ConversationItem]) -> list[ConversationItem]:
-    """The items; those that are large are written already, away from the event loop."""
+    """Encode the items that are large, away from the event loop."""
     return [item.replace(body=await rewritten(item.body)) for item in items]
 
 
 async def find_conversation(store: HostStateStore, owner: str, conversation_id: str) -> Conversation:
-    """A conversation of the owner's."""
-    found = await store.conversations.get(owner, conversation_id)
-    if found is None:
+    """Return a conversation of the owner's."""
+    conversation = await store.conversations.get(owner, conversation_id)
+    if conversation is None:
         raise NotFoundError("There is no such conversation.", param="conversation")
-    return found
-
-
-async def pages(store: HostStateStore, owner: str, conversation_id: str) -> AsyncGenerator[Sequence[ConversationItem]]:
-    """Read all items of a conversation, oldest first, some at a time."""
-    after = 0
-    # Not the last before there is nothing: a page is shorter where a record could not be read and was put aside.
-    while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE):
-        yield page
-        after = page[-1].number
-        if len(page) == _PAGE:
-            # A store in memory never waits.
-            await asyncio.sleep(0)
-
-
-async def retell(
-    store: HostStateStore, owner: str, conversation_id: str
-) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
-    """The history as the items of a conversation tell it, and the calls that wait for an output."""
-    bodies = [item.body async for page in pages(store, owner, conversation_id) for item in page]
-    return await run_weighed(bodies, _told, bodies, conversation_id)
-
-
-def _told(
-    bodies: Sequence[Mapping[str, Any]], conversation_id: str
-) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
-    messages, calls = to_messages(bodies)
-    hosting = {"conversation_id": conversation_id}
-    waiting = tuple(ClientCall(call_id=call_id, name=name) for call_id, name in calls.items())
-    return [stamped(message, hosting) for message in messages], waiting
+    return conversation

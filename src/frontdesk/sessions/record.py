@@ -170,8 +170,8 @@ class Recorder:
                 turn.recorded = run.replace(**changes)
                 return turn.recorded
             session, items = turn.record, ()
-            if session is not None and session.conversation_id is not None and self._items is not None:
-                items = await self._items.of(turn.admitted, run.replace(**changes), session.conversation_id)
+            if session is not None and session.openai_conversation_id is not None and self._items is not None:
+                items = await self._items.of(turn.admitted, run.replace(**changes), session.openai_conversation_id)
             if session is not None and turn.lease is not None:
                 changes["state"] = await self._state_after(turn, session, changes["status"])
             if turn.job is not None:

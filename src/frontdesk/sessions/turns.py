@@ -1,24 +1,29 @@
 """Opens the session of a request for one turn, and closes it again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+from agent_framework import Message
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ConversationScope
 from frontdesk.data.run import RunRecord
-from frontdesk.data.session import ForkPoint, Lease, SessionName, SessionRecord
+from frontdesk.data.session import ClientCall, ForkPoint, Lease, SessionName, SessionRecord
 from frontdesk.errors import NotFoundError, SessionBusyError, SessionRequiredError
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.large import off_loop
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import runs as log
-from frontdesk.sessions.items import find_conversation, retell
+from frontdesk.sessions.items import find_conversation
 from frontdesk.sessions.locks import SessionLocks
 from frontdesk.sessions.scope import SHARED, tracked_name
 from frontdesk.sessions.snapshot import restore
 from frontdesk.sessions.turn import Turn
+
+RebuildHistory = Callable[[str, str], Awaitable[tuple[Sequence[Message], tuple[ClientCall, ...]]]]
+"""Reads the messages that an owner's conversation stands for, and the calls in it that wait for an output."""
 
 _NO_RUN = "There is no such run to continue."
 _FIRST_PAUSE = 0.01
@@ -28,8 +33,17 @@ _LONGEST_PAUSE = 0.25
 class Turns:
     """Opens and closes turns: in one session, one at a time and in order of arrival."""
 
-    def __init__(self, store: HostStateStore, ids: Ids, *, session_wait: float, cancel_grace: float) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        ids: Ids,
+        *,
+        session_wait: float,
+        cancel_grace: float,
+        rebuild_history: RebuildHistory,
+    ) -> None:
         self._store = store
+        self._rebuild_history = rebuild_history
         self._ids = ids
         self._locks = SessionLocks()
         self._session_wait = session_wait
@@ -78,8 +92,8 @@ class Turns:
             return await self._continue(admitted, request.previous_run_id)
         if request.session is not None and request.session.session_id is not None:
             return await self._reopen(admitted, request.session.session_id, wait)
-        if request.session is not None and request.session.conversation_id is not None:
-            return await self._converse(admitted, request.session.conversation_id, wait)
+        if request.session is not None and request.session.openai_conversation_id is not None:
+            return await self._converse(admitted, request.session.openai_conversation_id, wait)
         if not request.store:
             known = None if name is None else await self._store.sessions.find(name)
             # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
@@ -146,23 +160,23 @@ class Turns:
     async def _converse(self, admitted: AdmittedRequest, conversation_id: str, wait: float | None) -> Turn:
         conversation = await find_conversation(self._store, admitted.owner, conversation_id)
         fresh = fresh_session(admitted, conversation.session_id, conversation_id)
-        fresh = fresh.replace(conversation_id=conversation_id)
+        fresh = fresh.replace(openai_conversation_id=conversation_id)
         if admitted.request.store:
             return await self._enter(admitted, fresh, wait)
         known = await self._store.sessions.get(admitted.owner, conversation.session_id)
-        turn = await self._retell(self._unkept(admitted, known or fresh))
+        turn = await self._with_conversation(self._unkept(admitted, known or fresh))
         # As below: with nothing to read there is no session.
         return turn if known is not None or turn.rebuilt_history else Turn(self._store, admitted, None, None)
 
-    async def _retell(self, turn: Turn) -> Turn:
-        """A turn in the session of a conversation hears what the conversation says now."""
+    async def _with_conversation(self, turn: Turn) -> Turn:
+        """Give a turn in the session of a conversation what the conversation says now."""
         record = turn.record
-        if record is None or record.conversation_id is None:
+        if record is None or record.openai_conversation_id is None:
             return turn
         # Looked at again, because it may have been deleted while the turn waited.
-        await find_conversation(self._store, record.owner, record.conversation_id)
+        await find_conversation(self._store, record.owner, record.openai_conversation_id)
         if record.messages == record.unheard:
-            turn.rebuilt_history, calls = await retell(self._store, record.owner, record.conversation_id)
+            turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.openai_conversation_id)
             turn.record = record.replace(client_calls=calls)
         return turn
 
@@ -173,7 +187,7 @@ class Turns:
         try:
             # Read only now: until it was ours, another process may have taken it further.
             known = await self._store.sessions.get(record.owner, session_id)
-            return self._opened(await self._retell(Turn(self._store, admitted, known or record, lease)))
+            return self._opened(await self._with_conversation(Turn(self._store, admitted, known or record, lease)))
         except BaseException:
             self._let_go(lease)
             raise
@@ -242,7 +256,7 @@ class Turns:
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
         # What continues a response of a conversation goes its own way: it is no turn of the conversation.
-        if record.conversation_id is None and self._locks.try_take(record.session_id):
+        if record.openai_conversation_id is None and self._locks.try_take(record.session_id):
             try:
                 turn = await self._go_on(admitted, run, record)
             except BaseException:
@@ -369,7 +383,7 @@ def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = 
 def _names_its_own(request: ChannelRequest) -> bool:
     """Whether a request says by an id in which session it is, or in which conversation."""
     session = request.session
-    return session is not None and (session.session_id is not None or session.conversation_id is not None)
+    return session is not None and (session.session_id is not None or session.openai_conversation_id is not None)
 
 
 def _name(admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

@@ -5,7 +5,7 @@ from agent_framework import Message
 from frontdesk.abc.target import TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.openai.client_outputs import returned
+from frontdesk.kit.framework.client_outputs import returned
 
 OWN_HISTORY = (
     "target: the agent has a history provider of its own; what that keeps is not committed with the rest of a turn, "

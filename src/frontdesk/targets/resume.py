@@ -18,8 +18,8 @@ from frontdesk.errors import (
     TargetError,
     UnsupportedError,
 )
+from frontdesk.kit.framework.client_outputs import taken
 from frontdesk.kit.framework.workflow_requests import Request, approvals_in, call_id_of, calls_in, is_approval
-from frontdesk.kit.openai.client_outputs import taken
 from frontdesk.loggers import runs as log
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
 from frontdesk.targets.typed_input import fit_answer

@@ -16,9 +16,9 @@ from agent_framework import (
 
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.types import whole_outputs
 from frontdesk.kit.framework.workflow_requests import asked, requests_of
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import asks_for_attributes, bind, binding_findings, binding_in
 from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint

@@ -24,10 +24,10 @@ from agent_framework import (
 from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import StoreError, StoreUnavailableError
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import need_messages
 from frontdesk.kit.framework.types import is_event
 from frontdesk.kit.framework.workflow_requests import Request, is_approval, request_content
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
 from frontdesk.targets.blueprint import Blueprint, agents_in

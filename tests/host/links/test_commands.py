@@ -207,25 +207,25 @@ async def test_what_was_said_before_the_link_stays_readable_and_cannot_be_change
 async def test_a_conversation_of_before_stays_readable_and_cannot_be_changed() -> None:
     red, blue = Loud("red"), Loud("blue")
     async with opened([red, blue]):
-        ann2, context = blue.by("ann2"), blue.context
+        ann2, conversations = blue.by("ann2"), blue.context.conversations
         item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}], "id": "msg_1"}
-        made = await context.save_conversation(ann2, None, {"topic": "rooms"}, [item])
+        made = await conversations.save(ann2, None, {"topic": "rooms"}, [item])
         name = made.conversation_id
         await link(red, blue)
-        assert (await context.get_conversation(ann2, name)).metadata == {"topic": "rooms"}
-        assert [one.item_id for one in await context.list_conversation_items(ann2, name)] == ["msg_1"]
-        assert (await context.get_conversation_item(ann2, name, "msg_1")).item_id == "msg_1"
+        assert (await conversations.get(ann2, name)).metadata == {"topic": "rooms"}
+        assert [one.item_id for one in await conversations.list_items(ann2, name)] == ["msg_1"]
+        assert (await conversations.get_item(ann2, name, "msg_1")).item_id == "msg_1"
         writes: list[Any] = [
-            lambda: context.save_conversation(ann2, name, {}),
-            lambda: context.delete_conversation(ann2, name),
-            lambda: context.add_conversation_items(ann2, name, [item]),
-            lambda: context.delete_conversation_item(ann2, name, "msg_1"),
+            lambda: conversations.save(ann2, name, {}),
+            lambda: conversations.delete(ann2, name),
+            lambda: conversations.add_items(ann2, name, [item]),
+            lambda: conversations.delete_item(ann2, name, "msg_1"),
         ]
         for write in writes:
             with pytest.raises(NotFoundError):
                 await write()
         with pytest.raises(NotFoundError):
-            await red.context.get_conversation(red.by("ann"), name)
+            await red.context.conversations.get(red.by("ann"), name)
 
 
 async def test_a_turn_that_runs_meanwhile_ends_where_it_began() -> None:

@@ -9,7 +9,7 @@ from openai import BadRequestError, ConflictError
 
 from frontdesk import InMemoryStateStore
 from frontdesk.data.expiry import Expiry
-from frontdesk.sessions import items as sessions_items
+from frontdesk.host.conversations import history
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
 from tests.scenarios.cast import PlainAgent, voices
@@ -81,7 +81,7 @@ async def test_a_conversation_outlives_a_session_that_the_store_dropped() -> Non
 
 
 async def test_an_item_that_cannot_be_read_hid_those_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_items, "_PAGE", 2)
+    monkeypatch.setattr(history, "_PAGE", 2)
     target, store = counting(), SqliteStateStore(tmp_path / "frontdesk.db")
     async with open_desk(target, store=store, tapped=False) as desk:
         guest = AsyncGuest(desk)

@@ -82,7 +82,7 @@ class _Room:
     def __init__(self, channel: ConversationsChannel, config: ConversationsConfig, context: ChannelContext) -> None:
         self._channel = channel
         self._config = config
-        self._context = context
+        self._context, self._conversations = context, context.conversations
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._verifier = verifier(channel.auth, config, context)
@@ -113,29 +113,29 @@ class _Room:
     async def create(self, call: HttpCall) -> None:
         body, raw = await self._body(call, decode_create)
         items = await self._items(len(raw), body.items or ())
-        made = await self._context.save_conversation(
+        made = await self._conversations.save(
             call.caller, None, body.metadata or {}, items, protocol_request=await self._protocol_request(call, raw)
         )
         await Answer(call).json(conversation_out(made))
 
     async def get(self, call: HttpCall) -> None:
-        found = await self._context.get_conversation(call.caller, _conversation_id(call))
+        found = await self._conversations.get(call.caller, _conversation_id(call))
         await Answer(call).json(conversation_out(found))
 
     async def update(self, call: HttpCall) -> None:
         body, _ = await self._body(call, decode_update)
-        changed = await self._context.save_conversation(call.caller, _conversation_id(call), body.metadata or {})
+        changed = await self._conversations.save(call.caller, _conversation_id(call), body.metadata or {})
         await Answer(call).json(conversation_out(changed))
 
     async def delete(self, call: HttpCall) -> None:
         conversation_id = _conversation_id(call)
-        await self._context.delete_conversation(call.caller, conversation_id)
+        await self._conversations.delete(call.caller, conversation_id)
         await Answer(call).json(deleted_out(conversation_id))
 
     async def list_items(self, call: HttpCall) -> None:
         page = page_of(call.scope["query_string"])
         try:
-            found = await self._context.list_conversation_items(
+            found = await self._conversations.list_items(
                 call.caller, _conversation_id(call), after=page.after, limit=page.limit + 1, descending=page.descending
             )
         except NotFoundError as error:
@@ -147,18 +147,18 @@ class _Room:
         include = include_of(call.scope["query_string"])
         body, raw = await self._body(call, decode_items)
         items = await self._items(len(raw), body.items)
-        added = await self._context.add_conversation_items(
+        added = await self._conversations.add_items(
             call.caller, _conversation_id(call), items, protocol_request=await self._protocol_request(call, raw)
         )
         await Answer(call).json(page_out(added, include, has_more=False))
 
     async def get_item(self, call: HttpCall) -> None:
         include = include_of(call.scope["query_string"])
-        found = await self._context.get_conversation_item(call.caller, _conversation_id(call), _item_id(call))
+        found = await self._conversations.get_item(call.caller, _conversation_id(call), _item_id(call))
         await Answer(call).json(item_out(found.body, include))
 
     async def delete_item(self, call: HttpCall) -> None:
-        left = await self._context.delete_conversation_item(call.caller, _conversation_id(call), _item_id(call))
+        left = await self._conversations.delete_item(call.caller, _conversation_id(call), _item_id(call))
         await Answer(call).json(conversation_out(left))
 
     async def _protocol_request(self, call: HttpCall, raw: bytes) -> HttpPayload | None:

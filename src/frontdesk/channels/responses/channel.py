@@ -210,7 +210,7 @@ class _Room:
             previous_run_id=body.previous_response_id and plain_id(body.previous_response_id, "previous_response_id"),
             details={"input": given, "seal": self._context.new_id("seal")},
         )
-        run = await self._context.compact(
+        run = await self._context.conversations.compact(
             keyed(request, call.headers, raw, b"compact"),
             call.caller,
             by=self._channel.compactor,

@@ -19,9 +19,9 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.kit.openai.items import Items, Question, reference
 from frontdesk.kit.outbound.media import MediaFetcher
 
@@ -54,9 +54,9 @@ class Intake:
             request = self._parser.request(body, items, caller.identity)
         else:
             request = await off_loop(self._parsed, body, items, caller)
-        if request.session is not None and request.session.conversation_id is not None:
+        if request.session is not None and request.session.openai_conversation_id is not None:
             # Looked at before anything is kept for the caller, and before a background run is put off.
-            await self._context.get_conversation(caller, request.session.conversation_id)
+            await self._context.conversations.get(caller, request.session.openai_conversation_id)
         if items is not None:
             await self._fill(caller, items)
         if request.approvals:

@@ -8,9 +8,9 @@ from agent_framework import Content, Message
 from frontdesk.data.request import ChannelRequest, ClientOutput
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.framework.client_outputs import answered
 from frontdesk.kit.framework.messages import as_messages
 from frontdesk.kit.framework.types import is_response
-from frontdesk.kit.openai.client_outputs import answered
 
 MOST_KEPT = 16
 

@@ -122,7 +122,7 @@ class Parser:
             store=store,
             details=self._details(body, options),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
-            session=None if body.conversation is None else ChannelSession(conversation_id=conversation_of(body)),
+            session=None if body.conversation is None else ChannelSession(openai_conversation_id=conversation_of(body)),
         )
 
     def _check(self, body: CreateBody) -> None:

@@ -83,7 +83,7 @@ class References:
         if item_id not in self._said:
             self._said[item_id] = None
             with suppress(NotFoundError):
-                found = await self._context.get_conversation_item(self._caller, inside, item_id)
+                found = await self._context.conversations.get_item(self._caller, inside, item_id)
                 self._said |= await self._known({item_id: dict(found.body)}, where)
         return self._said[item_id]
 

@@ -150,7 +150,7 @@ class Background:
         """What the caller knows the session by, which is the same before the run begins as later."""
         session = admitted.request.session
         if session is None or session.session_id is None:
-            return None if session is None else session.key or session.conversation_id
+            return None if session is None else session.key or session.openai_conversation_id
         known = await self._store.sessions.get(admitted.owner, session.session_id)
         return None if known is None else known.key
 

@@ -14,8 +14,8 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunEvent, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
-from frontdesk.host.context.compact import compact
 from frontdesk.host.context.session_calls import SessionCalls
+from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_command, show_result
 from frontdesk.kit.http.idempotency import HEADER
@@ -39,6 +39,7 @@ class HostContext(SessionCalls):
         allows_origin: AllowsOrigin | None = None,
     ) -> None:
         super().__init__(channel, parts)
+        self.conversations = HostConversations(channel, parts)
         self.target = target
         self.anonymous_allowed = anonymous_allowed
         self.allows_origin = allows_origin
@@ -46,7 +47,7 @@ class HostContext(SessionCalls):
         self._before_link: set[str] = set()
 
     def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
-        """Commands of this channel; those of linking itself can be used before one is linked."""
+        """Add commands of this channel; those of linking itself can be used before one is linked."""
         self._commands.update({command.name: command for command in commands})
         if before_link:
             self._before_link.update(command.name for command in commands)
@@ -131,11 +132,6 @@ class HostContext(SessionCalls):
         hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
-    async def compact(
-        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
-    ) -> RunRecord:
-        return await compact(self._parts, request, caller, by, protocol_request)
-
     async def accept(self, item: InboxItem) -> bool:
         await self._parts.inbox.accept(item)
         return True
@@ -162,7 +158,7 @@ class HostContext(SessionCalls):
         return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
 
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
-        """The run as this channel shows it: what its response hook hides stays hidden when it is fetched later."""
+        """Return the run as this channel shows it: what its response hook hides stays hidden when fetched later."""
         channel = self._parts.channels.get(self.channel)
         if channel is None or channel.response_hook is None or record.result is None:
             return record
@@ -218,10 +214,10 @@ class HostContext(SessionCalls):
         return await self._store.approvals.pending(await self._owner(caller))
 
     async def get_approval(self, caller: Caller, approval_id: str) -> PendingApproval:
-        found = await self._store.approvals.get(await self._owner(caller), approval_id)
-        if found is None:
+        approval = await self._store.approvals.get(await self._owner(caller), approval_id)
+        if approval is None:
             raise NotFoundError("There is no such approval.")
-        return found
+        return approval
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None

@@ -5,13 +5,13 @@ from frontdesk.access.links import Links
 from frontdesk.data.identity import Caller
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.errors import UnauthenticatedError, UnsupportedError
-from frontdesk.host.context.conversations import ConversationCalls
+from frontdesk.host.context.scoped_calls import ScopedCalls
 
 _NOBODY = "An anonymous caller has no account to link."
 _NO_LINKER = "This host has nothing to link accounts with."
 
 
-class LinkCalls(ConversationCalls):
+class LinkCalls(ScopedCalls):
     """The part of a `ChannelContext` that is about links."""
 
     async def begin_link(self, caller: Caller) -> LinkChallenge:
@@ -37,7 +37,7 @@ class LinkCalls(ConversationCalls):
         return self._parts.linker, self._parts.links
 
     async def _not_denied(self, caller: Caller) -> None:
-        """For what belongs to linking: who has to link first may, and who may not come in may not."""
+        """Refuse a caller who may not come in; one who has to link first may link."""
         if caller.anonymous:
             raise UnauthenticatedError(_NOBODY)
         decision = await self._parts.gate.decide(caller, self.channel)

@@ -16,7 +16,7 @@ from frontdesk.abc.auth import (
     SignsBodies,
     UsesNonces,
 )
-from frontdesk.abc.store import Nonces
+from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http.asgi import Headers
 

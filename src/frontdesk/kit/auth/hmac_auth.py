@@ -24,7 +24,7 @@ from urllib.parse import quote
 from starlette.types import Scope
 
 from frontdesk.abc.auth import Principal
-from frontdesk.abc.store import Nonces
+from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.identity import ANONYMOUS
 from frontdesk.errors import TooManyRequestsError, UnauthenticatedError, UnavailableError

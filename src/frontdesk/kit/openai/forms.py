@@ -19,7 +19,7 @@ INCLUDES = frozenset(
         "computer_call_output.output.image_url",
     }
 )
-"""What a client may ask to see beside the rest."""
+"""The names of what a client may ask to see beside the rest."""
 
 _ITEM = frozenset({"type", "id", "status"})
 _FIELDS: dict[str, frozenset[str]] = {
@@ -33,7 +33,7 @@ _FIELDS: dict[str, frozenset[str]] = {
     "image_generation_call": _ITEM | {"result"},
     "compaction": _ITEM | {"encrypted_content"},
 }
-"""What is kept of an item of each type."""
+"""The fields that are kept of an item of each type."""
 _PART = frozenset({"type"})
 _PART_FIELDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("input_text", "text", "summary_text", "reasoning_text"), _PART | {"text"}),
@@ -49,7 +49,7 @@ _STATUS = ("in_progress", "completed", "incomplete")
 
 
 def trimmed(item: dict[str, Any]) -> dict[str, Any]:
-    """An item without the fields that its type does not have: nobody reads them, and they could hold anything."""
+    """Drop the fields that an item's type does not have: nobody reads them, and they could hold anything."""
     kept = _only(item, _FIELDS, "message")
     for name in _HAVE_PARTS:
         parts: Any = kept.get(name)
@@ -69,7 +69,7 @@ def _only(given: dict[str, Any], fields: Mapping[str, frozenset[str]], otherwise
 
 
 def complete_item(item: dict[str, Any], item_id: str) -> dict[str, Any]:
-    """An item that came in, as it is shown."""
+    """Return an item that came in, as it is shown."""
     kind = item.get("type") or "message"
     shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
     if kind in ("message", "function_call", "function_call_output") and shown.get("status") not in _STATUS:
@@ -92,7 +92,7 @@ def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
 
 
 def as_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """What a target was told, as items: for what did not come in as items, or was changed on its way."""
+    """Make items of messages that did not come in as items, or were changed on their way."""
     found: list[dict[str, Any]] = []
     for message in messages:
         parts: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ def _spoken(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _item_of(content: Content) -> dict[str, Any] | None:
-    """What is an item of its own."""
+    """Return the item that a content is by itself, if it is one."""
     if content.type == "function_approval_response":
         answer = {"approval_request_id": str(content.id), "approve": bool(content.approved)}
         return {"type": "mcp_approval_response", **answer}

@@ -33,7 +33,7 @@ class Question:
 
 @dataclass
 class Items:
-    """What the input items of a request come to."""
+    """The messages, outputs and answers that the input items of a request come to."""
 
     messages: list[Message] = field(default_factory=list[Message])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
@@ -50,7 +50,7 @@ class Items:
 
 
 def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], replayed: bool) -> Items:
-    """The items; `replayed` when the request brings its own history instead of naming a response to continue."""
+    """Read the items; `replayed` if the request brings its own history instead of naming a response to continue."""
     found = _read(items, "input", host_tools, replayed)
     open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
     if open_calls:
@@ -65,7 +65,7 @@ def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], re
 
 
 def read_added(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str]) -> Items:
-    """Items that are added to a conversation: a call among them may get its output later."""
+    """Read items that are added to a conversation: a call among them may get its output later."""
     return _read(items, "items", host_tools, replayed=False)
 
 
@@ -91,7 +91,7 @@ def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str]
 
 
 def to_messages(items: Sequence[Mapping[str, Any]]) -> tuple[list[Message], dict[str, str]]:
-    """What the items of a conversation tell a target, and the names of the calls that wait for their outputs."""
+    """Return what the items of a conversation tell a target, and the names of the calls that wait for outputs."""
     found = Items()
     for body in items:
         # Whatever is stored was read before; what is left of a pair, after the other was deleted, is not heard.
@@ -114,7 +114,7 @@ def _is_open(content: Content, found: Items) -> bool:
 
 
 def reference(item: dict[str, Any]) -> str | None:
-    """The id of an item that was said before, if the item is nothing else."""
+    """Return the id of an item that was said before, if the item is nothing else."""
     named = item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item)
     return item["id"] if named and isinstance(item.get("id"), str) else None
 
@@ -140,7 +140,7 @@ def _message(item: Item, found: Items) -> None:
 
 
 def _thinking(found: Items) -> bool:
-    """Whether the last message is nothing but a thought: what it led to is the rest of the message."""
+    """Tell whether the last message is nothing but a thought: what it led to is the rest of the message."""
     last = found.messages[-1] if found.messages else None
     return last is not None and last.role == "assistant" and all(one.type == "text_reasoning" for one in last.contents)
 
@@ -213,7 +213,7 @@ def _approval_response(item: Item, found: Items) -> None:
 
 
 def _host_call(item: Item, found: Items) -> None:
-    """A call that the host has made and shown: the host knows it better than the wire does."""
+    """Skip a call that the host has made and shown: the host knows it better than the wire does."""
 
 
 _ANSWERS = frozenset({"function_call", "reasoning", "mcp_call", "image_generation_call"})

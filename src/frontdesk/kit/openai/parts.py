@@ -41,7 +41,7 @@ class Item:
 
 
 def read_parts(parts: Any, where: str, urls: Urls) -> list[Content]:
-    """The parts of a message or of a function's output."""
+    """Read the parts of a message or of a function's output."""
     if not isinstance(parts, list):
         raise InvalidRequestError("`content` must be a string or a list of parts.", param=where)
     return [_part(part, f"{where}[{place}]", urls) for place, part in enumerate(cast("list[Any]", parts))]

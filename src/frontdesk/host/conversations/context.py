@@ -1,32 +1,31 @@
-"""What a channel gets of conversations: each call made for a caller, and blind to what is not theirs."""
+"""What a channel gets of OpenAI conversations: each call made for a caller, and blind to what is not theirs."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from frontdesk.abc.allowlist import Allowed
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
+from frontdesk.data.run import RunRecord
 from frontdesk.errors import NotFoundError
+from frontdesk.host.context.scoped_calls import ScopedCalls
+from frontdesk.host.conversations.compact import compact
+from frontdesk.host.conversations.editor import ConversationEditor, check_first
 from frontdesk.host.parts import Parts
 from frontdesk.kit.framework.messages import as_messages
 from frontdesk.kit.openai.forms import as_items, complete_item
 from frontdesk.kit.openai.items import to_messages
-from frontdesk.sessions.conversations import check_first
 from frontdesk.sessions.items import find_conversation
 
-T = TypeVar("T")
 
-
-class ConversationCalls:
-    """The part of a `ChannelContext` that is about conversations."""
+class HostConversations(ScopedCalls):
+    """The `ConversationsContext` of one channel."""
 
     def __init__(self, channel: str, parts: Parts) -> None:
-        self.channel = channel
-        self._parts = parts
-        self._store = parts.store
+        super().__init__(channel, parts)
+        self._editor = ConversationEditor(parts.store, parts.turns, parts.ids, parts.clock)
 
-    async def save_conversation(
+    async def save(
         self,
         caller: Caller,
         conversation_id: str | None,
@@ -36,13 +35,13 @@ class ConversationCalls:
         protocol_request: Any = None,
     ) -> Conversation:
         if conversation_id is None:
-            return await self._new_conversation(caller, metadata, items, protocol_request)
-        conversation = (await self._own_conversation(caller, conversation_id)).replace(metadata=metadata)
+            return await self._create(caller, metadata, items, protocol_request)
+        conversation = (await self._own(caller, conversation_id)).replace(metadata=metadata)
         async with self._store.transaction() as transaction:
             transaction.save_conversation(conversation)
         return conversation
 
-    async def _new_conversation(
+    async def _create(
         self, caller: Caller, metadata: Mapping[str, Any], items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> Conversation:
         # What can be refused is refused before anything is kept for someone who was never here.
@@ -56,13 +55,13 @@ class ConversationCalls:
             metadata=metadata,
             session_id=ids.new("ses"),
         )
-        await self._parts.conversations.create(conversation, self._items(conversation, items))
+        await self._editor.create(conversation, self._items(conversation, items))
         return conversation
 
     async def _admitted(
         self, caller: Caller, items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> tuple[AdmittedRequest, Sequence[Mapping[str, Any]]]:
-        """Items past the gate, as the channel's hook has left them."""
+        """Take items through the gate; return them as the channel's hook has left them."""
         request = ChannelRequest(channel=self.channel)
         if self._parts.channels[self.channel].run_hook is None:
             return await self._parts.pipeline.admit(request, caller), items
@@ -84,29 +83,29 @@ class ConversationCalls:
             for body in bodies
         ]
 
-    async def get_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
+    async def get(self, caller: Caller, conversation_id: str) -> Conversation:
         try:
-            found = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
+            known = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
         except NotFoundError:
             # Someone who was never here is told what everybody is told about what does not exist.
-            found = None
-        if found is None:
+            known = None
+        if known is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
-        return found
+        return known
 
-    async def _own_conversation(self, caller: Caller, conversation_id: str) -> Conversation:
-        """One that the caller may change: not one of the time before they were linked."""
+    async def _own(self, caller: Caller, conversation_id: str) -> Conversation:
+        """Return a conversation that the caller may change: not one of the time before they were linked."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
         return await find_conversation(self._store, allowed.isolation_key, conversation_id)
 
-    async def delete_conversation(self, caller: Caller, conversation_id: str) -> None:
-        found = await self._own_conversation(caller, conversation_id)
+    async def delete(self, caller: Caller, conversation_id: str) -> None:
+        conversation = await self._own(caller, conversation_id)
         async with self._store.transaction() as transaction:
-            transaction.delete_conversation(found.owner, conversation_id)
+            transaction.delete_conversation(conversation.owner, conversation_id)
 
-    async def add_conversation_items(
+    async def add_items(
         self,
         caller: Caller,
         conversation_id: str,
@@ -114,14 +113,14 @@ class ConversationCalls:
         *,
         protocol_request: Any = None,
     ) -> Sequence[Mapping[str, Any]]:
-        conversation = await self._own_conversation(caller, conversation_id)
+        conversation = await self._own(caller, conversation_id)
         _, items = await self._admitted(caller, items, protocol_request)
         who = {"channel": caller.identity.channel, "native_id": caller.identity.native_id}
         hosting = {"channel": self.channel, "identity": who, "conversation_id": conversation_id}
-        await self._parts.conversations.add(conversation, self._items(conversation, items), hosting)
+        await self._editor.add(conversation, self._items(conversation, items), hosting)
         return items
 
-    async def list_conversation_items(
+    async def list_items(
         self,
         caller: Caller,
         conversation_id: str,
@@ -130,40 +129,25 @@ class ConversationCalls:
         limit: int = 20,
         descending: bool = False,
     ) -> Sequence[ConversationItem]:
-        found = await self.get_conversation(caller, conversation_id)
-        number = 0 if after is None else (await self.get_conversation_item(caller, conversation_id, after)).number
+        conversation = await self.get(caller, conversation_id)
+        number = 0 if after is None else (await self.get_item(caller, conversation_id, after)).number
         return await self._store.conversations.items(
-            found.owner, conversation_id, after=number, limit=limit, descending=descending
+            conversation.owner, conversation_id, after=number, limit=limit, descending=descending
         )
 
-    async def get_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
-        owner = (await self.get_conversation(caller, conversation_id)).owner
-        found = await self._store.conversations.item(owner, conversation_id, item_id)
-        if found is None:
+    async def get_item(self, caller: Caller, conversation_id: str, item_id: str) -> ConversationItem:
+        owner = (await self.get(caller, conversation_id)).owner
+        item = await self._store.conversations.item(owner, conversation_id, item_id)
+        if item is None:
             raise NotFoundError("There is no such item.", param="item_id")
-        return found
+        return item
 
-    async def delete_conversation_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
-        conversation = await self._own_conversation(caller, conversation_id)
-        await self._parts.conversations.remove(conversation, item_id)
+    async def delete_item(self, caller: Caller, conversation_id: str, item_id: str) -> Conversation:
+        conversation = await self._own(caller, conversation_id)
+        await self._editor.remove(conversation, item_id)
         return conversation
 
-    async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
-        """What is found under the caller's key, or under one that they had before they were linked."""
-        found = await look(await self._owner(caller))
-        if found is None and self._parts.links is not None:
-            record = await self._store.identities.find(caller.identity)
-            for key in () if record is None else record.archived:
-                if (found := await look(key)) is not None:
-                    break
-        return found
-
-    async def _owner(self, caller: Caller) -> str:
-        """Whose things the caller may see. Someone who was never here owns nothing, so nothing exists for them."""
-        allowed = await self._allowed(caller)
-        if allowed.isolation_key is None:
-            raise NotFoundError
-        return allowed.isolation_key
-
-    def _allowed(self, caller: Caller) -> Awaitable[Allowed]:
-        return self._parts.gate.authorize(caller, self.channel)
+    async def compact(
+        self, request: ChannelRequest, caller: Caller, *, by: Any = None, protocol_request: Any = None
+    ) -> RunRecord:
+        return await compact(self._parts, request, caller, by, protocol_request)

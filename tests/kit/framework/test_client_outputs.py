@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import ClientCall
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.openai.client_outputs import returned, taken
+from frontdesk.kit.framework.client_outputs import returned, taken
 
 
 def pending(*ids: str) -> list[ClientCall]:

@@ -1,4 +1,4 @@
-"""Changes conversations between their turns."""
+"""Changes OpenAI conversations between their turns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,18 +9,19 @@ from frontdesk.data.codec import form_of
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.session import ClientCall, Lease, SessionRecord
 from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
+from frontdesk.host.conversations.history import pages
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.large import run_weighed
+from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.framework.workflow_requests import REQUEST_INFO
-from frontdesk.kit.openai.client_outputs import as_results
 from frontdesk.kit.openai.items import Items, read_added
-from frontdesk.sessions.items import find_conversation, pages, prepared_items
+from frontdesk.sessions.items import find_conversation, prepared_items
 from frontdesk.sessions.snapshot import rewritten
 from frontdesk.sessions.turns import Turns
 
 
-class Conversations:
+class ConversationEditor:
     """Adds items and takes items away, never in the middle of a turn."""
 
     def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, clock: Clock) -> None:
@@ -30,7 +31,7 @@ class Conversations:
         self._clock = clock
 
     async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
-        """Keeps a new conversation with its first items."""
+        """Keep a new conversation with its first items."""
         await check_first([item.body for item in items])
         items = await prepared_items(items)
         async with self._store.transaction() as transaction:
@@ -40,7 +41,7 @@ class Conversations:
     async def add(
         self, conversation: Conversation, items: Sequence[ConversationItem], hosting: Mapping[str, Any]
     ) -> None:
-        """Adds items at the end; `hosting` says where they came from."""
+        """Add items at the end; `hosting` says where they came from."""
         added = await _read([item.body for item in items])
         items = await prepared_items(items)
         async with self._turns.held(conversation.session_id) as lease:
@@ -53,11 +54,11 @@ class Conversations:
                 session = session.replace(state=await rewritten(session.state))
             async with self._store.transaction() as transaction:
                 transaction.add_items(conversation.owner, items)
-                # A session that has nothing to tell will be told by the items.
+                # A session without a history of its own gets it from the items.
                 if session is not None and session.messages > session.unheard:
-                    self._hear(transaction, session, lease, added, hosting)
+                    self._append(transaction, session, lease, added, hosting)
 
-    def _hear(
+    def _append(
         self,
         transaction: StateTransaction,
         session: SessionRecord,
@@ -66,15 +67,15 @@ class Conversations:
         hosting: Mapping[str, Any],
     ) -> None:
         said = (*as_results(added.outputs), *added.messages)
-        messages = [stamped(one, hosting, self._ids.new("msg")) for one in said]
-        answered = {one.call_id for one in added.outputs}
-        waiting = [one for one in session.client_calls if one.call_id not in answered]
+        messages = [stamped(message, hosting, self._ids.new("msg")) for message in said]
+        answered = {output.call_id for output in added.outputs}
+        waiting = [call for call in session.client_calls if call.call_id not in answered]
         for message in added.messages:
-            calls = [one for one in message.contents if one.type == "function_call"]
+            calls = [content for content in message.contents if content.type == "function_call"]
             waiting += [
-                ClientCall(call_id=str(one.call_id), name=str(one.name))
-                for one in calls
-                if not added.calls[str(one.call_id)]
+                ClientCall(call_id=str(call.call_id), name=str(call.name))
+                for call in calls
+                if not added.calls[str(call.call_id)]
             ]
         longer = session.replace(
             messages=session.messages + len(messages), client_calls=tuple(waiting), updated_at=self._clock.now()
@@ -83,17 +84,17 @@ class Conversations:
         transaction.append_history(session.session_id, messages)
 
     async def _calls(self, conversation: Conversation) -> dict[str, bool]:
-        """The calls of a conversation, and whether each has its output."""
-        found: dict[str, bool] = {}
+        """Return the calls of a conversation, and whether each has its output."""
+        calls: dict[str, bool] = {}
         async for page in pages(self._store, conversation.owner, conversation.conversation_id):
             for item in page:
                 kind, call_id = item.body.get("type"), item.body.get("call_id")
                 if kind in ("function_call", "function_call_output") and isinstance(call_id, str):
-                    found[call_id] = kind == "function_call_output"
-        return found
+                    calls[call_id] = kind == "function_call_output"
+        return calls
 
     async def remove(self, conversation: Conversation, item_id: str) -> None:
-        """Takes an item away; from then on the target hears only what is left."""
+        """Delete an item; from then on the target is told only what is left."""
         owner, session_id = conversation.owner, conversation.session_id
         async with self._turns.held(session_id) as lease:
             await find_conversation(self._store, owner, conversation.conversation_id)
@@ -110,15 +111,15 @@ class Conversations:
                     transaction.save_session(untold, lease)
 
     async def _need_rest(self, session: SessionRecord) -> None:
-        """Refuses while the target waits for an answer: what it asked about must not change before it comes."""
-        asked = any(one.name == REQUEST_INFO for one in session.client_calls)
+        """Refuse while the target waits for an answer: what it asked about must not change before it comes."""
+        asked = any(call.name == REQUEST_INFO for call in session.client_calls)
         questions = await self._store.approvals.of_session(session.owner, session.session_id)
-        if asked or any(one.waits for one in questions):
+        if asked or any(question.waits for question in questions):
             raise ConflictError("The conversation waits for an answer; give it first.", code="answer_needed")
 
 
 async def check_first(items: Sequence[Mapping[str, Any]]) -> None:
-    """Refuses items with which no conversation can begin."""
+    """Refuse items with which no conversation can begin."""
     _need_calls(await _read(items), {})
 
 
@@ -137,7 +138,7 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
-    """A call is new to its conversation, and an output has a call that waits for it: nobody answers for the host."""
+    """Refuse a call that the conversation has, and an output without a call that waits: nobody answers for the host."""
     again = sorted(set(added.calls) & set(known))
     if again:
         raise InvalidRequestError(f"The conversation has a call {again[0]} of its own.", param="items")
@@ -150,6 +151,6 @@ def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
 
 def _refuse_workflow_answers(session: SessionRecord | None, added: Items) -> None:
     calls = () if session is None else session.client_calls
-    asked = {one.call_id for one in calls if one.name == REQUEST_INFO}
+    asked = {call.call_id for call in calls if call.name == REQUEST_INFO}
     if any(output.call_id in asked for output in added.outputs):
         raise InvalidRequestError("What a workflow asks is answered with a response.", param="items")

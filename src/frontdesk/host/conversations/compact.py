@@ -41,7 +41,7 @@ _TASK = (
 async def compact(
     parts: Parts, request: ChannelRequest, caller: Caller, by: Any, protocol_request: Any = None
 ) -> RunRecord:
-    """The record of a compaction: the user's messages as its input, and in its details the summary of everything."""
+    """Return the record of a compaction: its input is the user's messages, its details have the summary."""
     await parts.gate.authorize(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
     summarise = _summariser(by, parts.target.native)
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
@@ -58,7 +58,7 @@ async def compact(
         created_at=admitted.admitted_at,
         finished_at=parts.clock.now(),
         previous_run_id=admitted.request.previous_run_id,
-        input=[one for one in messages if one.role == "user"],
+        input=[message for message in messages if message.role == "user"],
         details=await rewritten({**admitted.request.details, "summary": text, "usage": usage}),
         request_hash=admitted.request.request_hash,
     )
@@ -77,7 +77,7 @@ async def compact(
 
 
 async def _earlier(store: HostStateStore, admitted: AdmittedRequest) -> RunRecord | None:
-    """What the same request came to that was here before, if it has an idempotency key."""
+    """Return what the same request came to that was here before, if it has an idempotency key."""
     if admitted.request.idempotency_key is None:
         return None
     known = await store.runs.get(admitted.owner, admitted.run_id)
@@ -87,7 +87,7 @@ async def _earlier(store: HostStateStore, admitted: AdmittedRequest) -> RunRecor
 
 
 async def _history(store: HostStateStore, admitted: AdmittedRequest) -> Sequence[Message]:
-    """What was said up to the run that is continued, and still counts."""
+    """Return what was said up to the run that is continued, and still counts."""
     previous = admitted.request.previous_run_id
     if previous is None:
         return ()
@@ -118,7 +118,7 @@ async def _summary(
 
 
 def _summariser(by: Any, target: Any) -> Summarise:
-    """What makes the summary: the operator's choice, or else the client of the agent itself."""
+    """Return what makes the summary: the operator's choice, or else the client of the agent itself."""
     if isinstance(by, SupportsAgentRun):
         return lambda messages, more: cast("Awaitable[Any]", by.run(_asked(messages, more)))
     if by is not None:

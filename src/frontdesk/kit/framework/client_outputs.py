@@ -17,7 +17,7 @@ def tells_of_calls(said: Any) -> TypeGuard[Sequence[Message]]:
 
 
 def need_new_calls(said: Sequence[Message], known: Sequence[Message]) -> None:
-    """A call that the input tells of must not pass for one that the session has made."""
+    """Refuse a call in the input that could pass for one that the session has made."""
     taken = _call_ids(said) & _call_ids(known)
     if taken:
         raise InvalidRequestError(f"The session has a call {min(taken)} of its own.", param="input")
@@ -28,12 +28,12 @@ def _call_ids(messages: Sequence[Message]) -> set[str]:
 
 
 def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """The messages that take a turn further; every call that waits must be answered, and no other."""
+    """Return the messages that take a turn further; every call that waits must be answered, and no other."""
     return answered({call.call_id for call in pending}, outputs)
 
 
 def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """The same for calls of which only the ids are known."""
+    """Do the same for calls of which only the ids are known."""
     left = taken(waiting, outputs)
     if left:
         raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")
@@ -41,7 +41,7 @@ def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[
 
 
 def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]:
-    """The calls that still wait when the outputs are taken; one that no call waits for is refused."""
+    """Return the calls that still wait when the outputs are taken; one that no call waits for is refused."""
     left = set(waiting)
     for output in outputs:
         if output.call_id not in left:
@@ -51,6 +51,6 @@ def taken(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> set[str]
 
 
 def as_results(outputs: Sequence[ClientOutput]) -> list[Message]:
-    """The outputs as a message."""
+    """Return the outputs as a message."""
     results = [Content.from_function_result(output.call_id, result=output.output) for output in outputs]
     return [Message("tool", results)] if results else []

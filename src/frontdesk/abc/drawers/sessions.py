@@ -1,0 +1,69 @@
+"""Sessions, their names and their messages."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from frontdesk.data.session import Lease, SessionName, SessionRecord
+
+
+class Sessions(Protocol):
+    """Sessions, their names and their messages."""
+
+    async def find(self, name: SessionName) -> SessionRecord | None:
+        """Return the session that a name stands for."""
+        ...
+
+    async def get(self, owner: str, session_id: str) -> SessionRecord | None: ...
+
+    async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
+        """List sessions that a name stood for before `name_session` pointed it at others, the last used first."""
+        ...
+
+    async def was(self, name: SessionName, session_id: str) -> bool:
+        """Tell whether a name stood for a session that is still there."""
+        ...
+
+    async def reserve(self, name: SessionName, session_id: str) -> str:
+        """Return the session id that a name stands for; the given one if it was free. Of two at once, one wins."""
+        ...
+
+    def begin(self, owner: str, session_id: str) -> Lease:
+        """Claim a session that is new, and whose id is also the name by which its owner finds it."""
+        ...
+
+    async def claim(self, session_id: str, *, force: bool = False) -> Lease:
+        """Take the right to write the session; it ends every earlier one.
+
+        While another process holds the session that is a `SessionBusyError`. By force it is taken from a turn of this
+        process that does not end, after what that turn has given to the store is written.
+        """
+        ...
+
+    async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        """Prolong leases for another `lease_seconds`; return those that were lost."""
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Release a session, soon; a lease that has ended already changes nothing."""
+        ...
+
+    async def history(self, owner: str, session_id: str) -> Sequence[Any]:
+        """List the messages of a session, those of the sessions it branched from first."""
+        ...
+
+
+class SessionWrites(Protocol):
+    """Write sessions."""
+
+    def save_session(self, record: SessionRecord, lease: Lease, *, keep: bool = False) -> None:
+        """Write a session, and release it for other processes unless the lease is to be kept.
+
+        A lease that has ended fails the transaction with `StaleTurnError`.
+        """
+        ...
+
+    def name_session(self, name: SessionName, session_id: str) -> None:
+        """Point a name at a session; the one that it pointed at stays among its past ones."""
+        ...
+
+    def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...

@@ -1,0 +1,1 @@
+"""The optional context for channels that serve OpenAI conversations."""
