@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.kit.aio.pump import pump
 from frontdesk.kit.aio.tasks import spawn_within
 
 T = TypeVar("T")
@@ -75,9 +76,7 @@ class _Relay:
             self.first.set_result(stream)
         try:
             async with stream:
-                async for update in stream:
-                    await self._hand_over((update,))
-                self.outcome.append(stream.final())
+                self.outcome.append(await pump(stream, lambda update: [(update,)], self._hand_over))
         except BaseException as error:
             self._error = error
             raise
