@@ -20,11 +20,11 @@ from frontdesk.channels.conversations.parse import (
     to_items,
 )
 from frontdesk.channels.conversations.render import conversation_out, deleted_out, item_out, page_out
-from frontdesk.channels.conversations.verify import verifier
 from frontdesk.channels.conversations.wire import Item
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.kit.http.payload import HttpPayload, read_payload
@@ -85,7 +85,8 @@ class _Room:
         self._context = context
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._verifier = verifier(channel.auth, config, context)
+        # Someone who makes a conversation here is the same one who goes on with it there.
+        self._verifier = HttpVerifier.for_channel(config.callers_of, channel.auth, context, config.allowed_origins)
 
     def routes(self) -> list[Route]:
         found: list[Route] = []

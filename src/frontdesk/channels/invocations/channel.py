@@ -22,7 +22,6 @@ from frontdesk.channels.invocations.parse import (
     to_request,
 )
 from frontdesk.channels.invocations.render import Renderer, encode
-from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
@@ -30,6 +29,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.kit.auth.any_auth import as_auth, schemes_of
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import resumed_after, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.idempotency import keyed
@@ -101,7 +101,7 @@ class _Room:
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._detached = DetachedRuns()
         self._renderer = Renderer(config.tool_calls)
-        self._verifier = verifier(channel.name, channel.auth, config, context)
+        self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._open = config.extra_fields == "attributes"
         self._decode = decode_open if self._open else decode
         self._document = encode(

@@ -35,7 +35,6 @@ from frontdesk.channels.responses.render import (
     turn_items,
 )
 from frontdesk.channels.responses.socket import Sockets
-from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.data.result import HostedStreamResult
@@ -44,6 +43,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import resumed_after
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.idempotency import keyed
@@ -142,7 +142,7 @@ class _Room:
         self._detached = DetachedRuns()
         self._renderer = renderer
         self._intake = Intake(channel, config, context, self._renderer)
-        self._verifier = verifier(channel.name, channel.auth, config, context)
+        self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._sockets = Sockets(
             channel, config, context, self._intake, self._renderer, self._detached, self._verifier, self._limiter
         )
