@@ -17,7 +17,7 @@ RawHeader = tuple[bytes, bytes]
 
 
 def run_headers(run: RunRecord, request_id: bytes | None) -> list[RawHeader]:
-    """The ids by which a caller finds a run and its session again."""
+    """Return the ids by which a caller finds a run and its session again."""
     run_id = run.run_id.encode()
     headers = [(INVOCATION_ID, run_id), (b"x-request-id", request_id or run_id)]
     if run.session_key is not None:
@@ -37,7 +37,7 @@ class Answer:
         self._path = path
 
     def run(self, run: RunRecord, result: object = None) -> Awaitable[None]:
-        """A run, with its result if it has one; 202 while it is queued."""
+        """Send a run, with its result if it has one; 202 while it is queued."""
         body = self._renderer.plain(run, result) or encode(self._renderer.invocation(run, result))
         self._call.begun = True
         headers = run_headers(run, self._call.request_id)
@@ -47,7 +47,7 @@ class Answer:
         return send_json(self._call.send, 202, body, [*headers, location])
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        """Send an error; of a run that has begun, how it ended, since a client repeats what was an error."""
         if isinstance(error.run, RunRecord):
             return await self._failed(error.run)
         headers = [*error_headers(error), (b"x-request-id", self._call.answer_id)]

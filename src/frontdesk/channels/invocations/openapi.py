@@ -25,7 +25,7 @@ _ANSWERS = _OF_WORKFLOWS["responses"] | {"checkpoint_id"}
 def document(
     path: str, target: TargetInfo, schemes: Mapping[str, Any], *, extra_fields: bool = False
 ) -> dict[str, Any]:
-    """What `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
+    """Draw what `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
@@ -47,7 +47,7 @@ def document(
 
 
 def _one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
-    """The kinds of body, each with the fields that go with it."""
+    """List the kinds of body, each with the fields that go with it."""
     # A workflow that is run as an agent can be answered, but not sent back.
     taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}
     unknown = _OF_WORKFLOWS.keys() - taken.keys()
@@ -69,7 +69,7 @@ def _kind(whole: dict[str, Any], name: str | None, without: set[str]) -> dict[st
 
 
 def _opened(kind: dict[str, Any]) -> dict[str, Any]:
-    """A kind of body with fields beside those of the protocol; of those, it has none but its own."""
+    """Open a kind of body to fields beside those of the protocol; of those, it has none but its own."""
     others = [name for name in InvocationBody.__struct_fields__ if name not in kind["properties"]]
     return {**kind, "additionalProperties": True, "not": {"anyOf": [{"required": [name]} for name in others]}}
 

@@ -64,12 +64,12 @@ def _is_open(body: bytes, max_values: int) -> bool:
 
 
 def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
-    """The same for a channel that takes other fields too."""
+    """Return the same for a channel that takes other fields too."""
     return decode_as(_open_decoder, body, max_values)
 
 
 def extra_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a body says beyond the protocol."""
+    """Return what a body says beyond the protocol."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
@@ -83,7 +83,7 @@ def to_request(
     identity: ChannelIdentity | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> ChannelRequest:
-    """The request that a body, its headers and its query string describe; `attributes` are its extra fields."""
+    """Return the request of a body, its headers and its query string; `attributes` are its extra fields."""
     session_id = _session_id(body, query)
     outputs = _responses(body)
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
@@ -109,7 +109,7 @@ def to_request(
 
 
 def target_of(target: Target | None) -> ResponseTarget:
-    """Where the answer goes; whether it may is asked at the gate."""
+    """Return where the answer goes; whether it may is asked at the gate."""
     if target is None or isinstance(target, Back):
         return _HERE
     if isinstance(target, Nowhere):
@@ -139,7 +139,7 @@ def _says_nothing(body: InvocationBody) -> bool:
 
 
 def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
-    """The answer to a question, if that is what the body is."""
+    """Return the answer to a question, if that is what the body is."""
     if body.approval is UNSET:
         return None
     others = (body.message, body.input, body.responses)
@@ -152,7 +152,7 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
 
 
 def run_id_of(headers: Headers) -> str | None:
-    """The id that the caller has chosen for the run."""
+    """Return the id that the caller has chosen for the run."""
     given = headers.get(INVOCATION_ID)
     return None if given is None else plain_id(given.decode("latin-1"), INVOCATION_ID.decode())
 

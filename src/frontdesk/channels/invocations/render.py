@@ -42,7 +42,7 @@ _PARAMS = {"approvals": "approval"}
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can't say, in its best-known form."""
+    """Return what JSON can't say in its best-known form."""
     if isinstance(value, (AgentResponse, AgentResponseUpdate, Message, Content)):
         return value.to_dict()
     model_dump = getattr(value, "model_dump", None)
@@ -53,7 +53,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode(value: Any) -> bytes:
-    """The JSON of a value."""
+    """Return the JSON of a value."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -77,7 +77,7 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """The JSON of an invocation that came to one text and nothing else, as most do; nothing for any other."""
+        """Return the JSON of an invocation that came to one text and nothing else, as most do; `None` for others."""
         if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at:
             return None
         if not is_response(result) or not _is_plain(result):
@@ -102,7 +102,7 @@ class Renderer:
         )
 
     def invocation(self, run: RunRecord, result: Any) -> InvocationOut:
-        """A run and its result."""
+        """Draw a run and its result."""
         out = InvocationOut(
             id=run.run_id,
             status=run.status,
@@ -162,7 +162,7 @@ class Renderer:
         return [_content(one) for one in contents if one.type not in self._hidden and not is_request(one)]
 
     def update(self, update: Any, number: int) -> bytes | None:
-        """An event for one update; `None` for one that shows nothing."""
+        """Encode the event of an update; `None` for one that shows nothing."""
         if isinstance(update, AgentResponseUpdate):
             drawn = self._update(update)
         elif is_event(update) and update.type in ("output", "intermediate"):
@@ -187,7 +187,7 @@ class Renderer:
 
 
 def _is_plain(response: AgentResponse[Any]) -> bool:
-    """One message of one text, as most answers are."""
+    """Tell whether an answer is one message of one text, as most are."""
     if len(response.messages) != 1 or response.messages[0].role != "assistant":
         return False
     contents = response.messages[0].contents
@@ -195,22 +195,22 @@ def _is_plain(response: AgentResponse[Any]) -> bool:
 
 
 def started(run: RunRecord) -> bytes:
-    """The first event of a stream."""
+    """Encode the first event of a stream."""
     return encode_event(b"started", encode(Started(run.run_id, run.session_key)), 0)
 
 
 def ended(out: InvocationOut, number: int) -> bytes:
-    """The last event of a stream, named after how the run ended."""
+    """Encode the last event of a stream, named after how the run ended."""
     return encode_event(out.status.encode(), encode(out), number)
 
 
 def error_body(error: RequestError, run_id: str | None = None) -> bytes:
-    """An error in the shape that every error of this protocol has."""
+    """Encode an error in the shape that every error of this protocol has."""
     return encode(ErrorEnvelope(error=error_out(error, run_id)))
 
 
 def error_out(error: RequestError, run_id: str | None = None) -> ErrorOut:
-    """What went wrong, with the id under which the log has the rest."""
+    """Draw an error, with the id under which the log has the rest."""
     param = _PARAMS.get(error.param or "", error.param)
     return ErrorOut(code=error.code, message=error.message, param=param, id=run_id or error.run_id)
 
@@ -229,7 +229,7 @@ def _approval(request: Content) -> ApprovalOut:
 
 
 def _asked(request: Content) -> RequestOut:
-    """A question of a workflow that is run as an agent."""
+    """Draw a question of a workflow that is run as an agent."""
     shown = request.parse_arguments() or {}
     return RequestOut(id=str(request.call_id), data=shown.get("data"), response_type=str(shown.get("response_type")))
 

@@ -126,7 +126,7 @@ class ResponsesChannel(Channel):
         return ChannelContribution(routes=_Room(self, self._config, context, self._renderer).routes())
 
     def turn_items(self, run: RunRecord, result: Any) -> Sequence[dict[str, Any]]:
-        """What a run adds to its conversation."""
+        """Return what a run adds to its conversation."""
         return turn_items(self._renderer, run, result)
 
 
@@ -247,7 +247,7 @@ class _Room:
         await Answer(call, self._renderer).json({"id": _run_id(call), "object": "response", "deleted": True})
 
     async def _about(self, call: HttpCall, act: Callable[[Caller, str], Awaitable[T]]) -> T:
-        """Does something with the response that the path names."""
+        """Do something with the response that the path names."""
         run_id = _run_id(call)
         try:
             return await act(call.caller, run_id)
@@ -280,7 +280,7 @@ class _Room:
 
 
 def _before_api(path: str) -> str:
-    """The API's own name may be part of a path or not: what is served there is the same."""
+    """Return a path without the API's own name, which may be part of it or not: what is served there is the same."""
     return path.removesuffix("/responses")
 
 
@@ -312,7 +312,7 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
 
 
 def _included(call: HttpCall) -> list[str]:
-    """What a request asks to see beside the rest, in its query."""
+    """Return what a request asks to see beside the rest, in its query."""
     asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
     names = [one for name, values in asked.items() if _INCLUDE.fullmatch(name) for one in values]
     check_included(names)

@@ -31,12 +31,12 @@ class Answer:
         self._renderer = renderer
 
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
-        """A response, whole."""
+        """Send a whole response."""
         drawn = self._renderer.plain(run, result)
         return self._send(drawn or encode(self._renderer.response(run, result)), self._headers(run))
 
     def json(self, body: Any) -> Awaitable[None]:
-        """Anything else that is asked for."""
+        """Send anything else that is asked for."""
         return self.raw(encode(body))
 
     def raw(self, raw: bytes) -> Awaitable[None]:
@@ -48,7 +48,7 @@ class Answer:
         return send_json(self._call.send, 200, raw, headers)
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        """Send an error; of a run that has begun, how it ended, since a client repeats what was an error."""
         if isinstance(error.run, RunRecord):
             return await self._failed(error.run)
         headers = [*error_headers(error), *self._headers()]
@@ -63,7 +63,7 @@ class Answer:
         await send_events(self._call.send, events, [*self._headers(run), NO_RETRY])
 
     def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
-        """The caller's own id for the request comes back; else that of the run, or a new one."""
+        """Return the caller's own id for the request; else that of the run, or a new one."""
         if run is None:
             return [(b"x-request-id", self._call.answer_id)]
         return [(b"x-request-id", self._call.request_id or run.run_id.encode())]

@@ -42,7 +42,7 @@ class Intake:
     async def request(
         self, caller: Caller, body: CreateBody, raw: bytes, payload: Mapping[str, Any] | None = None
     ) -> tuple[ChannelRequest, SettleAnswers | None]:
-        """The request that a body asks for, and what settles the answers in it.
+        """Return the request that a body asks for, and what settles the answers in it.
 
         What `payload` says beyond the API becomes the request's attributes.
         """
@@ -71,7 +71,7 @@ class Intake:
         return request.replace(details=prepare(lambda: request.details))
 
     async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
-        """What a body says, for one that asks for nothing; and the body with what it refers to in its places."""
+        """Return a body with what it refers to in its places, and what it says; for one that asks for nothing."""
         body, size = await self._resolved(caller, body, size)
         items = await self._items(caller, body, size)
         if items is None:
@@ -82,7 +82,7 @@ class Intake:
         return body, [*as_results(items.outputs), *items.messages]
 
     async def _items(self, caller: Caller, body: CreateBody, size: int) -> Items | None:
-        """The items of a body, with the summaries that compactions among them stand for; the body keeps those."""
+        """Return the items of a body, with the summaries that its compactions stand for; the body keeps those."""
         given = body.input
         if isinstance(given, list) and any(item.get("type") == "compaction" for item in given):
             self._parser.check_length(given)
@@ -97,14 +97,14 @@ class Intake:
         return References(self._context, caller, self._renderer, inside, limits)
 
     async def _fill(self, caller: Caller, items: Items) -> None:
-        """Fetches the pictures and files that are named by their address."""
+        """Fetch the pictures and files that are named by their address."""
         if items.urls and self._fetcher is not None:
             # Nothing is done for a stranger, and going out for them would be something.
             await self._context.allow(caller)
             await self._fetcher.fill(items.urls, caller=caller.identity.key)
 
     async def _resolved(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
-        """The body with the items that it refers to in their places, and how large it is with them."""
+        """Return the body with the items that it refers to in their places, and how large it is with them."""
         given = body.input
         if not isinstance(given, list):
             return body, size

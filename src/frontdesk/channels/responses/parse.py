@@ -58,12 +58,12 @@ _CAN_BE_IGNORED = frozenset(
 
 
 def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
-    """The body, or an error that names the parameter which is wrong."""
+    """Return the body, or raise an error that names the parameter which is wrong."""
     return decode_as(_decoder, raw, max_values)
 
 
 def unknown_keys(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What the body says beyond the API, for the operator's hook."""
+    """Return what the body says beyond the API, for the operator's hook."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
@@ -78,7 +78,7 @@ class Parser:
         self._forwards_more = not config.forward.isdisjoint(_UPSTREAM)
 
     def items(self, body: CreateBody) -> Items | None:
-        """What the input comes to; `None` when it is nothing but a text."""
+        """Return what the input comes to; `None` when it is nothing but a text."""
         given = body.input
         if isinstance(given, str):
             return None
@@ -92,12 +92,12 @@ class Parser:
         return found
 
     def check_length(self, items: Sized) -> None:
-        """Refuses more items than a request may have."""
+        """Refuse more items than a request may have."""
         if len(items) > self._config.bodies.max_items:
             raise InvalidRequestError(f"A request takes {self._config.bodies.max_items} items at most.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
-        """The request, with its questions still to be looked up; without items, its input is nothing but a text."""
+        """Return the request, its questions still to be looked up; without items, its input is nothing but a text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
         if asks:
             self._check(body)
@@ -171,7 +171,7 @@ class Parser:
         return options
 
     def _details(self, body: CreateBody, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What was really used, and the input with all that the API knows of it, for everyone who asks later."""
+        """Return what was really used, and the input with all that the API knows of it, for everyone who asks later."""
         details: dict[str, Any] = {"input": trimmed_input(body)}
         for name in self._config.forward if options else ():
             value = getattr(body, name, None)
@@ -189,13 +189,13 @@ class Parser:
 
 
 def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
-    """The input without what the API does not know."""
+    """Return the input without what the API does not know."""
     given = body.input
     return list(map(trimmed, given)) if isinstance(given, list) else given
 
 
 def conversation_of(body: CreateBody) -> str | None:
-    """The conversation that a body names."""
+    """Return the conversation that a body names."""
     given = body.conversation
     if given is None:
         return None
@@ -203,12 +203,12 @@ def conversation_of(body: CreateBody) -> str | None:
 
 
 def _brings_its_own(body: CreateBody) -> bool:
-    """Whether a request brings its own history, instead of naming what it continues."""
+    """Tell whether a request brings its own history, instead of naming what it continues."""
     return body.previous_response_id is None and body.conversation is None
 
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
-    """By the API's name and the framework's, what the body asks of the model."""
+    """Return what the body asks of the model, by the API's name and the framework's."""
     found: dict[tuple[str, str], Any] = {}
     for names in _OPTIONS:
         value = getattr(body, names[0])
@@ -231,7 +231,7 @@ def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
 
 
 def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
-    """What a choice of tools comes to: how, and which ones it names."""
+    """Return what a choice of tools comes to: how, and which ones it names."""
     choice = _tool_choice(value)
     if not isinstance(choice, dict):
         return choice or "auto", ()
@@ -241,14 +241,14 @@ def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
 
 
 def check_included(names: Sequence[str]) -> None:
-    """Refuses what nobody can ask to see."""
+    """Refuse what nobody can ask to see."""
     for place, name in enumerate(names):
         if name not in INCLUDES:
             raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
 
 
 def _check_served(body: CreateBody) -> None:
-    """Refuses by its name what would change the answer, and can't be done here."""
+    """Refuse by its name what would change the answer, and can't be done here."""
     refused: str | None = None
     if body.prompt is not None:
         refused = "prompt"

@@ -120,7 +120,7 @@ class References:
         return known
 
     def _count_read(self, size: int, where: str) -> None:
-        """All that was read counts, so that nobody makes the host read a lot to show little."""
+        """Count all that was read, so that nobody makes the host read a lot to show little."""
         self._read += size
         if self._read > self._max_bytes:
             raise _too_large(self._max_bytes, where)

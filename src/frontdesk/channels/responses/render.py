@@ -82,7 +82,7 @@ _ECHOED = (
 
 
 def encode(value: Any) -> bytes:
-    """The value as JSON. A model may cut a character in half, and halves can't be sent: they are replaced."""
+    """Return the JSON of a value. A model may cut a character in half, and halves can't be sent: they are replaced."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -116,7 +116,7 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """The JSON of a response that is one text and repeats no settings, as most are; nothing for any other."""
+        """Return the JSON of a response that is one text and repeats no settings, as most are; `None` for others."""
         text = _plain_text(run, result) if len(run.details) <= 1 else None
         if text is None:
             return None
@@ -140,7 +140,7 @@ class Renderer:
         )
 
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
-        """What puts the output of a run together."""
+        """Make what puts the output of a run together."""
         details = run.details
         tools: Sequence[Any] = details.get("tools") or ()
         return Assembler(
@@ -155,11 +155,11 @@ class Renderer:
         )
 
     def question(self, request: Content) -> ApprovalItem:
-        """A tool call that waits for a human, or has waited."""
+        """Draw a tool call that waits for a human, or has waited."""
         return question(request, self._target.name)
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
-        """The items of a whole result."""
+        """Return the items of a whole result."""
         return self._output(run, result, answers(result))
 
     def _output(self, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]]) -> list[Any]:
@@ -177,7 +177,7 @@ class Renderer:
     def finish(
         self, assembler: Assembler, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]] | None = None
     ) -> None:
-        """Ends an output: with what is open closed, and the questions shown that wait for a human."""
+        """End an output: close what is open, and show the questions that wait for a human."""
         given = answers(result) if said is None else said
         requests = () if is_response(result) else requests_of(result)
         asked = result.user_input_requests if is_response(result) else approvals_in(requests)
@@ -187,7 +187,7 @@ class Renderer:
             assembler.ask(call_id_of(one), REQUEST_INFO, encode(payload_of(one)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
-        """A run as the API shows it; `output` if it was put together already."""
+        """Draw a run as the API shows it; `output` if it was put together already."""
         said = answers(result)
         out = ResponseOut(
             id=run.run_id,
@@ -237,7 +237,7 @@ class Renderer:
 
 
 def _plain_text(run: RunRecord, result: Any) -> str | None:
-    """The text of an answer that is one message of one text, as most are: the assembler would draw it just so."""
+    """Return the text of an answer that is one message of one text, as most are: the assembler would draw it so."""
     if run.status != "completed" or not is_response(result) or len(result.messages) != 1:
         return None
     message = result.messages[0]
@@ -250,7 +250,7 @@ def _plain_text(run: RunRecord, result: Any) -> str | None:
 
 
 def answers(result: Any) -> Sequence[AgentResponse[Any]]:
-    """A result as answers of agents, whatever kind of target it came from."""
+    """Return a result as answers of agents, whatever kind of target it came from."""
     if is_response(result):
         return (result,)
     if not isinstance(result, WorkflowRunResult):
@@ -260,7 +260,7 @@ def answers(result: Any) -> Sequence[AgentResponse[Any]]:
 
 
 def messages_of(output: Any) -> list[Message]:
-    """What a workflow's output says."""
+    """Return what a workflow's output says."""
     if is_response(output):
         return list(output.messages)
     if isinstance(output, Message):
@@ -272,7 +272,7 @@ def messages_of(output: Any) -> list[Message]:
 
 
 def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
-    """Why the last answer ended too early, if it did."""
+    """Return why the last answer ended too early, if it did."""
     reason: Any = given[-1].finish_reason if given else None
     return None if reason is None else _TOO_EARLY.get(reason)
 
@@ -287,7 +287,7 @@ def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """What the framework has counted, as the API says it."""
+    """Draw what the framework has counted, as the API says it."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
     return Usage(
@@ -336,7 +336,7 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
-    """The input of a run, every item with an id of its own; the client's, unless those could be taken already."""
+    """Return the input of a run, each item with an id of its own; the client's, unless those could be taken already."""
     return [complete_item(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
 
 
@@ -356,7 +356,7 @@ def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dic
 
 
 def _is_told(run: RunRecord) -> bool:
-    """Whether the input is what the target was told, word for word."""
+    """Tell whether the input is what the target was told, word for word."""
     said = to_messages(input_items(run))[0]
     return "input" in run.details and _words(said) == _words(run.input or ())
 
@@ -367,7 +367,7 @@ def _words(messages: Sequence[Message]) -> list[Any]:
 
 
 def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str, Any]]:
-    """What a run adds to its conversation: what was said, and then what was answered."""
+    """Return what a run adds to its conversation: what was said, and then what was answered."""
     if not _is_told(run):
         # It came in at another door, or a hook has changed it: what nobody was told must not be told later.
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
@@ -376,12 +376,12 @@ def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str
 
 
 def is_compaction(run: RunRecord) -> bool:
-    """Whether a run is a compaction and no response."""
+    """Tell whether a run is a compaction and no response."""
     return "summary" in run.details
 
 
 def draw_compaction(run: RunRecord) -> CompactionOut:
-    """A compaction as the API shows it: the user's messages, then the item that stands for all the rest."""
+    """Draw a compaction as the API does: the user's messages, then the item that stands for all the rest."""
     said: Sequence[Message] = run.input or ()
     output: list[Any] = [
         {
@@ -416,12 +416,12 @@ def _detail(content: Content) -> str:
 
 
 def error_body(error: RequestError) -> bytes:
-    """An error in the shape of the API."""
+    """Encode an error in the shape of the API."""
     return encode({"error": error_out(error)})
 
 
 def error_out(error: RequestError) -> ErrorOut:
-    """What went wrong, as the API says it."""
+    """Draw an error as the API says it."""
     status = status_of(error)
     kind = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
     message = "The previous response was not found." if _is_lost(error) else error.message
@@ -433,7 +433,7 @@ def error_out(error: RequestError) -> ErrorOut:
 
 
 def status_of(error: RequestError) -> int:
-    """The status of an error; to the API a response that can't be continued is a bad request."""
+    """Return the status of an error; to the API a response that can't be continued is a bad request."""
     return 400 if _is_lost(error) else error.status
 
 
@@ -442,11 +442,11 @@ def _is_lost(error: RequestError) -> bool:
 
 
 def text_delta(delta: TextDelta, number: int) -> bytes:
-    """The most frequent event, drawn without detours."""
+    """Encode the most frequent event without detours."""
     delta.sequence_number = number
     return b"event: response.output_text.delta\ndata: %b\n\n" % encode(delta)
 
 
 def event(kind: str, fields: dict[str, Any], number: int) -> bytes:
-    """One event of a stream."""
+    """Encode one event of a stream."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, "sequence_number": number, **fields}))

@@ -92,7 +92,7 @@ class _Connection:
         """The lanes whose response was cancelled before it began."""
 
     async def serve(self) -> None:
-        """Reads until somebody leaves; what runs then is cancelled, as it is when a stream is cut."""
+        """Read until somebody leaves; what runs then is cancelled, as it is when a stream is cut."""
         try:
             while True:
                 try:
@@ -112,7 +112,7 @@ class _Connection:
             self._memory.close()
 
     async def _next(self) -> bytes | None:
-        """The next message; `None` when none has come for long, and nothing runs."""
+        """Return the next message; `None` when none has come for long, and nothing runs."""
         while True:
             try:
                 async with asyncio.timeout(self._shared.config.sockets.idle_seconds):
@@ -138,7 +138,7 @@ class _Connection:
             await self._refuse(error, lane)
 
     async def _cancel(self, run_id: str | None, lane: str | None) -> None:
-        """Cancels the response that is named, or the one that runs; one that has ended stays as it is."""
+        """Cancel the response that is named, or the one that runs; one that has ended stays as it is."""
         if run_id is None:
             run_id = next((one for one, its in self._running.items() if its == lane), None)
             if run_id is None and self._lanes.works(lane):
@@ -207,7 +207,7 @@ class _Connection:
         await self._send(last)
 
     def _can_be_said_again(self, request: ChannelRequest) -> bool:
-        """Whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
+        """Tell whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
         return self._shared.channel.session_mode != "disabled" and request.session is None and not request.approvals
 
     async def _request(

@@ -51,7 +51,7 @@ async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs:
 
 
 def is_heavy(value: Any, *, inside: bool = False) -> bool:
-    """Whether it takes long to write a value: it has much text, or many parts."""
+    """Tell whether it takes long to write a value: it has much text, or many parts."""
     return weight_of(value, LARGE, each=_A_VALUE, inside=inside) > LARGE
 
 

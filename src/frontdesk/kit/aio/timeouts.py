@@ -40,7 +40,7 @@ class TimeoutWheel(Generic[W]):
         self._waiting: set[W] = set()
 
     def add(self, one: W, task: "asyncio.Task[Any]") -> None:
-        """From here on it waits."""
+        """Let something wait, from here on."""
         # Until Python 3.12, asking which loop is running costs a call of the system.
         self.watch(one, task.get_loop())
         one.task = task
@@ -56,7 +56,7 @@ class TimeoutWheel(Generic[W]):
         self._waiting.add(one)
 
     def drop(self, one: W) -> None:
-        """It no longer waits."""
+        """Let something wait no longer."""
         self._waiting.discard(one)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -38,7 +38,7 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
 
 
 def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
-    """The path of a field; where it is about any entry of an object, with the name of the entry."""
+    """Return the path of a field; where it is about any entry of an object, with the name of the entry."""
     name = where.removesuffix("[...]")
     if name == where:
         return where

@@ -12,7 +12,7 @@ _MARK = "\uf8ff"
 
 
 def mark(name: str) -> str:
-    """What stands for a value."""
+    """Return what stands for a value."""
     return f"{_MARK}{name}"
 
 
@@ -35,5 +35,5 @@ class JsonTemplate:
             raise ValueError("something is marked that would never be filled in")
 
     def fill(self, *values: bytes) -> bytes:
-        """The JSON with these values, in the order of the marks."""
+        """Return the JSON with these values, in the order of the marks."""
         return self._form % values
