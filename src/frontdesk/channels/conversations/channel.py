@@ -89,19 +89,19 @@ class _Room:
         self._verifier = HttpVerifier.for_channel(config.callers_of, channel.auth, context, config.allowed_origins)
 
     def routes(self) -> list[Route]:
-        found: list[Route] = []
+        routes: list[Route] = []
         for base in ("/conversations", "/v1/conversations"):
-            one, items = f"{base}/{{conversation_id}}", f"{base}/{{conversation_id}}/items"
-            found += [
+            conversation, items = f"{base}/{{conversation_id}}", f"{base}/{{conversation_id}}/items"
+            routes += [
                 Route(base, endpoint=self._endpoint(POST=self.create)),
-                Route(one, endpoint=self._endpoint(GET=self.get, POST=self.update, DELETE=self.delete)),
+                Route(conversation, endpoint=self._endpoint(GET=self.get, POST=self.update, DELETE=self.delete)),
                 Route(items, endpoint=self._endpoint(GET=self.list_items, POST=self.add_items)),
                 Route(f"{items}/{{item_id}}", endpoint=self._endpoint(GET=self.get_item, DELETE=self.delete_item)),
             ]
         # What the API has beyond that is not served, and its clients should learn so in words that they understand.
         unknown = self._endpoint(**dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing))
         bases = ("/conversations", "/v1/conversations")
-        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
+        return [*routes, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
 
     def _endpoint(self, **methods: Handler) -> HttpEndpoint:
         return HttpEndpoint(

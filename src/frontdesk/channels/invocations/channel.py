@@ -141,13 +141,13 @@ class _Room:
         request = keyed(request, call.headers, raw, call.scope["query_string"])
         answer = self._answer(call)
         # Under a key its client may come back for it.
-        lasting = request.idempotency_key is not None and not request.background
+        detached = request.idempotency_key is not None and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
-            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
-        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.streams)

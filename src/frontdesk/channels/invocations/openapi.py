@@ -30,7 +30,7 @@ def document(
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
     components["InvocationBody"] = _one_of(components["InvocationBody"], target, extra_fields)
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
         "paths": {
@@ -41,9 +41,9 @@ def document(
         "components": {"schemas": components},
     }
     if schemes:
-        found["components"]["securitySchemes"] = dict(schemes)
-        found["security"] = [{name: []} for name in schemes]
-    return found
+        described["components"]["securitySchemes"] = dict(schemes)
+        described["security"] = [{name: []} for name in schemes]
+    return described
 
 
 def _one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
 
 
 def _get(out: Any, error: Any) -> dict[str, Any]:
-    found = _read("get_invocation", "An invocation, or the events of its stream.", out, error)
-    found["parameters"] += [
+    operation = _read("get_invocation", "An invocation, or the events of its stream.", out, error)
+    operation["parameters"] += [
         {"name": "stream", "in": "query", "schema": {"type": "boolean"}},
         {"name": "starting_after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 10**15 - 1}},
     ]
-    found["responses"]["200"]["content"]["text/event-stream"] = {}
-    found["responses"] |= _errors({"409": "It keeps no events."}, error)
-    return found
+    operation["responses"]["200"]["content"]["text/event-stream"] = {}
+    operation["responses"] |= _errors({"409": "It keeps no events."}, error)
+    return operation
 
 
 def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:

@@ -117,7 +117,9 @@ def target_of(target: Target | None) -> ResponseTarget:
     if isinstance(target, Channels):
         return ResponseTarget.channels(target.channels, echo_input=target.echo_input)
     if isinstance(target, Identities):
-        places = tuple(Address(channel=one.channel, native_id=one.native_id) for one in target.identities)
+        places = tuple(
+            Address(channel=identity.channel, native_id=identity.native_id) for identity in target.identities
+        )
         return ResponseTarget(kind="identities", addresses=places, echo_input=target.echo_input)
     return ResponseTarget(kind="active" if isinstance(target, Active) else "all_linked", echo_input=target.echo_input)
 
@@ -144,7 +146,7 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
         return None
     others = (body.message, body.input, body.responses)
     named = (body.options, body.session_id, body.checkpoint_id)
-    if any(one is not UNSET for one in others) or any(one is not None for one in named):
+    if any(field is not UNSET for field in others) or any(field is not None for field in named):
         raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
     answer = body.approval
     approval_id = plain_id(answer.id, "approval.id")

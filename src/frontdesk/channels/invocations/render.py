@@ -127,16 +127,16 @@ class Renderer:
         out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
         out.usage = None if response.usage_details is None else dict(response.usage_details)
         waiting = response.user_input_requests
-        out.approvals = [_approval(one) for one in waiting if one.function_call is not None]
-        out.requests = [_asked(one) for one in waiting if is_request(one)]
+        out.approvals = [_approval(request) for request in waiting if request.function_call is not None]
+        out.requests = [_asked(request) for request in waiting if is_request(request)]
 
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
         outputs = whole_outputs(result)
-        out.outputs = [self._output(one) for one in outputs]
+        out.outputs = [self._output(output) for output in outputs]
         out.text = "\n".join(text for text in map(_text_of, outputs) if text)
         waiting = requests_of(result)
-        out.approvals = [_approval(one) for one in approvals_in(waiting)]
-        out.requests = [self._request(one) for one in calls_in(waiting)]
+        out.approvals = [_approval(request) for request in approvals_in(waiting)]
+        out.requests = [self._request(request) for request in calls_in(waiting)]
 
     def _request(self, request: Request) -> RequestOut:
         data = self._output(request.data)
@@ -159,7 +159,9 @@ class Renderer:
         return MessageOut(role=message.role, contents=self._contents(message.contents), author=message.author_name)
 
     def _contents(self, contents: Sequence[Content]) -> list[Any]:
-        return [_content(one) for one in contents if one.type not in self._hidden and not is_request(one)]
+        return [
+            _content(content) for content in contents if content.type not in self._hidden and not is_request(content)
+        ]
 
     def update(self, update: Any, number: int) -> bytes | None:
         """Encode the event of an update; `None` for one that shows nothing."""
@@ -175,7 +177,7 @@ class Renderer:
         contents = update.contents
         if len(contents) == 1 and contents[0].type == "text" and not contents[0].annotations:
             return Update(contents[0].text or "")
-        rest = [one for one in contents if one.type != "text" or one.annotations]
+        rest = [content for content in contents if content.type != "text" or content.annotations]
         drawn = self._contents(rest)
         text = update.text
         return Update(text, drawn or None) if text or drawn else None

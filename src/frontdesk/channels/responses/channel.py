@@ -148,9 +148,9 @@ class _Room:
         )
 
     def routes(self) -> list[BaseRoute]:
-        found: list[BaseRoute] = []
+        routes: list[BaseRoute] = []
         for base in ("", "/v1"):
-            found += [
+            routes += [
                 Route(f"{base}/responses", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
                 WebSocketRoute(f"{base}/responses", endpoint=self._sockets.endpoint),
                 Route(f"{base}/responses/compact", endpoint=self._endpoint(runs=["POST"], POST=self.compact)),
@@ -163,7 +163,7 @@ class _Room:
         # What the API has beyond that is not served, and its clients should learn so in words that they understand.
         nothing = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing)
         unknown = self._endpoint(**nothing)
-        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in ("/responses", "/v1"))]
+        return [*routes, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in ("/responses", "/v1"))]
 
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
@@ -184,13 +184,13 @@ class _Room:
         answer = Answer(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
-        lasting = lasts and request.store and not request.background
+        detached = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
-            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
-        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.streams)
@@ -293,20 +293,20 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
     given = given_items(run)
-    found = given if order == "asc" else given[::-1]
+    items = given if order == "asc" else given[::-1]
     if "after" in asked:
-        places = [place for place, (item_id, _) in enumerate(found) if item_id == asked["after"]]
+        places = [place for place, (item_id, _) in enumerate(items) if item_id == asked["after"]]
         if not places:
             raise NotFoundError("There is no such item.", param="after")
-        found = found[places[0] + 1 :]
-    shown = [complete_item(item, item_id) for item_id, item in found[: int(limit)]]
+        items = items[places[0] + 1 :]
+    shown = [complete_item(item, item_id) for item_id, item in items[: int(limit)]]
     return encode(
         {
             "object": "list",
             "data": shown,
             "first_id": shown[0]["id"] if shown else None,
             "last_id": shown[-1]["id"] if shown else None,
-            "has_more": len(found) > len(shown),
+            "has_more": len(items) > len(shown),
         }
     )
 
@@ -314,7 +314,7 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
 def _included(call: HttpCall) -> list[str]:
     """Return what a request asks to see beside the rest, in its query."""
     asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    names = [one for name, values in asked.items() if _INCLUDE.fullmatch(name) for one in values]
+    names = [value for name, values in asked.items() if _INCLUDE.fullmatch(name) for value in values]
     check_included(names)
     return names
 

@@ -48,7 +48,7 @@ async def opened(references: References, items: list[dict[str, Any]]) -> list[di
     Each is a message of the assistant's: it comes from a model that has read what users wrote, so it must not rank
     higher than that.
     """
-    found = list(items)
+    rewritten = list(items)
     for place, item in enumerate(items):
         if item.get("type") == "compaction":
             where, seal = f"input[{place}].encrypted_content", item.get("encrypted_content")
@@ -56,8 +56,8 @@ async def opened(references: References, items: list[dict[str, Any]]) -> list[di
                 raise InvalidRequestError("`encrypted_content` must be a string.", param=where)
             text = f"Summary of the conversation so far:\n{await _summary_of(references, seal, where)}"
             content = [{"type": "output_text", "text": text}]
-            found[place] = {"type": "message", "role": "assistant", "content": content}
-    return found
+            rewritten[place] = {"type": "message", "role": "assistant", "content": content}
+    return rewritten
 
 
 def compactor_findings(compactor: Any) -> list[str]:

@@ -59,7 +59,7 @@ class SocketLimits:
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
-        names = (one.name for one in fields(self))
+        names = (field.name for field in fields(self))
         return [f"sockets: {name} must be positive" for name in names if getattr(self, name) <= 0]
 
 

@@ -90,10 +90,11 @@ def annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     title = given.get("title") or ""
     if given.get("file_id") and not given.get("url"):
         cited = {"type": "file_citation", "file_id": given["file_id"], "filename": title}
-        return [{**cited, "index": one.get("start_index") or 0} for one in regions]
+        return [{**cited, "index": region.get("start_index") or 0} for region in regions]
     cited = {"type": "url_citation", "url": given.get("url") or "", "title": title}
     return [
-        {**cited, "start_index": one.get("start_index") or 0, "end_index": one.get("end_index") or 0} for one in regions
+        {**cited, "start_index": region.get("start_index") or 0, "end_index": region.get("end_index") or 0}
+        for region in regions
     ]
 
 

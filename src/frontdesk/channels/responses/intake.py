@@ -112,11 +112,11 @@ class Intake:
         if not any(map(reference, given)):
             return body, size
         references = self._references(caller, body)
-        found = [
+        items = [
             item if (item_id := reference(item)) is None else await references.item(item_id, f"input[{place}]")
             for place, item in enumerate(given)
         ]
-        return msgspec.structs.replace(body, input=found), size + references.size
+        return msgspec.structs.replace(body, input=items), size + references.size
 
 
 def _settling(items: Items | None) -> SettleAnswers | None:
@@ -125,10 +125,10 @@ def _settling(items: Items | None) -> SettleAnswers | None:
         return None
 
     async def settle(answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]) -> Sequence[ApprovalAnswer]:
-        asked = {one.approval_id: one.request for one in waiting}
+        asked = {approval.approval_id: approval.request for approval in waiting}
         _check_questions(items.questions, asked)
         # An answer that another question follows and that does not count as given yet: all are of one response.
-        return [*(one for one in items.earlier if one.approval_id in asked), *answers]
+        return [*(answer for answer in items.earlier if answer.approval_id in asked), *answers]
 
     return settle
 

@@ -34,8 +34,10 @@ class Kept:
         """Make what is kept of a run; `request` as it was continued, `size` is about as many bytes as that has."""
         said = as_messages(request.input) or []
         answer: Sequence[Message] = run.result.messages if is_response(run.result) else ()
-        calls = {_id(one) for message in answer for one in message.contents if one.type == "function_call"}
-        results = {_id(one) for message in answer for one in message.contents if one.type == "function_result"}
+        calls = {_id(content) for message in answer for content in message.contents if content.type == "function_call"}
+        results = {
+            _id(content) for message in answer for content in message.contents if content.type == "function_result"
+        }
         return cls(
             previous=request.previous_run_id,
             outputs=request.client_outputs,
@@ -131,7 +133,7 @@ class Memory:
         """Remember a response, and forget the oldest ones in its place."""
         self._kept[run_id] = kept
         self._space.take(self, run_id, kept.size)
-        while len(self._kept) > MOST_KEPT or sum(one.size for one in self._kept.values()) > self._most_bytes:
+        while len(self._kept) > MOST_KEPT or sum(kept.size for kept in self._kept.values()) > self._most_bytes:
             self.forget(next(iter(self._kept)))
 
     def forget(self, run_id: str | None) -> None:

@@ -85,11 +85,11 @@ class Parser:
         if given is None:
             return Items()
         self.check_length(given)
-        found = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
-        if found.urls and not self._config.fetching.urls and self._target.kind != "agent":
-            where = found.urls[0][1]
+        items = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
+        if items.urls and not self._config.fetching.urls and self._target.kind != "agent":
+            where = items.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
-        return found
+        return items
 
     def check_length(self, items: Sized) -> None:
         """Refuse more items than a request may have."""
@@ -209,25 +209,25 @@ def _brings_its_own(body: CreateBody) -> bool:
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
     """Return what the body asks of the model, by the API's name and the framework's."""
-    found: dict[tuple[str, str], Any] = {}
+    options: dict[tuple[str, str], Any] = {}
     for names in _OPTIONS:
         value = getattr(body, names[0])
         if value is not None:
-            found[names] = value
+            options[names] = value
     choice = _tool_choice(body.tool_choice)
     if choice is not None:
-        found["tool_choice", "tool_choice"] = choice
+        options["tool_choice", "tool_choice"] = choice
     if body.reasoning is not None:
         asked = msgspec.structs.replace(body.reasoning, mode=None, context=None)
         if thinking := _without_none(asked):
-            found["reasoning", "reasoning"] = thinking
+            options["reasoning", "reasoning"] = thinking
     if body.text is not None:
         form = _response_format(body.text.format)
         if form is not None:
-            found["text", "response_format"] = form
+            options["text", "response_format"] = form
         if body.text.verbosity is not None:
-            found["text", "verbosity"] = body.text.verbosity
-    return found
+            options["text", "verbosity"] = body.text.verbosity
+    return options
 
 
 def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
@@ -271,11 +271,11 @@ def _check_served(body: CreateBody) -> None:
 def _blocks(moderation: ModerationIn) -> bool:
     policy = moderation.policy
     steps = () if policy is None else (policy.input, policy.output)
-    return any(one is not None and one.mode == "block" for one in steps)
+    return any(step is not None and step.mode == "block" for step in steps)
 
 
 def _without_none(value: msgspec.Struct) -> dict[str, Any]:
-    return {name: one for name, one in msgspec.structs.asdict(value).items() if one is not None}
+    return {name: field for name, field in msgspec.structs.asdict(value).items() if field is not None}
 
 
 def _tool_choice(value: Any) -> Any:
@@ -287,7 +287,7 @@ def _tool_choice(value: Any) -> Any:
         raise InvalidRequestError(f"Unknown tool choice: {value!r}.", param="tool_choice")
     if value.get("type") == "allowed_tools":
         chosen = _convert(value, AllowedTools, "tool_choice")
-        return {"mode": chosen.mode, "allowed_tools": [one.name for one in chosen.tools]}
+        return {"mode": chosen.mode, "allowed_tools": [tool.name for tool in chosen.tools]}
     return {"mode": "required", "required_function_name": _convert(value, NamedTool, "tool_choice").name}
 
 

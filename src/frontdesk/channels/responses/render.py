@@ -93,9 +93,9 @@ def _mended(value: Any) -> Any:
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_mended(name): _mended(one) for name, one in cast("dict[str, Any]", value).items()}
+        return {_mended(name): _mended(part) for name, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_mended(one) for one in cast("list[Any]", value)]
+        return [_mended(part) for part in cast("list[Any]", value)]
     return value
 
 
@@ -148,7 +148,7 @@ class Renderer:
             label=self._target.name,
             client_tools={tool["name"] for tool in tools} if tools else (),
             host_tools=self._config.host_tools,
-            approved={call_of(one): one for one in run.open_calls or ()},
+            approved={call_of(call): call for call in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
             emit=emit,
             delta=delta,
@@ -183,8 +183,8 @@ class Renderer:
         asked = result.user_input_requests if is_response(result) else approvals_in(requests)
         assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
         assembler.approve(asked)
-        for one in calls_in(requests):
-            assembler.ask(call_id_of(one), REQUEST_INFO, encode(payload_of(one)).decode())
+        for request in calls_in(requests):
+            assembler.ask(call_id_of(request), REQUEST_INFO, encode(payload_of(request)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
         """Draw a run as the API shows it; `output` if it was put together already."""
@@ -256,7 +256,7 @@ def answers(result: Any) -> Sequence[AgentResponse[Any]]:
     if not isinstance(result, WorkflowRunResult):
         return ()
     outputs = whole_outputs(result)
-    return [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in outputs]
+    return [output if is_response(output) else AgentResponse(messages=messages_of(output)) for output in outputs]
 
 
 def messages_of(output: Any) -> list[Message]:
@@ -266,7 +266,7 @@ def messages_of(output: Any) -> list[Message]:
     if isinstance(output, Message):
         return [output]
     if isinstance(output, list):
-        return [message for one in cast("list[Any]", output) for message in messages_of(one)]
+        return [message for part in cast("list[Any]", output) for message in messages_of(part)]
     text = output if isinstance(output, str) else encode(output).decode()
     return [Message("assistant", [text])]
 
@@ -281,8 +281,8 @@ def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
     if len(said) == 1 and said[0].usage_details is None:
         return None
     usage: dict[str, Any] = {}
-    for one in said:
-        usage = dict(add_usage_details(cast(Any, usage), one.usage_details) if usage else one.usage_details or {})
+    for answer in said:
+        usage = dict(add_usage_details(cast(Any, usage), answer.usage_details) if usage else answer.usage_details or {})
     return usage_of(usage) if usage else None
 
 
@@ -362,8 +362,10 @@ def _is_told(run: RunRecord) -> bool:
 
 
 def _words(messages: Sequence[Message]) -> list[Any]:
-    told = [(message.role, one) for message in messages for one in message.contents if one.type not in _ANSWERS]
-    return [(role, one.type, one.text or one.uri or one.arguments) for role, one in told]
+    told = [
+        (message.role, content) for message in messages for content in message.contents if content.type not in _ANSWERS
+    ]
+    return [(role, content.type, content.text or content.uri or content.arguments) for role, content in told]
 
 
 def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str, Any]]:
@@ -372,7 +374,7 @@ def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str
         # It came in at another door, or a hook has changed it: what nobody was told must not be told later.
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
     answered = renderer.output(run, result) if run.status == "completed" else []
-    return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(one, enc_hook=str) for one in answered)]
+    return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(item, enc_hook=str) for item in answered)]
 
 
 def is_compaction(run: RunRecord) -> bool:

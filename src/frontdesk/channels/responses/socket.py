@@ -57,7 +57,7 @@ class Sockets:
         context: ChannelContext,
         intake: Intake,
         renderer: Renderer,
-        lasting: DetachedRuns,
+        detached: DetachedRuns,
         verifier: HttpVerifier,
         limiter: Limiter | None,
     ) -> None:
@@ -67,7 +67,7 @@ class Sockets:
         self.context = context
         self.intake = intake
         self.renderer = renderer
-        self.lasting = lasting
+        self.detached = detached
         self.space = Space(config.sockets.max_kept_bytes)
         self.endpoint = SocketEndpoint(
             verifier,
@@ -140,7 +140,7 @@ class _Connection:
     async def _cancel(self, run_id: str | None, lane: str | None) -> None:
         """Cancel the response that is named, or the one that runs; one that has ended stays as it is."""
         if run_id is None:
-            run_id = next((one for one, its in self._running.items() if its == lane), None)
+            run_id = next((running_id for running_id, its_lane in self._running.items() if its_lane == lane), None)
             if run_id is None and self._lanes.works(lane):
                 self._unwanted.add(lane)
         elif run_id not in self._running and run_id not in self._ended:
@@ -174,18 +174,18 @@ class _Connection:
 
     async def _answer(self, lane: str | None, body: CreateBody, raw: bytes, ended: Ended | None) -> None:
         """`ended` is called when the response is no longer being made."""
-        lasting = False
+        detached = False
         try:
             shown = self._shared.intake.shows_payload
             protocol_request = await read_payload(raw, self._socket.scope) if shown else None
             request, settle = await self._request(body, raw, protocol_request)
             caller = self._socket.caller
             opened = self._context.stream(request, caller, protocol_request=protocol_request, settle=settle)
-            lasting = self._shared.config.finish_abandoned and request.store
-            played = self._shared.lasting.stream(opened, ended) if lasting else opened
+            detached = self._shared.config.finish_abandoned and request.store
+            played = self._shared.detached.stream(opened, ended) if detached else opened
             await self._play(lane, body, raw, request, await played)
         finally:
-            if ended is not None and not lasting:
+            if ended is not None and not detached:
                 ended()
 
     async def _play(

@@ -63,13 +63,13 @@ def weight_of(value: Any, most: int, *, each: int = 1, inside: bool = False) -> 
     """
     weight, rest = 0, [iter((value,))]
     while rest and weight <= most:
-        for one in rest[-1]:
+        for part in rest[-1]:
             weight += each
-            if isinstance(one, _TEXTS):
-                weight += len(one) + 1
-            elif isinstance(one, _SCALARS):
+            if isinstance(part, _TEXTS):
+                weight += len(part) + 1
+            elif isinstance(part, _SCALARS):
                 pass
-            elif parts := _parts(one, inside):
+            elif parts := _parts(part, inside):
                 rest.append(parts)
                 break
             if weight > most:

@@ -39,7 +39,7 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 def need_single(scope: Scope) -> None:
     """Refuse a request that names itself twice: whoever stands before this host may have read the other one."""
     for name in _SINGLE:
-        if sum(one == name for one, _ in scope["headers"]) > 1:
+        if sum(given == name for given, _ in scope["headers"]) > 1:
             raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 

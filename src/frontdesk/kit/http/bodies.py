@@ -61,9 +61,9 @@ def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
 def place_of(error: msgspec.ValidationError) -> tuple[str, str]:
     """Split what is wrong from the path of the field; the path is empty for the whole body."""
     # Only the last one is msgspec's own: before it stands what the client has sent.
-    text, found, path = str(error).rpartition(" - at `")
+    text, separator, path = str(error).rpartition(" - at `")
     path = path.removeprefix("key` in `")
-    if not found or not path.startswith("$") or not path.endswith("`"):
+    if not separator or not path.startswith("$") or not path.endswith("`"):
         return str(error), ""
     return text, path[1:-1].removeprefix(".")
 

@@ -25,8 +25,8 @@ class JsonTemplate:
         """`names` are the marks, in the order in which they come."""
         parts: list[bytes] = []
         for name in names:
-            before, found, drawn = drawn.partition(msgspec.json.encode(mark(name)))
-            if not found:
+            before, separator, drawn = drawn.partition(msgspec.json.encode(mark(name)))
+            if not separator:
                 raise ValueError(f"{name!r} is not marked, or comes earlier")
             parts.append(before)
         # Formatted as a whole: joined, the many pieces would cost as much again.

@@ -48,7 +48,7 @@ class Lanes:
             task = spawn_within(self._run(lane, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        waiting = [one for many in self._queues.values() for one in many]
+        waiting = [queued for messages in self._queues.values() for queued in messages]
         if len(waiting) >= MOST_WAITING or sum(map(len, waiting)) + len(message) > self._most_bytes:
             raise TooManyRequestsError("Too many messages wait on this connection.", retry_after=1)
         queue.append(message)

@@ -53,7 +53,7 @@ class Limits:
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
         rates = {"per_caller": self.per_caller, "per_channel": self.per_channel}
-        wrong = [f"limits: {name}: {one}" for name, rate in rates.items() if rate for one in rate.findings()]
+        wrong = [f"limits: {name}: {finding}" for name, rate in rates.items() if rate for finding in rate.findings()]
         for name in ("max_running_per_caller", "max_running", "max_callers"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -126,20 +126,20 @@ class Limiter:
 
     def _bucket(self, who: Who, rate: RateLimit, now: float) -> Bucket:
         buckets = self._buckets
-        found = buckets.get(who)
-        if found is not None:
+        bucket = buckets.get(who)
+        if bucket is not None:
             buckets.move_to_end(who)
-            return found
+            return bucket
         if len(buckets) >= self._limits.max_callers:
-            oldest, its = next(iter(buckets.items()))
-            if not its.is_full(now):
+            oldest, oldest_bucket = next(iter(buckets.items()))
+            if not oldest_bucket.is_full(now):
                 # To forget it would let its caller begin anew. So whoever comes with many names gets one count for
                 # all that find no room.
                 self._rest = self._rest or Bucket(rate, now)
                 return self._rest
             del buckets[oldest]
-        found = buckets[who] = Bucket(rate, now)
-        return found
+        bucket = buckets[who] = Bucket(rate, now)
+        return bucket
 
     def begin(self, caller: Caller) -> Callable[[], None]:
         """Count an answer that is made for a caller, until what is returned is called; or refuse to make it."""

@@ -35,7 +35,6 @@ STUBBORN = 20
 
 
 T = TypeVar("T")
-"""Refuses a caller who may not come in."""
 
 
 class Limits(Protocol):
@@ -97,8 +96,8 @@ class Socket:
 
     async def check(self) -> None:
         """Check again whether the credentials of the handshake are good, and still those of its caller."""
-        found = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
-        if found.identity.key != self.caller.identity.key:
+        caller = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
+        if caller.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
     async def _sure(self, asked: Awaitable[T]) -> T:
