@@ -79,11 +79,6 @@ def failed(run: RunRecord, error: RequestError) -> RunRecord:
     return run.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
-def _joined(events: list[bytes]) -> Sequence[bytes]:
-    """Put events into one piece."""
-    return events if len(events) == 1 else (b"".join(events),)
-
-
 class Script:
     """Turns the updates of a run into the events of the API, numbered without gaps.
 
@@ -91,8 +86,11 @@ class Script:
     events that a reader has already are put together once more, and left out.
     """
 
-    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1, pack: Pack = _joined) -> None:
-        """`after` is the number of the last event that the reader has; `pack` makes the pieces that are sent."""
+    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1, pack: Pack | None = None) -> None:
+        """`after` is the number of the last event that the reader has.
+
+        What an update comes to is one piece, unless `pack` makes others of its events.
+        """
         self._renderer = renderer
         # As it was when it began, whatever became of it.
         self._run = run.replace(status="running", finished_at=None, failure=None)
@@ -114,7 +112,9 @@ class Script:
 
     def _take(self) -> Sequence[bytes]:
         told, self._told = self._told, []
-        return self._pack(told) if told else told
+        if self._pack is not None:
+            return self._pack(told)
+        return told if len(told) <= 1 else (b"".join(told),)
 
     def begin(self) -> Sequence[bytes]:
         """Return the first two events."""
