@@ -240,10 +240,10 @@ class _Connection:
 
     async def _called_off(self, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
         await stream.aclose()
+        await self._send(script.begin())
         # One that would go on without its client is told by name.
         with suppress(NotFoundError):
             await self._context.cancel_run(self._socket.caller, stream.run.run_id)
-        await self._send(script.begin())
         return stream.run.replace(status="cancelled"), None
 
     async def _send(self, messages: Sequence[bytes]) -> None:

@@ -193,8 +193,8 @@ async def stream_events(
     """Answer a request with the events of a run; the last one always comes."""
     events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
     try:
-        call.begun = True
         opening = [partial(events.start, headers), *(partial(events.send, event) for event in script.begin())]
+        call.begun = True
         try:
             hosted = await pump(stream, script.update, events.send, opening)
             last = script.end(hosted.run, hosted.result)
