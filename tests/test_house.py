@@ -182,8 +182,8 @@ def test_a_channel_that_imports_another_one_is_noticed(copy: Path) -> None:
 
 
 def test_a_room_that_lacks_a_file_is_noticed(copy: Path) -> None:
-    (copy / ROOM / "verify.py").unlink()
-    assert any("channels/invocations has no verify.py" in one for one in rooms(copy))
+    (copy / ROOM / "wire.py").unlink()
+    assert any("channels/invocations has no wire.py" in one for one in rooms(copy))
 
 
 def test_many_long_files_are_noticed(copy: Path) -> None:

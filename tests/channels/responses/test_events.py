@@ -35,8 +35,8 @@ def _renderer(host_tools: HostTools = "hide") -> Renderer:
 
 def _told(renderer: Renderer, pieces: list[AgentResponseUpdate], run: RunRecord, result: Any) -> list[dict[str, Any]]:
     script = Script(renderer, RUN)
-    raw = script.begin() + b"".join(script.update(one) for one in pieces) + script.end(run, result)
-    events, wrong = read_events(raw)
+    told = [script.begin(), *(script.update(piece) for piece in pieces), script.end(run, result)]
+    events, wrong = read_events(b"".join(sent for messages in told for sent in messages))
     assert wrong == []
     return events
 

@@ -73,8 +73,9 @@ class Tap:
         self.exchanges.append(exchange)
 
         async def seen(message: Message) -> None:
-            _note(exchange, message)
             await send(message)
+            # What was interrupted was not sent.
+            _note(exchange, message)
 
         try:
             await self._app(scope, receive, seen)
@@ -86,8 +87,8 @@ class Tap:
         self.connections.append(connection)
 
         async def seen(message: Message) -> None:
-            connection.note(message)
             await send(message)
+            connection.note(message)
 
         try:
             await self._app(scope, receive, seen)

@@ -20,11 +20,11 @@ from frontdesk.channels.conversations.parse import (
     to_items,
 )
 from frontdesk.channels.conversations.render import conversation_out, deleted_out, item_out, page_out
-from frontdesk.channels.conversations.verify import verifier
 from frontdesk.channels.conversations.wire import Item
 from frontdesk.errors import NotFoundError, RequestError
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.kit.http.payload import HttpPayload, read_payload
@@ -85,22 +85,23 @@ class _Room:
         self._context, self._conversations = context, context.conversations
         self._deadline = BodyDeadline(config.body_timeout)
         self._limiter = None if config.limits is None else Limiter(config.limits)
-        self._verifier = verifier(channel.auth, config, context)
+        # Someone who makes a conversation here is the same one who goes on with it there.
+        self._verifier = HttpVerifier.for_channel(config.callers_of, channel.auth, context, config.allowed_origins)
 
     def routes(self) -> list[Route]:
-        found: list[Route] = []
+        routes: list[Route] = []
         for base in ("/conversations", "/v1/conversations"):
-            one, items = f"{base}/{{conversation_id}}", f"{base}/{{conversation_id}}/items"
-            found += [
+            conversation, items = f"{base}/{{conversation_id}}", f"{base}/{{conversation_id}}/items"
+            routes += [
                 Route(base, endpoint=self._endpoint(POST=self.create)),
-                Route(one, endpoint=self._endpoint(GET=self.get, POST=self.update, DELETE=self.delete)),
+                Route(conversation, endpoint=self._endpoint(GET=self.get, POST=self.update, DELETE=self.delete)),
                 Route(items, endpoint=self._endpoint(GET=self.list_items, POST=self.add_items)),
                 Route(f"{items}/{{item_id}}", endpoint=self._endpoint(GET=self.get_item, DELETE=self.delete_item)),
             ]
         # What the API has beyond that is not served, and its clients should learn so in words that they understand.
         unknown = self._endpoint(**dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing))
         bases = ("/conversations", "/v1/conversations")
-        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
+        return [*routes, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in bases)]
 
     def _endpoint(self, **methods: Handler) -> HttpEndpoint:
         return HttpEndpoint(

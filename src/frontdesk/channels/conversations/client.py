@@ -19,13 +19,13 @@ class Answer:
         self._call = call
 
     async def json(self, body: Any) -> None:
-        """What was asked for."""
+        """Send what was asked for."""
         raw = msgspec.json.encode(body)
         self._call.begun = True
         await send_json(self._call.send, 200, raw, self._headers())
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong."""
+        """Send what went wrong."""
         await send_json(self._call.send, error.status, error_body(error), [*error_headers(error), *self._headers()])
 
     def _headers(self) -> list[tuple[bytes, bytes]]:

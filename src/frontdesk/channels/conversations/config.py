@@ -19,7 +19,7 @@ class ConversationsConfig:
     limits: Limits | None = DEFAULT_LIMITS
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         names = ("max_body_bytes", "max_body_values", "body_timeout")
         wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
         if not self.callers_of:

@@ -41,22 +41,22 @@ class Page:
 
 
 def decode_create(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
-    """A new conversation; without a body it is an empty one."""
+    """Decode a new conversation; without a body it is an empty one."""
     return decode_as(_create, raw or b"{}", max_values)
 
 
 def decode_update(raw: bytes, max_values: int = MAX_VALUES) -> UpdateBody:
-    """What is to be changed."""
+    """Decode what is to be changed."""
     return decode_as(_update, raw, max_values)
 
 
 def decode_items(raw: bytes, max_values: int = MAX_VALUES) -> ItemsBody:
-    """What is to be added."""
+    """Decode what is to be added."""
     return decode_as(_items, raw, max_values)
 
 
 def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The items as they are kept and shown; the ids are the host's, whatever the client calls them."""
+    """Return items as they are kept and shown; the ids are the host's, whatever the client calls them."""
     read_added(given, host_tools=host_tools)
     return [
         complete_item(trimmed(item), new_id(_PREFIXES.get(item.get("type") or "message", "item"))) for item in given
@@ -64,7 +64,7 @@ def to_items(given: Sequence[Item], host_tools: Sequence[str], new_id: Callable[
 
 
 def page_of(query: bytes) -> Page:
-    """The page that a query asks for."""
+    """Return the page that a query asks for."""
     asked = _asked(query)
     limit, order = asked.get("limit", ["20"])[-1], asked.get("order", ["desc"])[-1]
     if limit not in _LIMITS:
@@ -76,7 +76,7 @@ def page_of(query: bytes) -> Page:
 
 
 def include_of(query: bytes) -> frozenset[str]:
-    """What a caller wants to see beside the rest."""
+    """Return what a caller wants to see beside the rest."""
     asked = _asked(query)
     names = [*asked.get("include", ()), *asked.get("include[]", ())]
     for name in names:

@@ -14,19 +14,19 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def conversation_out(conversation: Conversation) -> ConversationOut:
-    """A conversation as the API shows it."""
+    """Draw a conversation as the API shows it."""
     return ConversationOut(
         id=conversation.conversation_id, created_at=int(conversation.created_at), metadata=conversation.metadata
     )
 
 
 def deleted_out(conversation_id: str) -> DeletedOut:
-    """A conversation that was deleted."""
+    """Draw a conversation that was deleted."""
     return DeletedOut(id=conversation_id)
 
 
 def page_out(bodies: Sequence[Mapping[str, Any]], include: frozenset[str], *, has_more: bool) -> PageOut:
-    """Some items as the API lists them."""
+    """Draw items as the API lists them."""
     return PageOut(
         data=[item_out(body, include) for body in bodies],
         first_id=bodies[0]["id"] if bodies else None,
@@ -36,18 +36,18 @@ def page_out(bodies: Sequence[Mapping[str, Any]], include: frozenset[str], *, ha
 
 
 def item_out(body: Mapping[str, Any], include: frozenset[str]) -> Mapping[str, Any]:
-    """An item; what a model has thought in secret is shown only to those who ask for it."""
+    """Draw an item; what a model has thought in secret is shown only to those who ask for it."""
     if "encrypted_content" not in body or body.get("type") != "reasoning" or _ENCRYPTED in include:
         return body
     return {name: value for name, value in body.items() if name != "encrypted_content"}
 
 
 def error_body(error: RequestError) -> bytes:
-    """An error in the shape of the API."""
+    """Encode an error in the shape of the API."""
     return msgspec.json.encode({"error": error_out(error)})
 
 
 def error_out(error: RequestError) -> ErrorOut:
-    """What went wrong, as the API says it."""
+    """Draw an error as the API says it."""
     kind = _ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
     return ErrorOut(message=error.message, type=kind, param=error.param, code=error.code)

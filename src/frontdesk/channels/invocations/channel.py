@@ -22,7 +22,6 @@ from frontdesk.channels.invocations.parse import (
     to_request,
 )
 from frontdesk.channels.invocations.render import Renderer, encode
-from frontdesk.channels.invocations.verify import verifier
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.data.request import ChannelRequest, SessionMode
@@ -30,6 +29,7 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.kit.auth.any_auth import as_auth, schemes_of
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import resumed_after, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.idempotency import keyed
@@ -101,7 +101,7 @@ class _Room:
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._detached = DetachedRuns()
         self._renderer = Renderer(config.tool_calls)
-        self._verifier = verifier(channel.name, channel.auth, config, context)
+        self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._open = config.extra_fields == "attributes"
         self._decode = decode_open if self._open else decode
         self._document = encode(
@@ -141,13 +141,13 @@ class _Room:
         request = keyed(request, call.headers, raw, call.scope["query_string"])
         answer = self._answer(call)
         # Under a key its client may come back for it.
-        lasting = request.idempotency_key is not None and not request.background
+        detached = request.idempotency_key is not None and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request)
-            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request)
-        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, config.streams)

@@ -26,7 +26,7 @@ class InvocationsConfig:
     extra_fields: ExtraFields = "refuse"
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong: list[str] = []
         if self.max_body_bytes < 1:
             wrong.append("max_body_bytes must be positive")

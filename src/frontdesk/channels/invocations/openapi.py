@@ -25,12 +25,12 @@ _ANSWERS = _OF_WORKFLOWS["responses"] | {"checkpoint_id"}
 def document(
     path: str, target: TargetInfo, schemes: Mapping[str, Any], *, extra_fields: bool = False
 ) -> dict[str, Any]:
-    """What `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
+    """Draw what `GET /invocations/docs/openapi.json` answers; any of the security `schemes` will do."""
     types = (InvocationBody, InvocationOut, ErrorEnvelope)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     body, out, error = schemas
     components["InvocationBody"] = _one_of(components["InvocationBody"], target, extra_fields)
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": target.name, "version": "1.0.0", "description": target.description},
         "paths": {
@@ -41,13 +41,13 @@ def document(
         "components": {"schemas": components},
     }
     if schemes:
-        found["components"]["securitySchemes"] = dict(schemes)
-        found["security"] = [{name: []} for name in schemes]
-    return found
+        described["components"]["securitySchemes"] = dict(schemes)
+        described["security"] = [{name: []} for name in schemes]
+    return described
 
 
 def _one_of(whole: dict[str, Any], target: TargetInfo, extra_fields: bool) -> dict[str, Any]:
-    """The kinds of body, each with the fields that go with it."""
+    """List the kinds of body, each with the fields that go with it."""
     # A workflow that is run as an agent can be answered, but not sent back.
     taken = _OF_WORKFLOWS if target.kind == "workflow" else {"responses": _ANSWERS} if target.checkpoints else {}
     unknown = _OF_WORKFLOWS.keys() - taken.keys()
@@ -69,7 +69,7 @@ def _kind(whole: dict[str, Any], name: str | None, without: set[str]) -> dict[st
 
 
 def _opened(kind: dict[str, Any]) -> dict[str, Any]:
-    """A kind of body with fields beside those of the protocol; of those, it has none but its own."""
+    """Open a kind of body to fields beside those of the protocol; of those, it has none but its own."""
     others = [name for name in InvocationBody.__struct_fields__ if name not in kind["properties"]]
     return {**kind, "additionalProperties": True, "not": {"anyOf": [{"required": [name]} for name in others]}}
 
@@ -106,14 +106,14 @@ def _create(body: Any, out: Any, error: Any) -> dict[str, Any]:
 
 
 def _get(out: Any, error: Any) -> dict[str, Any]:
-    found = _read("get_invocation", "An invocation, or the events of its stream.", out, error)
-    found["parameters"] += [
+    operation = _read("get_invocation", "An invocation, or the events of its stream.", out, error)
+    operation["parameters"] += [
         {"name": "stream", "in": "query", "schema": {"type": "boolean"}},
         {"name": "starting_after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 10**15 - 1}},
     ]
-    found["responses"]["200"]["content"]["text/event-stream"] = {}
-    found["responses"] |= _errors({"409": "It keeps no events."}, error)
-    return found
+    operation["responses"]["200"]["content"]["text/event-stream"] = {}
+    operation["responses"] |= _errors({"409": "It keeps no events."}, error)
+    return operation
 
 
 def _read(operation: str, summary: str, out: Any, error: Any) -> dict[str, Any]:

@@ -64,12 +64,12 @@ def _is_open(body: bytes, max_values: int) -> bool:
 
 
 def decode_open(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
-    """The same for a channel that takes other fields too."""
+    """Return the same for a channel that takes other fields too."""
     return decode_as(_open_decoder, body, max_values)
 
 
 def extra_fields(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What a body says beyond the protocol."""
+    """Return what a body says beyond the protocol."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
@@ -83,7 +83,7 @@ def to_request(
     identity: ChannelIdentity | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> ChannelRequest:
-    """The request that a body, its headers and its query string describe; `attributes` are its extra fields."""
+    """Return the request of a body, its headers and its query string; `attributes` are its extra fields."""
     session_id = _session_id(body, query)
     outputs = _responses(body)
     checkpoint_id = None if body.checkpoint_id is None else plain_id(body.checkpoint_id, "checkpoint_id")
@@ -109,7 +109,7 @@ def to_request(
 
 
 def target_of(target: Target | None) -> ResponseTarget:
-    """Where the answer goes; whether it may is asked at the gate."""
+    """Return where the answer goes; whether it may is asked at the gate."""
     if target is None or isinstance(target, Back):
         return _HERE
     if isinstance(target, Nowhere):
@@ -117,7 +117,9 @@ def target_of(target: Target | None) -> ResponseTarget:
     if isinstance(target, Channels):
         return ResponseTarget.channels(target.channels, echo_input=target.echo_input)
     if isinstance(target, Identities):
-        places = tuple(Address(channel=one.channel, native_id=one.native_id) for one in target.identities)
+        places = tuple(
+            Address(channel=identity.channel, native_id=identity.native_id) for identity in target.identities
+        )
         return ResponseTarget(kind="identities", addresses=places, echo_input=target.echo_input)
     return ResponseTarget(kind="active" if isinstance(target, Active) else "all_linked", echo_input=target.echo_input)
 
@@ -139,12 +141,12 @@ def _says_nothing(body: InvocationBody) -> bool:
 
 
 def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
-    """The answer to a question, if that is what the body is."""
+    """Return the answer to a question, if that is what the body is."""
     if body.approval is UNSET:
         return None
     others = (body.message, body.input, body.responses)
     named = (body.options, body.session_id, body.checkpoint_id)
-    if any(one is not UNSET for one in others) or any(one is not None for one in named):
+    if any(field is not UNSET for field in others) or any(field is not None for field in named):
         raise InvalidRequestError("An approval is sent by itself: its session is known.", param="approval")
     answer = body.approval
     approval_id = plain_id(answer.id, "approval.id")
@@ -152,7 +154,7 @@ def approval_of(body: InvocationBody) -> ApprovalAnswer | None:
 
 
 def run_id_of(headers: Headers) -> str | None:
-    """The id that the caller has chosen for the run."""
+    """Return the id that the caller has chosen for the run."""
     given = headers.get(INVOCATION_ID)
     return None if given is None else plain_id(given.decode("latin-1"), INVOCATION_ID.decode())
 

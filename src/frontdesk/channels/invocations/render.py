@@ -42,7 +42,7 @@ _PARAMS = {"approvals": "approval"}
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can't say, in its best-known form."""
+    """Return what JSON can't say in its best-known form."""
     if isinstance(value, (AgentResponse, AgentResponseUpdate, Message, Content)):
         return value.to_dict()
     model_dump = getattr(value, "model_dump", None)
@@ -53,7 +53,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode(value: Any) -> bytes:
-    """The JSON of a value."""
+    """Return the JSON of a value."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -77,7 +77,7 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:5], "said", *_FILLED[5:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """The JSON of an invocation that came to one text and nothing else, as most do; nothing for any other."""
+        """Return the JSON of an invocation that came to one text and nothing else, as most do; `None` for others."""
         if run.status != "completed" or run.failure or run.checkpoint or run.stopped_at:
             return None
         if not is_response(result) or not _is_plain(result):
@@ -102,7 +102,7 @@ class Renderer:
         )
 
     def invocation(self, run: RunRecord, result: Any) -> InvocationOut:
-        """A run and its result."""
+        """Draw a run and its result."""
         out = InvocationOut(
             id=run.run_id,
             status=run.status,
@@ -127,16 +127,16 @@ class Renderer:
         out.text = "".join(_said(message) for message in response.messages if message.role == "assistant")
         out.usage = None if response.usage_details is None else dict(response.usage_details)
         waiting = response.user_input_requests
-        out.approvals = [_approval(one) for one in waiting if one.function_call is not None]
-        out.requests = [_asked(one) for one in waiting if is_request(one)]
+        out.approvals = [_approval(request) for request in waiting if request.function_call is not None]
+        out.requests = [_asked(request) for request in waiting if is_request(request)]
 
     def _workflow(self, out: InvocationOut, result: WorkflowRunResult) -> None:
         outputs = whole_outputs(result)
-        out.outputs = [self._output(one) for one in outputs]
+        out.outputs = [self._output(output) for output in outputs]
         out.text = "\n".join(text for text in map(_text_of, outputs) if text)
         waiting = requests_of(result)
-        out.approvals = [_approval(one) for one in approvals_in(waiting)]
-        out.requests = [self._request(one) for one in calls_in(waiting)]
+        out.approvals = [_approval(request) for request in approvals_in(waiting)]
+        out.requests = [self._request(request) for request in calls_in(waiting)]
 
     def _request(self, request: Request) -> RequestOut:
         data = self._output(request.data)
@@ -159,10 +159,12 @@ class Renderer:
         return MessageOut(role=message.role, contents=self._contents(message.contents), author=message.author_name)
 
     def _contents(self, contents: Sequence[Content]) -> list[Any]:
-        return [_content(one) for one in contents if one.type not in self._hidden and not is_request(one)]
+        return [
+            _content(content) for content in contents if content.type not in self._hidden and not is_request(content)
+        ]
 
     def update(self, update: Any, number: int) -> bytes | None:
-        """An event for one update; `None` for one that shows nothing."""
+        """Encode the event of an update; `None` for one that shows nothing."""
         if isinstance(update, AgentResponseUpdate):
             drawn = self._update(update)
         elif is_event(update) and update.type in ("output", "intermediate"):
@@ -175,7 +177,7 @@ class Renderer:
         contents = update.contents
         if len(contents) == 1 and contents[0].type == "text" and not contents[0].annotations:
             return Update(contents[0].text or "")
-        rest = [one for one in contents if one.type != "text" or one.annotations]
+        rest = [content for content in contents if content.type != "text" or content.annotations]
         drawn = self._contents(rest)
         text = update.text
         return Update(text, drawn or None) if text or drawn else None
@@ -187,7 +189,7 @@ class Renderer:
 
 
 def _is_plain(response: AgentResponse[Any]) -> bool:
-    """One message of one text, as most answers are."""
+    """Tell whether an answer is one message of one text, as most are."""
     if len(response.messages) != 1 or response.messages[0].role != "assistant":
         return False
     contents = response.messages[0].contents
@@ -195,22 +197,22 @@ def _is_plain(response: AgentResponse[Any]) -> bool:
 
 
 def started(run: RunRecord) -> bytes:
-    """The first event of a stream."""
+    """Encode the first event of a stream."""
     return encode_event(b"started", encode(Started(run.run_id, run.session_key)), 0)
 
 
 def ended(out: InvocationOut, number: int) -> bytes:
-    """The last event of a stream, named after how the run ended."""
+    """Encode the last event of a stream, named after how the run ended."""
     return encode_event(out.status.encode(), encode(out), number)
 
 
 def error_body(error: RequestError, run_id: str | None = None) -> bytes:
-    """An error in the shape that every error of this protocol has."""
+    """Encode an error in the shape that every error of this protocol has."""
     return encode(ErrorEnvelope(error=error_out(error, run_id)))
 
 
 def error_out(error: RequestError, run_id: str | None = None) -> ErrorOut:
-    """What went wrong, with the id under which the log has the rest."""
+    """Draw an error, with the id under which the log has the rest."""
     param = _PARAMS.get(error.param or "", error.param)
     return ErrorOut(code=error.code, message=error.message, param=param, id=run_id or error.run_id)
 
@@ -229,7 +231,7 @@ def _approval(request: Content) -> ApprovalOut:
 
 
 def _asked(request: Content) -> RequestOut:
-    """A question of a workflow that is run as an agent."""
+    """Draw a question of a workflow that is run as an agent."""
     shown = request.parse_arguments() or {}
     return RequestOut(id=str(request.call_id), data=shown.get("data"), response_type=str(shown.get("response_type")))
 

@@ -46,7 +46,7 @@ Emit = Callable[[str, dict[str, Any]], None]
 
 
 def nothing(kind: str, fields: dict[str, Any]) -> None:
-    """For a result that nobody watches come about."""
+    """Emit nothing, for a result that nobody watches come about."""
 
 
 class Assembler:
@@ -91,7 +91,7 @@ class Assembler:
         self._pictures: dict[str, tuple[int, ImageItem]] = {}
 
     def update(self, update: AgentResponseUpdate, voice: str | None = None) -> None:
-        """Takes the next piece of a stream. Messages begin where the framework begins them in the joined result.
+        """Take the next piece of a stream. Messages begin where the framework begins them in the joined result.
 
         `voice` tells apart the agents of a workflow, whose results are joined one by one.
         """
@@ -110,7 +110,7 @@ class Assembler:
         self._feed(update.contents)
 
     def message(self, message: Message) -> None:
-        """Takes a whole message."""
+        """Take a whole message."""
         self._begin(message.role)
         self._fresh = True
         self._feed(message.contents)
@@ -158,7 +158,7 @@ class Assembler:
                 self._address(content.consent_link or "", "Consent")
 
     def finish(self, *, whole: bool = True, waiting: Sequence[Content] = ()) -> None:
-        """Ends whatever is open; a run that did not come to its end leaves it incomplete.
+        """End whatever is open; a run that did not come to its end leaves it incomplete.
 
         `waiting` are the questions about calls that wait for a human: those are not shown as made.
         """
@@ -180,12 +180,12 @@ class Assembler:
         self._pictures.clear()
 
     def begin_nothing(self) -> None:
-        """Shows that there was an answer of which nothing can be shown."""
+        """Show that there was an answer of which nothing can be shown."""
         self._begin_message()
         self._end_item("incomplete")
 
     def approve(self, requests: Sequence[Content]) -> None:
-        """Shows the questions, once they and their session are stored."""
+        """Show the questions, once they and their session are stored."""
         for request in requests:
             if request.type == "function_approval_request":
                 item = question(request, self._label)
@@ -194,7 +194,7 @@ class Assembler:
                 self.ask(str(request.call_id), REQUEST_INFO, call_arguments(request))
 
     def ask(self, call_id: str, name: str, arguments: str) -> None:
-        """Shows something that waits for the client as a call of its own."""
+        """Show something that waits for the client as a call of its own."""
         item = FunctionCallItem(id=self._id("fc"), call_id=call_id, name=name, arguments="", status="in_progress")
         call = Call(Content.from_function_call(call_id, name))
         call.item, call.index = item, self._add(item)
@@ -274,7 +274,7 @@ class Assembler:
         self._emit("response.content_part.done", {**place, "part": part})
 
     def _alone(self, content: Content) -> None:
-        """A part of its own."""
+        """Add a part of its own."""
         if isinstance(self._open, MessageItem):
             self._end_part(self._open)
         self._text(content)
@@ -353,7 +353,7 @@ class Assembler:
         return item
 
     def _wait(self, asked: Content) -> None:
-        """A call waits for a human: it is shown as a question, and as made when it was."""
+        """Show a call that waits for a human as a question, and as made when it was."""
         call = self._calls.get(asked.call_id or "")
         if call is not None and call.item is None:
             del self._calls[asked.call_id or ""]
@@ -396,7 +396,7 @@ class Assembler:
         self._done(call.index, item)
 
     def _made(self, content: Content) -> None:
-        """Pictures that a tool has made; one that comes again takes the place of its draft."""
+        """Show pictures that a tool has made; one that comes again takes the place of its draft."""
         outputs: Any = content.outputs
         many = cast("list[Any]", outputs) if isinstance(outputs, list) else [outputs]
         for place, output in enumerate(many):

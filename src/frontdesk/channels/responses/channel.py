@@ -35,7 +35,6 @@ from frontdesk.channels.responses.render import (
     turn_items,
 )
 from frontdesk.channels.responses.socket import Sockets
-from frontdesk.channels.responses.verify import verifier
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, SessionMode
 from frontdesk.data.result import HostedStreamResult
@@ -44,6 +43,7 @@ from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, 
 from frontdesk.kit.aio.detached_runs import DetachedRuns
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, run_weighed
 from frontdesk.kit.auth.any_auth import as_auth
+from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import resumed_after
 from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
 from frontdesk.kit.http.idempotency import keyed
@@ -126,7 +126,7 @@ class ResponsesChannel(Channel):
         return ChannelContribution(routes=_Room(self, self._config, context, self._renderer).routes())
 
     def turn_items(self, run: RunRecord, result: Any) -> Sequence[dict[str, Any]]:
-        """What a run adds to its conversation."""
+        """Return what a run adds to its conversation."""
         return turn_items(self._renderer, run, result)
 
 
@@ -142,15 +142,15 @@ class _Room:
         self._detached = DetachedRuns()
         self._renderer = renderer
         self._intake = Intake(channel, config, context, self._renderer)
-        self._verifier = verifier(channel.name, channel.auth, config, context)
+        self._verifier = HttpVerifier.for_channel(channel.name, channel.auth, context, config.allowed_origins)
         self._sockets = Sockets(
             channel, config, context, self._intake, self._renderer, self._detached, self._verifier, self._limiter
         )
 
     def routes(self) -> list[BaseRoute]:
-        found: list[BaseRoute] = []
+        routes: list[BaseRoute] = []
         for base in ("", "/v1"):
-            found += [
+            routes += [
                 Route(f"{base}/responses", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
                 WebSocketRoute(f"{base}/responses", endpoint=self._sockets.endpoint),
                 Route(f"{base}/responses/compact", endpoint=self._endpoint(runs=["POST"], POST=self.compact)),
@@ -163,7 +163,7 @@ class _Room:
         # What the API has beyond that is not served, and its clients should learn so in words that they understand.
         nothing = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), self.nothing)
         unknown = self._endpoint(**nothing)
-        return [*found, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in ("/responses", "/v1"))]
+        return [*routes, *(Route(f"{base}/{{path:path}}", endpoint=unknown) for base in ("/responses", "/v1"))]
 
     async def nothing(self, call: HttpCall) -> None:
         raise NotFoundError(f"{call.scope['path']} is not served here.", code="unknown_url")
@@ -184,13 +184,13 @@ class _Room:
         answer = Answer(call, self._renderer)
         # A run in the background does not end with its readers anyway; under a key its client may come back for it.
         lasts = self._config.finish_abandoned or request.idempotency_key is not None
-        lasting = lasts and request.store and not request.background
+        detached = lasts and request.store and not request.background
         if not request.stream:
             work = self._context.run(request, call.caller, protocol_request=protocol_request, settle=settle)
-            hosted = await (self._detached.run(work, call.hand_on()) if lasting else work)
+            hosted = await (self._detached.run(work, call.hand_on()) if detached else work)
             return await answer.run(hosted.run, hosted.result)
         opened = self._context.stream(request, call.caller, protocol_request=protocol_request, settle=settle)
-        async with await (self._detached.stream(opened, call.hand_on()) if lasting else opened) as stream:
+        async with await (self._detached.stream(opened, call.hand_on()) if detached else opened) as stream:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.streams)
@@ -247,7 +247,7 @@ class _Room:
         await Answer(call, self._renderer).json({"id": _run_id(call), "object": "response", "deleted": True})
 
     async def _about(self, call: HttpCall, act: Callable[[Caller, str], Awaitable[T]]) -> T:
-        """Does something with the response that the path names."""
+        """Do something with the response that the path names."""
         run_id = _run_id(call)
         try:
             return await act(call.caller, run_id)
@@ -280,7 +280,7 @@ class _Room:
 
 
 def _before_api(path: str) -> str:
-    """The API's own name may be part of a path or not: what is served there is the same."""
+    """Return a path without the API's own name, which may be part of it or not: what is served there is the same."""
     return path.removesuffix("/responses")
 
 
@@ -293,28 +293,28 @@ def _input_page(run: RunRecord, query: bytes) -> bytes:
     if order not in ("asc", "desc"):
         raise InvalidRequestError("`order` must be asc or desc.", param="order")
     given = given_items(run)
-    found = given if order == "asc" else given[::-1]
+    items = given if order == "asc" else given[::-1]
     if "after" in asked:
-        places = [place for place, (item_id, _) in enumerate(found) if item_id == asked["after"]]
+        places = [place for place, (item_id, _) in enumerate(items) if item_id == asked["after"]]
         if not places:
             raise NotFoundError("There is no such item.", param="after")
-        found = found[places[0] + 1 :]
-    shown = [complete_item(item, item_id) for item_id, item in found[: int(limit)]]
+        items = items[places[0] + 1 :]
+    shown = [complete_item(item, item_id) for item_id, item in items[: int(limit)]]
     return encode(
         {
             "object": "list",
             "data": shown,
             "first_id": shown[0]["id"] if shown else None,
             "last_id": shown[-1]["id"] if shown else None,
-            "has_more": len(found) > len(shown),
+            "has_more": len(items) > len(shown),
         }
     )
 
 
 def _included(call: HttpCall) -> list[str]:
-    """What a request asks to see beside the rest, in its query."""
+    """Return what a request asks to see beside the rest, in its query."""
     asked = parse_qs(call.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    names = [one for name, values in asked.items() if _INCLUDE.fullmatch(name) for one in values]
+    names = [value for name, values in asked.items() if _INCLUDE.fullmatch(name) for value in values]
     check_included(names)
     return names
 

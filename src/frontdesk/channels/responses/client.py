@@ -1,6 +1,6 @@
 """Writes answers on the wire."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +14,11 @@ from frontdesk.errors import RequestError
 from frontdesk.kit.framework.types import is_event
 from frontdesk.kit.http.asgi import NO_RETRY, error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
-from frontdesk.kit.http.sse import EventStream, StreamTimes, send_events
+from frontdesk.kit.http.sse import StreamTimes, send_events, stream_events
 
 RawHeader = tuple[bytes, bytes]
+Pack = Callable[[list[bytes]], Sequence[bytes]]
+"""Makes the pieces in which events are sent."""
 
 
 class Answer:
@@ -29,12 +31,12 @@ class Answer:
         self._renderer = renderer
 
     def run(self, run: RunRecord, result: Any = None) -> Awaitable[None]:
-        """A response, whole."""
+        """Send a whole response."""
         drawn = self._renderer.plain(run, result)
         return self._send(drawn or encode(self._renderer.response(run, result)), self._headers(run))
 
     def json(self, body: Any) -> Awaitable[None]:
-        """Anything else that is asked for."""
+        """Send anything else that is asked for."""
         return self.raw(encode(body))
 
     def raw(self, raw: bytes) -> Awaitable[None]:
@@ -46,7 +48,7 @@ class Answer:
         return send_json(self._call.send, 200, raw, headers)
 
     async def error(self, error: RequestError) -> None:
-        """What went wrong; of a run that has begun, how it ended, since a client repeats what was an error."""
+        """Send an error; of a run that has begun, how it ended, since a client repeats what was an error."""
         if isinstance(error.run, RunRecord):
             return await self._failed(error.run)
         headers = [*error_headers(error), *self._headers()]
@@ -57,39 +59,24 @@ class Answer:
             return await self._send(encode(self._renderer.response(run)), [*self._headers(run), NO_RETRY])
         script = Script(self._renderer, run)
         self._call.begun = True
-        await send_events(self._call.send, script.begin() + script.end(run, None), [*self._headers(run), NO_RETRY])
+        events = b"".join((*script.begin(), *script.end(run, None)))
+        await send_events(self._call.send, events, [*self._headers(run), NO_RETRY])
 
     def _headers(self, run: RunRecord | None = None) -> list[RawHeader]:
-        """The caller's own id for the request comes back; else that of the run, or a new one."""
+        """Return the caller's own id for the request; else that of the run, or a new one."""
         if run is None:
             return [(b"x-request-id", self._call.answer_id)]
         return [(b"x-request-id", self._call.request_id or run.run_id.encode())]
 
     async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
-        """The sequence of events above a number; the last one always comes."""
-        call = self._call
-        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
+        """Send the events above a number; the last one always comes."""
         script = Script(self._renderer, stream.run, after)
-        try:
-            self._call.begun = True
-            await events.start(self._headers(stream.run))
-            if first := script.begin():
-                await events.send(first)
-            try:
-                async for update in stream:
-                    told = script.update(update)
-                    if told:
-                        await events.send(told)
-                hosted = stream.final()
-                last = script.end(hosted.run, hosted.result)
-            except RequestError as error:
-                failure = RunFailure(code=error.code, message=error.message)
-                last = script.end(stream.run.replace(status="failed", failure=failure), None)
-            if last:
-                await events.send(last)
-            await events.end()
-        finally:
-            events.stop()
+        await stream_events(self._call, stream, script, times, self._headers(stream.run))
+
+
+def failed(run: RunRecord, error: RequestError) -> RunRecord:
+    """Return a run that has ended with an error."""
+    return run.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
 class Script:
@@ -99,12 +86,16 @@ class Script:
     events that a reader has already are put together once more, and left out.
     """
 
-    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1) -> None:
-        """`after` is the number of the last event that the reader has."""
+    def __init__(self, renderer: Renderer, run: RunRecord, after: int = -1, pack: Pack | None = None) -> None:
+        """`after` is the number of the last event that the reader has.
+
+        What an update comes to is one piece, unless `pack` makes others of its events.
+        """
         self._renderer = renderer
         # As it was when it began, whatever became of it.
         self._run = run.replace(status="running", finished_at=None, failure=None)
         self._after = after
+        self._pack = pack
         self._number = 0
         self._told: list[bytes] = []
         self._assembler = renderer.assembler(run, emit=self._tell, delta=self._tell_delta)
@@ -119,25 +110,27 @@ class Script:
             self._told.append(text_delta(delta, self._number))
         self._number += 1
 
-    def _take(self) -> bytes:
+    def _take(self) -> Sequence[bytes]:
         told, self._told = self._told, []
-        return told[0] if len(told) == 1 else b"".join(told)
+        if self._pack is not None:
+            return self._pack(told)
+        return told if len(told) <= 1 else (b"".join(told),)
 
-    def begin(self) -> bytes:
-        """The first two events."""
+    def begin(self) -> Sequence[bytes]:
+        """Return the first two events."""
         response = self._renderer.response(self._run, output=[])
         created = msgspec.structs.replace(response, status="queued") if self._run.background else response
         self._tell("response.created", {"response": created})
         self._tell("response.in_progress", {"response": response})
         return self._take()
 
-    def update(self, update: Any) -> bytes:
-        """What an update of the target's comes to; nothing, perhaps."""
+    def update(self, update: Any) -> Sequence[bytes]:
+        """Return what an update of the target's comes to; nothing, perhaps."""
         if isinstance(update, AgentResponseUpdate):
             self._assembler.update(update)
         elif is_event(update) and update.type == "output":
             self._output(update.data, update.executor_id)
-        return self._take() if self._told else b""
+        return self._take() if self._told else ()
 
     def _output(self, output: Any, voice: str | None) -> None:
         if isinstance(output, AgentResponseUpdate):
@@ -146,8 +139,8 @@ class Script:
         for message in messages_of(output):
             self._assembler.message(message)
 
-    def end(self, run: RunRecord, result: Any) -> bytes:
-        """The rest: open items are closed, questions are shown, and the last event says how it ended."""
+    def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:
+        """Close open items, show questions, and say in the last event how it ended."""
         self._renderer.finish(self._assembler, run, result)
         if run.status == "failed" and not self._assembler.items:
             # Some clients take a stream that fails before its first item for one that never began, and ask again.
@@ -155,6 +148,10 @@ class Script:
         response = self._renderer.response(run, result, self._assembler.items)
         self._tell(_last(response), {"response": response})
         return self._take()
+
+    def fail(self, run: RunRecord, error: RequestError) -> Sequence[bytes]:
+        """End a stream that an error has ended."""
+        return self.end(failed(run, error), None)
 
 
 def _last(response: ResponseOut) -> str:

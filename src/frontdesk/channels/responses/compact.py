@@ -21,7 +21,7 @@ _NOT_OURS = "This is no compaction of this caller's, or it is kept no longer."
 
 
 def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody, str | None]:
-    """The body as that of a response, and the instructions for the summary."""
+    """Decode a body as that of a response, and the instructions for the summary."""
     body = decode_as(_decoder, raw, max_values)
     if body.model is msgspec.UNSET:
         raise InvalidRequestError("A compaction needs `model`, which may be null.", param="model")
@@ -32,7 +32,7 @@ def decode_compact(raw: bytes, max_values: int = MAX_VALUES) -> tuple[CreateBody
 
 
 async def _summary_of(references: References, seal: str, where: str) -> str:
-    """What a compaction stands for; one that is forged, foreign or gone is a bad request."""
+    """Return what a compaction stands for; one that is forged, foreign or gone is a bad request."""
     mark, _, rest = seal.partition(".")
     run_id, _, key = rest.partition(".")
     run = await references.compaction(run_id, where) if mark == COMPACTION_MARK and is_plain_id(run_id) else None
@@ -43,12 +43,12 @@ async def _summary_of(references: References, seal: str, where: str) -> str:
 
 
 async def opened(references: References, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The items with the summaries in the place of the compactions.
+    """Return the items with the summaries in the place of the compactions.
 
     Each is a message of the assistant's: it comes from a model that has read what users wrote, so it must not rank
     higher than that.
     """
-    found = list(items)
+    rewritten = list(items)
     for place, item in enumerate(items):
         if item.get("type") == "compaction":
             where, seal = f"input[{place}].encrypted_content", item.get("encrypted_content")
@@ -56,12 +56,12 @@ async def opened(references: References, items: list[dict[str, Any]]) -> list[di
                 raise InvalidRequestError("`encrypted_content` must be a string.", param=where)
             text = f"Summary of the conversation so far:\n{await _summary_of(references, seal, where)}"
             content = [{"type": "output_text", "text": text}]
-            found[place] = {"type": "message", "role": "assistant", "content": content}
-    return found
+            rewritten[place] = {"type": "message", "role": "assistant", "content": content}
+    return rewritten
 
 
 def compactor_findings(compactor: Any) -> list[str]:
-    """What is wrong with the operator's choice, a line each."""
+    """List what is wrong with the operator's choice, a line each."""
     if compactor is None or callable(compactor) or callable(getattr(compactor, "run", None)):
         return []
     return [f"compactor must be an agent or a function, not {type(compactor).__name__}"]

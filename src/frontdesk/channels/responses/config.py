@@ -58,8 +58,8 @@ class SocketLimits:
     """How much all connections may remember together of responses that are not stored."""
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
-        names = (one.name for one in fields(self))
+        """List what is wrong, a line each."""
+        names = (field.name for field in fields(self))
         return [f"sockets: {name} must be positive" for name in names if getattr(self, name) <= 0]
 
 
@@ -103,11 +103,11 @@ class Fetching:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The internal hosts that may be fetched from."""
+        """Return the internal hosts that may be fetched from."""
         return (self.hosts,) if isinstance(self.hosts, str) else tuple(self.hosts)
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong = ["max_fetched_bytes must be positive"] if self.max_bytes <= 0 else []
         if (self.hosts or self.http) and not self.urls:
             wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
@@ -135,16 +135,16 @@ class ResponsesConfig:
 
     @property
     def host_tools(self) -> HostTools:
-        """How the calls of the host's own tools appear."""
+        """Return how the calls of the host's own tools appear."""
         return self.own.shown
 
     @property
     def instructions(self) -> Instructions:
-        """What becomes of the instructions of a request."""
+        """Return what becomes of the instructions of a request."""
         return self.own.instructions
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong: list[str] = []
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:

@@ -57,23 +57,23 @@ class Call:
 
 
 def question(asked: Content, label: str) -> ApprovalItem:
-    """A question about a call that waits for a human."""
+    """Draw a question about a call that waits for a human."""
     name, arguments = asked_for(asked)
     return ApprovalItem(id=str(asked.id), name=name, arguments=arguments, server_label=label)
 
 
 def call_of(asked: Content) -> str:
-    """The id of a call, or of the one that a question is about."""
+    """Return the id of a call, or of the one that a question is about."""
     return str((asked.function_call or asked).call_id)
 
 
 def item_id(prefix: str, run_id: str, place: int) -> str:
-    """The id of an item, which holds that of its response: so it is found again without an index of items."""
+    """Make the id of an item from that of its response, so that it is found again without an index of items."""
     return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
 
 
 def piece(pieces: list[str], text: str, content: Content) -> str:
-    """What a content adds to the pieces before it; a snapshot repeats them."""
+    """Return what a content adds to the pieces before it; a snapshot repeats them."""
     if content.merge_mode == "replace":
         said = "".join(pieces)
         if text.startswith(said):
@@ -85,15 +85,16 @@ def piece(pieces: list[str], text: str, content: Content) -> str:
 
 
 def annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """An annotation as the API draws it, once for every place that it is about."""
+    """Draw an annotation as the API does, once for every place that it is about."""
     regions: Sequence[Mapping[str, Any]] = given.get("annotated_regions") or ({},)
     title = given.get("title") or ""
     if given.get("file_id") and not given.get("url"):
         cited = {"type": "file_citation", "file_id": given["file_id"], "filename": title}
-        return [{**cited, "index": one.get("start_index") or 0} for one in regions]
+        return [{**cited, "index": region.get("start_index") or 0} for region in regions]
     cited = {"type": "url_citation", "url": given.get("url") or "", "title": title}
     return [
-        {**cited, "start_index": one.get("start_index") or 0, "end_index": one.get("end_index") or 0} for one in regions
+        {**cited, "start_index": region.get("start_index") or 0, "end_index": region.get("end_index") or 0}
+        for region in regions
     ]
 
 
@@ -134,11 +135,11 @@ class Thought:
         self._pieces: list[str] = []
 
     def continues(self, content: Content) -> bool:
-        """Whether a content belongs to it."""
+        """Tell whether a content belongs to it."""
         return not (content.id and self._id and content.id != self._id)
 
     def add(self, content: Content, *, encrypted: bool) -> None:
-        """Takes the next piece of it."""
+        """Take the next piece of it."""
         self._id = self._id or content.id
         if content.protected_data and encrypted:
             self.item.encrypted_content = content.protected_data
@@ -179,5 +180,5 @@ class Thought:
         return {**place, "summary_index": len(self.item.summary) - 1}
 
     def end(self) -> None:
-        """Ends it."""
+        """End it."""
         self._end_part()

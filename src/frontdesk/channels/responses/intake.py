@@ -42,7 +42,7 @@ class Intake:
     async def request(
         self, caller: Caller, body: CreateBody, raw: bytes, payload: Mapping[str, Any] | None = None
     ) -> tuple[ChannelRequest, SettleAnswers | None]:
-        """The request that a body asks for, and what settles the answers in it.
+        """Return the request that a body asks for, and what settles the answers in it.
 
         What `payload` says beyond the API becomes the request's attributes.
         """
@@ -71,7 +71,7 @@ class Intake:
         return request.replace(details=prepare(lambda: request.details))
 
     async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
-        """What a body says, for one that asks for nothing; and the body with what it refers to in its places."""
+        """Return a body with what it refers to in its places, and what it says; for one that asks for nothing."""
         body, size = await self._resolved(caller, body, size)
         items = await self._items(caller, body, size)
         if items is None:
@@ -82,7 +82,7 @@ class Intake:
         return body, [*as_results(items.outputs), *items.messages]
 
     async def _items(self, caller: Caller, body: CreateBody, size: int) -> Items | None:
-        """The items of a body, with the summaries that compactions among them stand for; the body keeps those."""
+        """Return the items of a body, with the summaries that its compactions stand for; the body keeps those."""
         given = body.input
         if isinstance(given, list) and any(item.get("type") == "compaction" for item in given):
             self._parser.check_length(given)
@@ -97,14 +97,14 @@ class Intake:
         return References(self._context, caller, self._renderer, inside, limits)
 
     async def _fill(self, caller: Caller, items: Items) -> None:
-        """Fetches the pictures and files that are named by their address."""
+        """Fetch the pictures and files that are named by their address."""
         if items.urls and self._fetcher is not None:
             # Nothing is done for a stranger, and going out for them would be something.
             await self._context.allow(caller)
             await self._fetcher.fill(items.urls, caller=caller.identity.key)
 
     async def _resolved(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, int]:
-        """The body with the items that it refers to in their places, and how large it is with them."""
+        """Return the body with the items that it refers to in their places, and how large it is with them."""
         given = body.input
         if not isinstance(given, list):
             return body, size
@@ -112,11 +112,11 @@ class Intake:
         if not any(map(reference, given)):
             return body, size
         references = self._references(caller, body)
-        found = [
+        items = [
             item if (item_id := reference(item)) is None else await references.item(item_id, f"input[{place}]")
             for place, item in enumerate(given)
         ]
-        return msgspec.structs.replace(body, input=found), size + references.size
+        return msgspec.structs.replace(body, input=items), size + references.size
 
 
 def _settling(items: Items | None) -> SettleAnswers | None:
@@ -125,10 +125,10 @@ def _settling(items: Items | None) -> SettleAnswers | None:
         return None
 
     async def settle(answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]) -> Sequence[ApprovalAnswer]:
-        asked = {one.approval_id: one.request for one in waiting}
+        asked = {approval.approval_id: approval.request for approval in waiting}
         _check_questions(items.questions, asked)
         # An answer that another question follows and that does not count as given yet: all are of one response.
-        return [*(one for one in items.earlier if one.approval_id in asked), *answers]
+        return [*(answer for answer in items.earlier if answer.approval_id in asked), *answers]
 
     return settle
 

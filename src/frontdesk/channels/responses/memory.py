@@ -31,11 +31,13 @@ class Kept:
 
     @classmethod
     def of(cls, request: ChannelRequest, run: RunRecord, size: int) -> "Kept":
-        """What is kept of a run; `request` as it was continued, `size` is about as many bytes as that has."""
+        """Make what is kept of a run; `request` as it was continued, `size` is about as many bytes as that has."""
         said = as_messages(request.input) or []
         answer: Sequence[Message] = run.result.messages if is_response(run.result) else ()
-        calls = {_id(one) for message in answer for one in message.contents if one.type == "function_call"}
-        results = {_id(one) for message in answer for one in message.contents if one.type == "function_result"}
+        calls = {_id(content) for message in answer for content in message.contents if content.type == "function_call"}
+        results = {
+            _id(content) for message in answer for content in message.contents if content.type == "function_result"
+        }
         return cls(
             previous=request.previous_run_id,
             outputs=request.client_outputs,
@@ -45,7 +47,7 @@ class Kept:
         )
 
     def continued(self, request: ChannelRequest, *, hears: bool) -> ChannelRequest:
-        """The request that says everything again before what is new; `hears`: the target listens to that."""
+        """Return a request that says everything again before what is new; `hears`: the target listens to that."""
         if request.approvals:
             raise InvalidRequestError("No tool waits for an answer in a response that is not stored.", param="input")
         results = answered(self.waiting, request.client_outputs)
@@ -124,22 +126,22 @@ class Memory:
         self._kept: dict[str, Kept] = {}
 
     def get(self, run_id: str | None) -> Kept | None:
-        """A response of this connection's."""
+        """Return a response of this connection's."""
         return None if run_id is None else self._kept.get(run_id)
 
     def keep(self, run_id: str, kept: Kept) -> None:
-        """Remembers a response, and forgets the oldest ones in its place."""
+        """Remember a response, and forget the oldest ones in its place."""
         self._kept[run_id] = kept
         self._space.take(self, run_id, kept.size)
-        while len(self._kept) > MOST_KEPT or sum(one.size for one in self._kept.values()) > self._most_bytes:
+        while len(self._kept) > MOST_KEPT or sum(kept.size for kept in self._kept.values()) > self._most_bytes:
             self.forget(next(iter(self._kept)))
 
     def forget(self, run_id: str | None) -> None:
-        """It can't be continued any more."""
+        """Forget a response, which can't be continued any more."""
         if run_id is not None and self._kept.pop(run_id, None) is not None:
             self._space.give_back(self, run_id)
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Forget everything, since the connection has ended."""
         for run_id in list(self._kept):
             self.forget(run_id)

@@ -58,12 +58,12 @@ _CAN_BE_IGNORED = frozenset(
 
 
 def decode(raw: bytes, max_values: int = MAX_VALUES) -> CreateBody:
-    """The body, or an error that names the parameter which is wrong."""
+    """Return the body, or raise an error that names the parameter which is wrong."""
     return decode_as(_decoder, raw, max_values)
 
 
 def unknown_keys(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What the body says beyond the API, for the operator's hook."""
+    """Return what the body says beyond the API, for the operator's hook."""
     return {name: value for name, value in payload.items() if name not in _KNOWN}
 
 
@@ -78,26 +78,26 @@ class Parser:
         self._forwards_more = not config.forward.isdisjoint(_UPSTREAM)
 
     def items(self, body: CreateBody) -> Items | None:
-        """What the input comes to; `None` when it is nothing but a text."""
+        """Return what the input comes to; `None` when it is nothing but a text."""
         given = body.input
         if isinstance(given, str):
             return None
         if given is None:
             return Items()
         self.check_length(given)
-        found = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
-        if found.urls and not self._config.fetching.urls and self._target.kind != "agent":
-            where = found.urls[0][1]
+        items = read_items(given, host_tools=self._target.tool_names, replayed=_brings_its_own(body))
+        if items.urls and not self._config.fetching.urls and self._target.kind != "agent":
+            where = items.urls[0][1]
             raise InvalidRequestError("This host takes no pictures or files by URL: send the data.", param=where)
-        return found
+        return items
 
     def check_length(self, items: Sized) -> None:
-        """Refuses more items than a request may have."""
+        """Refuse more items than a request may have."""
         if len(items) > self._config.bodies.max_items:
             raise InvalidRequestError(f"A request takes {self._config.bodies.max_items} items at most.", param="input")
 
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
-        """The request, with its questions still to be looked up; without items, its input is nothing but a text."""
+        """Return the request, its questions still to be looked up; without items, its input is nothing but a text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
         if asks:
             self._check(body)
@@ -171,7 +171,7 @@ class Parser:
         return options
 
     def _details(self, body: CreateBody, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What was really used, and the input with all that the API knows of it, for everyone who asks later."""
+        """Return what was really used, and the input with all that the API knows of it, for everyone who asks later."""
         details: dict[str, Any] = {"input": trimmed_input(body)}
         for name in self._config.forward if options else ():
             value = getattr(body, name, None)
@@ -189,13 +189,13 @@ class Parser:
 
 
 def trimmed_input(body: CreateBody) -> str | list[dict[str, Any]] | None:
-    """The input without what the API does not know."""
+    """Return the input without what the API does not know."""
     given = body.input
     return list(map(trimmed, given)) if isinstance(given, list) else given
 
 
 def conversation_of(body: CreateBody) -> str | None:
-    """The conversation that a body names."""
+    """Return the conversation that a body names."""
     given = body.conversation
     if given is None:
         return None
@@ -203,35 +203,35 @@ def conversation_of(body: CreateBody) -> str | None:
 
 
 def _brings_its_own(body: CreateBody) -> bool:
-    """Whether a request brings its own history, instead of naming what it continues."""
+    """Tell whether a request brings its own history, instead of naming what it continues."""
     return body.previous_response_id is None and body.conversation is None
 
 
 def _framework_options(body: CreateBody) -> dict[tuple[str, str], Any]:
-    """By the API's name and the framework's, what the body asks of the model."""
-    found: dict[tuple[str, str], Any] = {}
+    """Return what the body asks of the model, by the API's name and the framework's."""
+    options: dict[tuple[str, str], Any] = {}
     for names in _OPTIONS:
         value = getattr(body, names[0])
         if value is not None:
-            found[names] = value
+            options[names] = value
     choice = _tool_choice(body.tool_choice)
     if choice is not None:
-        found["tool_choice", "tool_choice"] = choice
+        options["tool_choice", "tool_choice"] = choice
     if body.reasoning is not None:
         asked = msgspec.structs.replace(body.reasoning, mode=None, context=None)
         if thinking := _without_none(asked):
-            found["reasoning", "reasoning"] = thinking
+            options["reasoning", "reasoning"] = thinking
     if body.text is not None:
         form = _response_format(body.text.format)
         if form is not None:
-            found["text", "response_format"] = form
+            options["text", "response_format"] = form
         if body.text.verbosity is not None:
-            found["text", "verbosity"] = body.text.verbosity
-    return found
+            options["text", "verbosity"] = body.text.verbosity
+    return options
 
 
 def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
-    """What a choice of tools comes to: how, and which ones it names."""
+    """Return what a choice of tools comes to: how, and which ones it names."""
     choice = _tool_choice(value)
     if not isinstance(choice, dict):
         return choice or "auto", ()
@@ -241,14 +241,14 @@ def _chosen(value: str | dict[str, Any] | None) -> tuple[str, Sequence[str]]:
 
 
 def check_included(names: Sequence[str]) -> None:
-    """Refuses what nobody can ask to see."""
+    """Refuse what nobody can ask to see."""
     for place, name in enumerate(names):
         if name not in INCLUDES:
             raise InvalidRequestError(f"{name!r} can't be included.", param=f"include[{place}]")
 
 
 def _check_served(body: CreateBody) -> None:
-    """Refuses by its name what would change the answer, and can't be done here."""
+    """Refuse by its name what would change the answer, and can't be done here."""
     refused: str | None = None
     if body.prompt is not None:
         refused = "prompt"
@@ -271,11 +271,11 @@ def _check_served(body: CreateBody) -> None:
 def _blocks(moderation: ModerationIn) -> bool:
     policy = moderation.policy
     steps = () if policy is None else (policy.input, policy.output)
-    return any(one is not None and one.mode == "block" for one in steps)
+    return any(step is not None and step.mode == "block" for step in steps)
 
 
 def _without_none(value: msgspec.Struct) -> dict[str, Any]:
-    return {name: one for name, one in msgspec.structs.asdict(value).items() if one is not None}
+    return {name: field for name, field in msgspec.structs.asdict(value).items() if field is not None}
 
 
 def _tool_choice(value: Any) -> Any:
@@ -287,7 +287,7 @@ def _tool_choice(value: Any) -> Any:
         raise InvalidRequestError(f"Unknown tool choice: {value!r}.", param="tool_choice")
     if value.get("type") == "allowed_tools":
         chosen = _convert(value, AllowedTools, "tool_choice")
-        return {"mode": chosen.mode, "allowed_tools": [one.name for one in chosen.tools]}
+        return {"mode": chosen.mode, "allowed_tools": [tool.name for tool in chosen.tools]}
     return {"mode": "required", "required_function_name": _convert(value, NamedTool, "tool_choice").name}
 
 

@@ -91,16 +91,16 @@ class References:
         if item_id not in self._questions:
             self._questions[item_id] = None
             with suppress(NotFoundError):
-                found = await self._context.get_approval(self._caller, item_id)
-                item = msgspec.to_builtins(self._renderer.question(found.request))
+                approval = await self._context.get_approval(self._caller, item_id)
+                item = msgspec.to_builtins(self._renderer.question(approval.request))
                 self._questions |= await self._known({item_id: item}, where)
         return self._questions[item_id]
 
     async def _of_run(self, run_id: str, where: str) -> dict[str, _Known]:
         if run_id not in self._runs:
             run = await self._run(run_id)
-            found = {} if run is None else await off_loop(self._all_of, run)
-            self._runs[run_id] = await self._known(found, where)
+            items = {} if run is None else await off_loop(self._all_of, run)
+            self._runs[run_id] = await self._known(items, where)
         return self._runs[run_id]
 
     async def _run(self, run_id: str) -> RunRecord | None:
@@ -111,16 +111,16 @@ class References:
 
     def _all_of(self, run: RunRecord) -> dict[str, Found]:
         output = draw_compaction(run).output if is_compaction(run) else self._renderer.output(run, run.result)
-        items: list[Found] = [msgspec.to_builtins(one) for one in output]
-        return {one["id"]: one for one in (*reversed(input_items(run)), *reversed(items))}
+        items: list[Found] = [msgspec.to_builtins(item) for item in output]
+        return {item["id"]: item for item in (*reversed(input_items(run)), *reversed(items))}
 
-    async def _known(self, found: dict[str, Found], where: str) -> dict[str, _Known]:
-        known = await off_loop(_written, found)
-        self._count_read(sum(one.size for one in known.values()), where)
+    async def _known(self, items: dict[str, Found], where: str) -> dict[str, _Known]:
+        known = await off_loop(_written, items)
+        self._count_read(sum(item.size for item in known.values()), where)
         return known
 
     def _count_read(self, size: int, where: str) -> None:
-        """All that was read counts, so that nobody makes the host read a lot to show little."""
+        """Count all that was read, so that nobody makes the host read a lot to show little."""
         self._read += size
         if self._read > self._max_bytes:
             raise _too_large(self._max_bytes, where)
@@ -135,8 +135,8 @@ class References:
             raise InvalidRequestError(message, param=where, code="too_many_values")
 
 
-def _written(found: dict[str, Found]) -> dict[str, _Known]:
-    return {item_id: _Known(body, encode(body)) for item_id, body in found.items()}
+def _written(items: dict[str, Found]) -> dict[str, _Known]:
+    return {item_id: _Known(body, encode(body)) for item_id, body in items.items()}
 
 
 def _too_large(limit: int, where: str) -> BodyTooLargeError:

@@ -82,7 +82,7 @@ _ECHOED = (
 
 
 def encode(value: Any) -> bytes:
-    """The value as JSON. A model may cut a character in half, and halves can't be sent: they are replaced."""
+    """Return the JSON of a value. A model may cut a character in half, and halves can't be sent: they are replaced."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -93,9 +93,9 @@ def _mended(value: Any) -> Any:
     if isinstance(value, str):
         return _HALVES.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_mended(name): _mended(one) for name, one in cast("dict[str, Any]", value).items()}
+        return {_mended(name): _mended(part) for name, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_mended(one) for one in cast("list[Any]", value)]
+        return [_mended(part) for part in cast("list[Any]", value)]
     return value
 
 
@@ -116,7 +116,7 @@ class Renderer:
         return JsonTemplate(encode(out), (*_FILLED[:4], "item", "said", *_FILLED[4:]))
 
     def plain(self, run: RunRecord, result: Any) -> bytes | None:
-        """The JSON of a response that is one text and repeats no settings, as most are; nothing for any other."""
+        """Return the JSON of a response that is one text and repeats no settings, as most are; `None` for others."""
         text = _plain_text(run, result) if len(run.details) <= 1 else None
         if text is None:
             return None
@@ -140,7 +140,7 @@ class Renderer:
         )
 
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
-        """What puts the output of a run together."""
+        """Make what puts the output of a run together."""
         details = run.details
         tools: Sequence[Any] = details.get("tools") or ()
         return Assembler(
@@ -148,18 +148,18 @@ class Renderer:
             label=self._target.name,
             client_tools={tool["name"] for tool in tools} if tools else (),
             host_tools=self._config.host_tools,
-            approved={call_of(one): one for one in run.open_calls or ()},
+            approved={call_of(call): call for call in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
             emit=emit,
             delta=delta,
         )
 
     def question(self, request: Content) -> ApprovalItem:
-        """A tool call that waits for a human, or has waited."""
+        """Draw a tool call that waits for a human, or has waited."""
         return question(request, self._target.name)
 
     def output(self, run: RunRecord, result: Any) -> list[Any]:
-        """The items of a whole result."""
+        """Return the items of a whole result."""
         return self._output(run, result, answers(result))
 
     def _output(self, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]]) -> list[Any]:
@@ -177,17 +177,17 @@ class Renderer:
     def finish(
         self, assembler: Assembler, run: RunRecord, result: Any, said: Sequence[AgentResponse[Any]] | None = None
     ) -> None:
-        """Ends an output: with what is open closed, and the questions shown that wait for a human."""
+        """End an output: close what is open, and show the questions that wait for a human."""
         given = answers(result) if said is None else said
         requests = () if is_response(result) else requests_of(result)
         asked = result.user_input_requests if is_response(result) else approvals_in(requests)
         assembler.finish(whole=run.status == "completed" and _cut_off(given) is None, waiting=asked)
         assembler.approve(asked)
-        for one in calls_in(requests):
-            assembler.ask(call_id_of(one), REQUEST_INFO, encode(payload_of(one)).decode())
+        for request in calls_in(requests):
+            assembler.ask(call_id_of(request), REQUEST_INFO, encode(payload_of(request)).decode())
 
     def response(self, run: RunRecord, result: Any = None, output: list[Any] | None = None) -> ResponseOut:
-        """A run as the API shows it; `output` if it was put together already."""
+        """Draw a run as the API shows it; `output` if it was put together already."""
         said = answers(result)
         out = ResponseOut(
             id=run.run_id,
@@ -237,7 +237,7 @@ class Renderer:
 
 
 def _plain_text(run: RunRecord, result: Any) -> str | None:
-    """The text of an answer that is one message of one text, as most are: the assembler would draw it just so."""
+    """Return the text of an answer that is one message of one text, as most are: the assembler would draw it so."""
     if run.status != "completed" or not is_response(result) or len(result.messages) != 1:
         return None
     message = result.messages[0]
@@ -250,29 +250,29 @@ def _plain_text(run: RunRecord, result: Any) -> str | None:
 
 
 def answers(result: Any) -> Sequence[AgentResponse[Any]]:
-    """A result as answers of agents, whatever kind of target it came from."""
+    """Return a result as answers of agents, whatever kind of target it came from."""
     if is_response(result):
         return (result,)
     if not isinstance(result, WorkflowRunResult):
         return ()
     outputs = whole_outputs(result)
-    return [one if is_response(one) else AgentResponse(messages=messages_of(one)) for one in outputs]
+    return [output if is_response(output) else AgentResponse(messages=messages_of(output)) for output in outputs]
 
 
 def messages_of(output: Any) -> list[Message]:
-    """What a workflow's output says."""
+    """Return what a workflow's output says."""
     if is_response(output):
         return list(output.messages)
     if isinstance(output, Message):
         return [output]
     if isinstance(output, list):
-        return [message for one in cast("list[Any]", output) for message in messages_of(one)]
+        return [message for part in cast("list[Any]", output) for message in messages_of(part)]
     text = output if isinstance(output, str) else encode(output).decode()
     return [Message("assistant", [text])]
 
 
 def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
-    """Why the last answer ended too early, if it did."""
+    """Return why the last answer ended too early, if it did."""
     reason: Any = given[-1].finish_reason if given else None
     return None if reason is None else _TOO_EARLY.get(reason)
 
@@ -281,13 +281,13 @@ def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
     if len(said) == 1 and said[0].usage_details is None:
         return None
     usage: dict[str, Any] = {}
-    for one in said:
-        usage = dict(add_usage_details(cast(Any, usage), one.usage_details) if usage else one.usage_details or {})
+    for answer in said:
+        usage = dict(add_usage_details(cast(Any, usage), answer.usage_details) if usage else answer.usage_details or {})
     return usage_of(usage) if usage else None
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """What the framework has counted, as the API says it."""
+    """Draw what the framework has counted, as the API says it."""
     given, made = int(usage.get("input_token_count") or 0), int(usage.get("output_token_count") or 0)
     cached = int(usage.get("cache_read_input_token_count") or usage.get("cached_input_token_count") or 0)
     return Usage(
@@ -336,7 +336,7 @@ def _text(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def input_items(run: RunRecord, *, keep_ids: bool = True) -> list[dict[str, Any]]:
-    """The input of a run, every item with an id of its own; the client's, unless those could be taken already."""
+    """Return the input of a run, each item with an id of its own; the client's, unless those could be taken already."""
     return [complete_item(item, item_id) for item_id, item in given_items(run, keep_ids=keep_ids)]
 
 
@@ -356,32 +356,34 @@ def given_items(run: RunRecord, *, keep_ids: bool = True) -> list[tuple[str, dic
 
 
 def _is_told(run: RunRecord) -> bool:
-    """Whether the input is what the target was told, word for word."""
+    """Tell whether the input is what the target was told, word for word."""
     said = to_messages(input_items(run))[0]
     return "input" in run.details and _words(said) == _words(run.input or ())
 
 
 def _words(messages: Sequence[Message]) -> list[Any]:
-    told = [(message.role, one) for message in messages for one in message.contents if one.type not in _ANSWERS]
-    return [(role, one.type, one.text or one.uri or one.arguments) for role, one in told]
+    told = [
+        (message.role, content) for message in messages for content in message.contents if content.type not in _ANSWERS
+    ]
+    return [(role, content.type, content.text or content.uri or content.arguments) for role, content in told]
 
 
 def turn_items(renderer: Renderer, run: RunRecord, result: Any) -> list[dict[str, Any]]:
-    """What a run adds to its conversation: what was said, and then what was answered."""
+    """Return what a run adds to its conversation: what was said, and then what was answered."""
     if not _is_told(run):
         # It came in at another door, or a hook has changed it: what nobody was told must not be told later.
         run = run.replace(details={**run.details, "input": as_items(run.input or ())})
     answered = renderer.output(run, result) if run.status == "completed" else []
-    return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(one, enc_hook=str) for one in answered)]
+    return [*input_items(run, keep_ids=False), *(msgspec.to_builtins(item, enc_hook=str) for item in answered)]
 
 
 def is_compaction(run: RunRecord) -> bool:
-    """Whether a run is a compaction and no response."""
+    """Tell whether a run is a compaction and no response."""
     return "summary" in run.details
 
 
 def draw_compaction(run: RunRecord) -> CompactionOut:
-    """A compaction as the API shows it: the user's messages, then the item that stands for all the rest."""
+    """Draw a compaction as the API does: the user's messages, then the item that stands for all the rest."""
     said: Sequence[Message] = run.input or ()
     output: list[Any] = [
         {
@@ -416,12 +418,12 @@ def _detail(content: Content) -> str:
 
 
 def error_body(error: RequestError) -> bytes:
-    """An error in the shape of the API."""
+    """Encode an error in the shape of the API."""
     return encode({"error": error_out(error)})
 
 
 def error_out(error: RequestError) -> ErrorOut:
-    """What went wrong, as the API says it."""
+    """Draw an error as the API says it."""
     status = status_of(error)
     kind = _ERROR_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error")
     message = "The previous response was not found." if _is_lost(error) else error.message
@@ -433,7 +435,7 @@ def error_out(error: RequestError) -> ErrorOut:
 
 
 def status_of(error: RequestError) -> int:
-    """The status of an error; to the API a response that can't be continued is a bad request."""
+    """Return the status of an error; to the API a response that can't be continued is a bad request."""
     return 400 if _is_lost(error) else error.status
 
 
@@ -442,11 +444,11 @@ def _is_lost(error: RequestError) -> bool:
 
 
 def text_delta(delta: TextDelta, number: int) -> bytes:
-    """The most frequent event, drawn without detours."""
+    """Encode the most frequent event without detours."""
     delta.sequence_number = number
     return b"event: response.output_text.delta\ndata: %b\n\n" % encode(delta)
 
 
 def event(kind: str, fields: dict[str, Any], number: int) -> bytes:
-    """One event of a stream."""
+    """Encode one event of a stream."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, "sequence_number": number, **fields}))

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from frontdesk.abc.channel import Channel, ChannelContext, SettleAnswers
-from frontdesk.channels.responses.client import Script
+from frontdesk.channels.responses.client import Script, failed
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.memory import Kept, Memory, Space
@@ -17,7 +19,7 @@ from frontdesk.channels.responses.render import Renderer, encode, error_body, er
 from frontdesk.channels.responses.wire import CreateBody, SocketError, SocketEvent
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedStreamResult
-from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.data.run import RunRecord
 from frontdesk.errors import (
     BodyTooLargeError,
     InternalError,
@@ -28,7 +30,7 @@ from frontdesk.errors import (
 )
 from frontdesk.kit.aio.detached_runs import DetachedRuns, Ended
 from frontdesk.kit.aio.large import run_sized
-from frontdesk.kit.aio.tasks import present_task
+from frontdesk.kit.aio.pump import pump
 from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import error_headers
 from frontdesk.kit.http.bodies import decode_as
@@ -55,7 +57,7 @@ class Sockets:
         context: ChannelContext,
         intake: Intake,
         renderer: Renderer,
-        lasting: DetachedRuns,
+        detached: DetachedRuns,
         verifier: HttpVerifier,
         limiter: Limiter | None,
     ) -> None:
@@ -65,7 +67,7 @@ class Sockets:
         self.context = context
         self.intake = intake
         self.renderer = renderer
-        self.lasting = lasting
+        self.detached = detached
         self.space = Space(config.sockets.max_kept_bytes)
         self.endpoint = SocketEndpoint(
             verifier,
@@ -86,12 +88,11 @@ class _Connection:
         self._lanes = Lanes(self._create, self._broken, most_bytes=shared.config.sockets.max_message_bytes)
         self._running: dict[str, str | None] = {}
         self._ended: deque[str] = deque(maxlen=_REMEMBERED)
-        self._cancelled: set[str] = set()
         self._unwanted: set[str | None] = set()
         """The lanes whose response was cancelled before it began."""
 
     async def serve(self) -> None:
-        """Reads until somebody leaves; what runs then is cancelled, as it is when a stream is cut."""
+        """Read until somebody leaves; what runs then is cancelled, as it is when a stream is cut."""
         try:
             while True:
                 try:
@@ -111,7 +112,7 @@ class _Connection:
             self._memory.close()
 
     async def _next(self) -> bytes | None:
-        """The next message; `None` when none has come for long, and nothing runs."""
+        """Return the next message; `None` when none has come for long, and nothing runs."""
         while True:
             try:
                 async with asyncio.timeout(self._shared.config.sockets.idle_seconds):
@@ -137,16 +138,15 @@ class _Connection:
             await self._refuse(error, lane)
 
     async def _cancel(self, run_id: str | None, lane: str | None) -> None:
-        """Cancels the response that is named, or the one that runs; one that has ended stays as it is."""
+        """Cancel the response that is named, or the one that runs; one that has ended stays as it is."""
         if run_id is None:
-            run_id = next((one for one, its in self._running.items() if its == lane), None)
+            run_id = next((running_id for running_id, its_lane in self._running.items() if its_lane == lane), None)
             if run_id is None and self._lanes.works(lane):
                 self._unwanted.add(lane)
         elif run_id not in self._running and run_id not in self._ended:
             raise NotFoundError("There is no such response on this connection.", param="response_id")
         if run_id is None or run_id not in self._running:
             return
-        self._cancelled.add(run_id)
         # What is not stored can't be shown again, and need not be: its last event tells.
         with suppress(NotFoundError):
             await self._context.cancel_run(self._socket.caller, run_id)
@@ -174,18 +174,18 @@ class _Connection:
 
     async def _answer(self, lane: str | None, body: CreateBody, raw: bytes, ended: Ended | None) -> None:
         """`ended` is called when the response is no longer being made."""
-        lasting = False
+        detached = False
         try:
             shown = self._shared.intake.shows_payload
             protocol_request = await read_payload(raw, self._socket.scope) if shown else None
             request, settle = await self._request(body, raw, protocol_request)
             caller = self._socket.caller
             opened = self._context.stream(request, caller, protocol_request=protocol_request, settle=settle)
-            lasting = self._shared.config.finish_abandoned and request.store
-            played = self._shared.lasting.stream(opened, ended) if lasting else opened
+            detached = self._shared.config.finish_abandoned and request.store
+            played = self._shared.detached.stream(opened, ended) if detached else opened
             await self._play(lane, body, raw, request, await played)
         finally:
-            if ended is not None and not lasting:
+            if ended is not None and not detached:
                 ended()
 
     async def _play(
@@ -193,21 +193,21 @@ class _Connection:
     ) -> None:
         async with opened as stream:
             if stream.run.status == "queued" and not stream.run.stream:
-                queued = {"response": self._shared.renderer.response(stream.run)}
-                return await self._tell(event("response.queued", queued, 0), lane)
-            script = Script(self._shared.renderer, stream.run)
+                queued = event("response.queued", {"response": self._shared.renderer.response(stream.run)}, 0)
+                return await self._send(_messages(lane, [queued]))
+            script = Script(self._shared.renderer, stream.run, pack=partial(_messages, lane))
             run, result = await self._played(lane, script, stream)
         last = script.end(run, result)
         if run.status == "failed":
             self._memory.forget(body.previous_response_id)
         elif run.status != "cancelled" and not run.stored and self._can_be_said_again(request):
             before = self._memory.get(body.previous_response_id)
-            size = len(raw) + len(data_of(last)[-1]) + (0 if before is None else before.size)
+            size = len(raw) + len(last[-1]) + (0 if before is None else before.size)
             self._memory.keep(run.run_id, Kept.of(request, run, size))
-        await self._tell(last, lane)
+        await self._send(last)
 
     def _can_be_said_again(self, request: ChannelRequest) -> bool:
-        """Whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
+        """Tell whether the messages are all there is to it: no conversation besides, and no answer that was used up."""
         return self._shared.channel.session_mode != "disabled" and request.session is None and not request.approvals
 
     async def _request(
@@ -223,45 +223,32 @@ class _Connection:
         return request, settle
 
     async def _played(self, lane: str | None, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
-        """Tells what happens, but for the last event; returns how it has ended."""
+        """Send what happens, but for the last event; return how it has ended."""
         run_id = stream.run.run_id
         self._running[run_id] = lane
         try:
-            await self._tell(script.begin(), lane)
             if lane in self._unwanted:
-                return await self._called_off(stream)
-            async for update in stream:
-                told = script.update(update)
-                if told:
-                    await self._tell(told, lane)
-            hosted = stream.final()
+                return await self._called_off(script, stream)
+            send = self._socket.send
+            hosted = await pump(stream, script.update, send, [partial(send, message) for message in script.begin()])
             return hosted.run, hosted.result
         except RequestError as error:
-            failure = RunFailure(code=error.code, message=error.message)
-            return stream.run.replace(status="failed", failure=failure), None
-        except asyncio.CancelledError:
-            if run_id not in self._cancelled:
-                raise
-            # The cancellation came while the client was slow to read: the run learns of it now, and takes it back.
-            await stream.aclose()
-            if present_task().cancelling():
-                raise
-            return stream.run.replace(status="cancelled"), None
+            return failed(stream.run, error), None
         finally:
             del self._running[run_id]
             self._ended.append(run_id)
-            self._cancelled.discard(run_id)
 
-    async def _called_off(self, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
+    async def _called_off(self, script: Script, stream: HostedStreamResult[Any]) -> tuple[RunRecord, Any]:
         await stream.aclose()
+        await self._send(script.begin())
         # One that would go on without its client is told by name.
         with suppress(NotFoundError):
             await self._context.cancel_run(self._socket.caller, stream.run.run_id)
         return stream.run.replace(status="cancelled"), None
 
-    async def _tell(self, events: bytes, lane: str | None) -> None:
-        for data in data_of(events):
-            await self._socket.send(data if lane is None else b'{"stream_id":%b,%b' % (encode(lane), data[1:]))
+    async def _send(self, messages: Sequence[bytes]) -> None:
+        for message in messages:
+            await self._socket.send(message)
 
     async def _refuse(self, error: RequestError, lane: str | None = None) -> None:
         told: dict[str, Any] = msgspec.to_builtins(error_out(error))
@@ -274,3 +261,9 @@ class _Connection:
 
     async def _broken(self, lane: str | None) -> None:
         await self._refuse(InternalError(), lane)
+
+
+def _messages(lane: str | None, events: Sequence[bytes]) -> list[bytes]:
+    """Make a message of each event, with the name of its lane."""
+    data = [data_of(event) for event in events]
+    return data if lane is None else [b'{"stream_id":%b,%b' % (encode(lane), event[1:]) for event in data]

@@ -21,6 +21,8 @@ Show = Callable[[RunRecord], Awaitable[RunRecord]]
 T = TypeVar("T")
 Look = Callable[[int], Awaitable[tuple[list[tuple[int, T]], RunRecord | None]]]
 """What there is of a run above a number, each with its own; and the run itself, if it has ended."""
+Outcome = list[HostedRunResult[Any]]
+"""How a run ended, once it has."""
 
 
 class Followers:
@@ -33,40 +35,32 @@ class Followers:
         """The logs of the runs that are at work here."""
 
     def stream(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
-        """The stream of a run from its first update; closing it leaves the run alone."""
-        outcome: list[HostedRunResult[Any]] = []
-        updates = self._updates(run, show, outcome)
-        return HostedStreamResult(run, updates, outcome, updates.aclose)
-
-    async def _updates(
-        self, run: RunRecord, show: Show, outcome: list[HostedRunResult[Any]]
-    ) -> AsyncGenerator[Any, None]:
-        ended: list[RunRecord] = []
+        """Return the stream of a run from its first update; closing it leaves the run alone."""
 
         def look(after: int) -> Awaitable[tuple[list[Numbered], RunRecord | None]]:
             return self._look(run.owner, run.run_id, after)
 
-        async for update in self._followed(run.run_id, 0, look, ended):
-            yield update
-        record = await show(ended[0])
-        outcome.append(HostedRunResult(result=record.result, run=record))
+        async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
+            ended: list[RunRecord] = []
+            async for update in self._followed(run.run_id, 0, look, ended):
+                yield update
+            outcome.append(await _ending(ended[0], show))
+
+        return _stream_of(run, updates)
 
     def replay(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
-        """The stream of a run that keeps no events: once it has ended, what it came to."""
-        outcome: list[HostedRunResult[Any]] = []
-        updates = self._replayed(run, show, outcome)
-        return HostedStreamResult(run, updates, outcome, updates.aclose)
+        """Return the stream of a run that keeps no events: once it has ended, what it came to."""
 
-    async def _replayed(
-        self, run: RunRecord, show: Show, outcome: list[HostedRunResult[Any]]
-    ) -> AsyncGenerator[Any, None]:
-        record = await show(await self.ended(run))
-        for update in updates_of(record.result):
-            yield update
-        outcome.append(HostedRunResult(result=record.result, run=record))
+        async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
+            ending = await _ending(await self.ended(run), show)
+            for update in updates_of(ending.result):
+                yield update
+            outcome.append(ending)
+
+        return _stream_of(run, updates)
 
     async def ended(self, run: RunRecord) -> RunRecord:
-        """The run as it ended, here or in another process; waits for that."""
+        """Wait for the end of a run, here or in another process, and return it as it ended."""
         async with self._signals.subscribe(run.run_id) as signal:
             while True:
                 signal.clear()
@@ -76,13 +70,13 @@ class Followers:
                 await signal.wait()
 
     async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
-        """The events of a run, from the past and then live."""
+        """Yield the events of a run, from the past and then live."""
 
         async def look(after: int) -> tuple[list[tuple[int, RunEvent]], RunRecord | None]:
             # The end first: the last events are written with it.
             end = await self._ended(owner, run_id)
-            found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
-            return [(event.number, event) for event in found], end
+            events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+            return [(event.number, event) for event in events], end
 
         async for event in self._followed(run_id, after, look, []):
             yield event
@@ -90,18 +84,18 @@ class Followers:
     async def _followed(
         self, run_id: str, after: int, look: Look[T], ended: list[RunRecord]
     ) -> AsyncGenerator[T, None]:
-        """What `look` finds above a number, until the run has ended, which is noted then."""
+        """Yield what `look` finds above a number until the run has ended, and note its end."""
         async with self._signals.subscribe(run_id) as signal:
             while not ended:
                 signal.clear()
-                found, end = await look(after)
-                for number, one in found:
+                page, end = await look(after)
+                for number, entry in page:
                     after = number
-                    yield one
-                if len(found) >= PAGE:
+                    yield entry
+                if len(page) >= PAGE:
                     # A store in memory never waits, nor does a reader who has all of this already.
                     await asyncio.sleep(0)
-                if found:
+                if page:
                     continue
                 if end is not None:
                     ended.append(end)
@@ -109,11 +103,11 @@ class Followers:
                     await signal.wait()
 
     async def _look(self, owner: str, run_id: str, after: int) -> tuple[list[Numbered], RunRecord | None]:
-        """What there is above a number, and the run if it has ended; a store that is away says nothing about that."""
+        """Read what there is above a number, and the run if it has ended; wait for a store that is away."""
         log = self.logs.get((owner, run_id))
-        found = None if log is None else log.after(after)
-        if found is not None:
-            return found, None
+        logged = None if log is None else log.after(after)
+        if logged is not None:
+            return logged, None
         while True:
             try:
                 # The end first: the last events are written with it.
@@ -123,12 +117,25 @@ class Followers:
                 await asyncio.sleep(_PAUSE)
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
-        found = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
-        size = sum(len(event.data) for event in found)
-        return await run_sized(size, lambda: [(event.number, decode(event.data)) for event in found])
+        events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
+        size = sum(len(event.data) for event in events)
+        return await run_sized(size, lambda: [(event.number, decode(event.data)) for event in events])
 
     async def _ended(self, owner: str, run_id: str) -> RunRecord | None:
         record = await self._store.runs.get(owner, run_id)
         if record is None:
             raise NotFoundError("There is no such run.")
         return record if record.status in FINAL else None
+
+
+def _stream_of(run: RunRecord, updates: Callable[[Outcome], AsyncGenerator[Any, None]]) -> HostedStreamResult[Any]:
+    """Make a stream whose closing leaves the run alone; `updates` notes how that ended."""
+    outcome: Outcome = []
+    generator = updates(outcome)
+    return HostedStreamResult(run, generator, outcome, generator.aclose)
+
+
+async def _ending(record: RunRecord, show: Show) -> HostedRunResult[Any]:
+    """Return how a run ended, as its reader may see it."""
+    shown = await show(record)
+    return HostedRunResult(result=shown.result, run=shown)

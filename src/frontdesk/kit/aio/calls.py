@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 async def settle(value: T | Awaitable[T]) -> T:
-    """The value itself, awaited if it has to be."""
+    """Return the value itself, awaited if it has to be."""
     if isawaitable(value):
         return await cast(Awaitable[T], value)
     return value

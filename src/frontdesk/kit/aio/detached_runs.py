@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
+from frontdesk.kit.aio.pump import pump
 from frontdesk.kit.aio.tasks import spawn_within
 
 T = TypeVar("T")
@@ -21,7 +22,7 @@ class DetachedRuns:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Coroutine[Any, Any, T], ended: Ended | None = None) -> T:
-        """The result; if the caller is cancelled, the work goes on. `ended` is called at its end."""
+        """Return the result; if the caller is cancelled, the work goes on. `ended` is called at its end."""
         return await asyncio.shield(self._start(work, ended))
 
     def _start(self, work: Coroutine[Any, Any, T], ended: Ended | None) -> "asyncio.Task[T]":
@@ -41,7 +42,7 @@ class DetachedRuns:
     async def stream(
         self, opened: Awaitable[HostedStreamResult[Any]], ended: Ended | None = None
     ) -> HostedStreamResult[Any]:
-        """The stream; closing it leaves the run alone. `ended` is called at the end of that."""
+        """Return the stream; closing it leaves the run alone. `ended` is called at the end of that."""
         relay = _Relay()
         self._start(relay.work(opened), ended)
         try:
@@ -75,9 +76,7 @@ class _Relay:
             self.first.set_result(stream)
         try:
             async with stream:
-                async for update in stream:
-                    await self._hand_over((update,))
-                self.outcome.append(stream.final())
+                self.outcome.append(await pump(stream, lambda update: [(update,)], self._hand_over))
         except BaseException as error:
             self._error = error
             raise
@@ -89,14 +88,14 @@ class _Relay:
             await self._queue.put(update)
 
     async def updates(self) -> AsyncGenerator[Any, None]:
-        """What the reader sees."""
+        """Yield the updates to the reader."""
         while update := await self._queue.get():
             yield update[0]
         if self._error is not None:
             raise self._error
 
     async def leave(self) -> None:
-        """There is no reader any more."""
+        """Drop what waits, since there is no reader any more."""
         self._left = True
         while not self._queue.empty():
             self._queue.get_nowait()

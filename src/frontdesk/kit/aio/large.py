@@ -51,7 +51,7 @@ async def run_sized(size: int, work: Callable[P, R], /, *args: P.args, **kwargs:
 
 
 def is_heavy(value: Any, *, inside: bool = False) -> bool:
-    """Whether it takes long to write a value: it has much text, or many parts."""
+    """Tell whether it takes long to write a value: it has much text, or many parts."""
     return weight_of(value, LARGE, each=_A_VALUE, inside=inside) > LARGE
 
 
@@ -63,13 +63,13 @@ def weight_of(value: Any, most: int, *, each: int = 1, inside: bool = False) -> 
     """
     weight, rest = 0, [iter((value,))]
     while rest and weight <= most:
-        for one in rest[-1]:
+        for part in rest[-1]:
             weight += each
-            if isinstance(one, _TEXTS):
-                weight += len(one) + 1
-            elif isinstance(one, _SCALARS):
+            if isinstance(part, _TEXTS):
+                weight += len(part) + 1
+            elif isinstance(part, _SCALARS):
                 pass
-            elif parts := _parts(one, inside):
+            elif parts := _parts(part, inside):
                 rest.append(parts)
                 break
             if weight > most:

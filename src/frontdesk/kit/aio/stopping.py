@@ -7,7 +7,7 @@ _AGAIN = 0.05
 
 
 async def stopped(*tasks: "asyncio.Task[Any] | None", within: float | None = None) -> bool:
-    """Cancels tasks until they have ended; false if that took too long.
+    """Cancel tasks until they have ended; return false if that took too long.
 
     Once may not be enough: up to Python 3.11 `wait_for` swallows a cancellation that comes with what it waits for.
     """

@@ -47,7 +47,7 @@ _here = _Here()
 
 
 def present_task() -> "asyncio.Task[Any]":
-    """The task that runs this; ASGI servers always have one."""
+    """Return the task that runs this; ASGI servers always have one."""
     # Until Python 3.12, asking which loop is running costs a call of the system; nearly always it is the last one of
     # this thread, and a loop that does not run has no task.
     task = None if _here.loop is None else asyncio.current_task(_here.loop)

@@ -31,11 +31,11 @@ class ThreadWork:
 
     @property
     def busy(self) -> bool:
-        """Whether a thread is still at work."""
+        """Tell whether a thread is still at work."""
         return bool(self._futures)
 
     async def wait(self, grace: float) -> bool:
-        """Waits until all threads have ended; `False` if some have not by then."""
+        """Wait until all threads have ended; return `False` if some have not by then."""
         waiting = [asyncio.wrap_future(future) for future in list(self._futures or ()) if not future.done()]
         if waiting:
             # As a result, because an error that nobody asks for would be reported as one that was lost.

@@ -39,25 +39,25 @@ class TimeoutWheel(Generic[W]):
         self._came = False
         self._waiting: set[W] = set()
 
-    def add(self, one: W, task: "asyncio.Task[Any]") -> None:
-        """From here on it waits."""
+    def add(self, timed: W, task: "asyncio.Task[Any]") -> None:
+        """Let something wait, from here on."""
         # Until Python 3.12, asking which loop is running costs a call of the system.
-        self.watch(one, task.get_loop())
-        one.task = task
+        self.watch(timed, task.get_loop())
+        timed.task = task
 
-    def watch(self, one: W, loop: asyncio.AbstractEventLoop) -> None:
+    def watch(self, timed: W, loop: asyncio.AbstractEventLoop) -> None:
         """Let something wait that has no task of its own."""
         if loop is not self._loop:
             self._loop = loop
             self._waiting.clear()
             call_later_clean(self._pause, self._look, loop, loop=loop)
         self._came = True
-        one.since = self._looks
-        self._waiting.add(one)
+        timed.since = self._looks
+        self._waiting.add(timed)
 
-    def drop(self, one: W) -> None:
-        """It no longer waits."""
-        self._waiting.discard(one)
+    def drop(self, timed: W) -> None:
+        """Let something wait no longer."""
+        self._waiting.discard(timed)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not loop:
@@ -70,6 +70,6 @@ class TimeoutWheel(Generic[W]):
             # Nobody was here since the last look; the next one starts it again.
             self._loop = None
         # The first look may come at once, so that one more has to pass.
-        for one in [one for one in self._waiting if self._looks - one.since > _LOOKS]:
-            self._waiting.discard(one)
-            self._act(one)
+        for timed in [timed for timed in self._waiting if self._looks - timed.since > _LOOKS]:
+            self._waiting.discard(timed)
+            self._act(timed)

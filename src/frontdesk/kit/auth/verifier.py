@@ -1,11 +1,12 @@
 """From an HTTP request to its caller. The same for every HTTP channel."""
 
 from collections.abc import Awaitable, Callable, Collection
+from typing import Self
 
 from starlette.types import Scope
 
 from frontdesk.abc.auth import HttpAuth, OneAuth, Principal, RequestAuth, SignsBodies
-from frontdesk.abc.channel import AllowsOrigin
+from frontdesk.abc.channel import AllowsOrigin, ChannelContext
 from frontdesk.data.identity import ANONYMOUS, Caller, ChannelIdentity
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.auth.any_auth import not_an_auth
@@ -50,8 +51,21 @@ class HttpVerifier:
         self._local = Caller(identity=nobody, anonymous=True)
         self._stranger = Caller(identity=nobody, anonymous=True, may_name_sessions=False)
 
+    @classmethod
+    def for_channel(
+        cls, name: str, auth: OneAuth | None, context: ChannelContext, allowed_origins: Collection[str]
+    ) -> Self:
+        """Make the verifier of a channel as its host allows; `name` is that of the channel whose callers they are."""
+        return cls(
+            name,
+            auth,
+            allow_anonymous=context.anonymous_allowed,
+            allowed_origins=allowed_origins,
+            allows_origin=context.allows_origin,
+        )
+
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        """The caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
+        """Return the caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
         origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins:
             self._check_origin(origin, headers)
@@ -72,7 +86,7 @@ class HttpVerifier:
             _same_origin(origin, headers)
 
     async def recheck(self, scope: Scope, headers: Headers) -> Caller:
-        """The same for a connection that was let in before: what counts once, such as a signature, has counted."""
+        """Return the caller of a connection that was let in before: what counts once, as a signature, has counted."""
         if self._request is not None:
             return self._caller(await self._request.recheck(scope, headers))
         return await self.verify(scope, headers)
@@ -102,7 +116,7 @@ class HttpVerifier:
 
 
 def origin_findings(origins: Collection[str]) -> list[str]:
-    """What is wrong with the origins that a channel lets in, a line each."""
+    """List what is wrong with the origins that a channel lets in, a line each."""
     return [
         f"allowed_origins: {origin!r} must look like 'https://example.com'"
         for origin in origins

@@ -32,19 +32,19 @@ _TOKEN_ERRORS = {
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by their lower-case names; of a repeated one the last."""
+    """Return the headers by their lower-case names; of a repeated one the last."""
     return dict(scope["headers"])
 
 
 def need_single(scope: Scope) -> None:
     """Refuse a request that names itself twice: whoever stands before this host may have read the other one."""
     for name in _SINGLE:
-        if sum(one == name for one, _ in scope["headers"]) > 1:
+        if sum(given == name for given, _ in scope["headers"]) > 1:
             raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
 
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
-    """The whole body, if it is small enough."""
+    """Return the whole body, if it is small enough."""
     length = headers.get(b"content-length")
     if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
         raise BodyTooLargeError(f"The body must not be larger than {limit} bytes.")
@@ -75,7 +75,7 @@ def _within(body: bytes, limit: int) -> bytes:
 
 
 def resumed_after(query: bytes) -> int | None:
-    """The number of the last event that a reader has, -1 if it has none; nothing if it does not want a stream."""
+    """Return the number of the last event that a reader has, -1 if it has none; `None` if it wants no stream."""
     asked = {name: values[-1] for name, values in parse_qs(query.decode("latin-1"), keep_blank_values=True).items()}
     after, stream = asked.get("starting_after"), asked.get("stream", "false").lower()
     if stream not in ("true", "false"):
@@ -92,7 +92,7 @@ class ClientGoneError(InvalidRequestError):
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = ()) -> None:
-    """A whole response."""
+    """Send a whole response."""
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
@@ -104,12 +104,12 @@ def below(scope: Scope, path: str) -> bytes:
 
 
 def whole_seconds(wait: float) -> str:
-    """How long to wait, as `Retry-After` takes it."""
+    """Return how long to wait, as `Retry-After` takes it."""
     return str(max(1, math.ceil(wait)))
 
 
 def rate_headers(limit: int, wait: float) -> list[tuple[bytes, bytes]]:
-    """What clients of the OpenAI APIs read about a rate that was passed."""
+    """Return what clients of the OpenAI APIs read about a rate that was passed."""
     return [
         (b"x-ratelimit-limit-requests", b"%d" % limit),
         (b"x-ratelimit-remaining-requests", b"0"),
@@ -118,7 +118,7 @@ def rate_headers(limit: int, wait: float) -> list[tuple[bytes, bytes]]:
 
 
 def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
-    """What HTTP itself says about an error."""
+    """Return what HTTP itself says about an error."""
     headers: list[tuple[bytes, bytes]] = []
     if error.retry_after is not None:
         headers.append((b"retry-after", whole_seconds(error.retry_after).encode()))

@@ -38,7 +38,7 @@ def decode_as(decoder: msgspec.json.Decoder[T], raw: bytes, max_values: int = MA
 
 
 def _named(decoder: msgspec.json.Decoder[Any], raw: bytes, where: str) -> str:
-    """The path of a field; where it is about any entry of an object, with the name of the entry."""
+    """Return the path of a field; where it is about any entry of an object, with the name of the entry."""
     name = where.removesuffix("[...]")
     if name == where:
         return where
@@ -61,9 +61,9 @@ def refuse_body(error: msgspec.ValidationError, prefix: str = "") -> NoReturn:
 def place_of(error: msgspec.ValidationError) -> tuple[str, str]:
     """Split what is wrong from the path of the field; the path is empty for the whole body."""
     # Only the last one is msgspec's own: before it stands what the client has sent.
-    text, found, path = str(error).rpartition(" - at `")
+    text, separator, path = str(error).rpartition(" - at `")
     path = path.removeprefix("key` in `")
-    if not found or not path.startswith("$") or not path.endswith("`"):
+    if not separator or not path.startswith("$") or not path.endswith("`"):
         return str(error), ""
     return text, path[1:-1].removeprefix(".")
 

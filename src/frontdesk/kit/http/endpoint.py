@@ -82,12 +82,12 @@ class HttpCall(Timed):
         self.headers = headers_of(scope)
 
     def hand_on(self) -> "Release | None":
-        """What says that the answer is no longer being made, for somebody who makes it for longer than the request."""
+        """Return what to call when the answer is no longer being made, to somebody who outlives the request."""
         counter, self.counter = self.counter, None
         return None if counter is None else partial(counter.end, self.caller.identity.key)
 
     async def json_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
-        """The body; from then on the client is watched, since all that it can still do is leave."""
+        """Return the body; from then on the client is watched, since all that it can still do is leave."""
         kind = self.headers.get(b"content-type", b"application/json")
         if kind != b"application/json":
             kind = kind.partition(b";")[0].strip().lower()
@@ -113,13 +113,13 @@ class HttpCall(Timed):
         return raw
 
     def run_late(self) -> None:
-        """Its body has taken too long."""
+        """Cancel the request, because its body has taken too long."""
         if self.task is not None:
             self._late = True
             self.task.cancel()
 
     def watched(self) -> None:
-        """From here on the client of a request without a body is watched too: it may leave a long answer."""
+        """Watch the client of a request without a body too: it may leave a long answer."""
         if self.task is None:
             self._clients.add(self, present_task())
 
@@ -159,13 +159,13 @@ class HttpCall(Timed):
             self._go(self.task)
 
     def uncancel_if_gone(self) -> bool:
-        """Whether the request was cancelled because its client has left; then the cancellation is taken back."""
+        """Tell whether the request was cancelled because its client has left, and take that cancellation back."""
         if self._gone and self.task is not None:
             self.task.uncancel()
         return self._gone
 
     def end(self) -> None:
-        """It is over."""
+        """End the request: nobody watches or counts it any more."""
         self._clients.drop(self)
         if self.counter is not None:
             self.counter.end(self.caller.identity.key)
@@ -176,13 +176,13 @@ class HttpCall(Timed):
 
     @property
     def request_id(self) -> bytes | None:
-        """The caller's own id for the request, if it is safe to repeat."""
+        """Return the caller's own id for the request, if it is safe to repeat."""
         given = self.headers.get(b"x-request-id")
         return given if given is not None and is_plain_id(given.decode("latin-1")) else None
 
     @property
     def answer_id(self) -> bytes:
-        """By what the caller can ask about the request: its own id for it, or a new one."""
+        """Return by what the caller can ask about the request: its own id for it, or a new one."""
         return self.request_id or _ids.new("req").encode()
 
 

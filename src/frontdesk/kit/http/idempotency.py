@@ -21,7 +21,7 @@ _TWO_IDS = f"A request has an {HEADER} or an id of its own for the run, not both
 
 
 def keyed(request: ChannelRequest, headers: Headers, raw: bytes, *more: bytes) -> ChannelRequest:
-    """The request with the key that its headers have, if they do; `more` is what it says beside its body."""
+    """Return a request with the key of its headers, if they have one; `more` is what it says beside its body."""
     given = headers.get(_HEADER)
     if given is None:
         return request
@@ -37,12 +37,12 @@ def keyed(request: ChannelRequest, headers: Headers, raw: bytes, *more: bytes) -
 
 
 def _digest(raw: bytes, more: tuple[bytes, ...]) -> str:
-    """What a request says, whatever the order in which the fields of its body come."""
+    """Hash what a request says, whatever the order in which the fields of its body come."""
     said = msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
     return hashlib.sha256(b"\n".join((said, *more))).hexdigest()
 
 
 def run_id_of(prefix: str, owner: str, channel: str, key: str) -> str:
-    """The id of the run that a key stands for."""
+    """Return the id of the run that a key stands for."""
     said = msgspec.json.encode([owner, channel, key])
     return f"{prefix}_{hashlib.sha256(said).hexdigest()[:_DIGITS]}"

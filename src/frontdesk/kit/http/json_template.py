@@ -12,7 +12,7 @@ _MARK = "\uf8ff"
 
 
 def mark(name: str) -> str:
-    """What stands for a value."""
+    """Return what stands for a value."""
     return f"{_MARK}{name}"
 
 
@@ -25,8 +25,8 @@ class JsonTemplate:
         """`names` are the marks, in the order in which they come."""
         parts: list[bytes] = []
         for name in names:
-            before, found, drawn = drawn.partition(msgspec.json.encode(mark(name)))
-            if not found:
+            before, separator, drawn = drawn.partition(msgspec.json.encode(mark(name)))
+            if not separator:
                 raise ValueError(f"{name!r} is not marked, or comes earlier")
             parts.append(before)
         # Formatted as a whole: joined, the many pieces would cost as much again.
@@ -35,5 +35,5 @@ class JsonTemplate:
             raise ValueError("something is marked that would never be filled in")
 
     def fill(self, *values: bytes) -> bytes:
-        """The JSON with these values, in the order of the marks."""
+        """Return the JSON with these values, in the order of the marks."""
         return self._form % values

@@ -31,15 +31,15 @@ class Lanes:
 
     @property
     def busy(self) -> bool:
-        """Whether anything is at work."""
+        """Tell whether anything is at work."""
         return bool(self._tasks)
 
     def works(self, lane: str | None) -> bool:
-        """Whether a lane is at work."""
+        """Tell whether a lane is at work."""
         return lane in self._queues
 
     def add(self, lane: str | None, message: bytes) -> None:
-        """Puts a message behind those of its lane; refuses it when too many wait already."""
+        """Put a message behind those of its lane; refuse it when too many wait already."""
         queue = self._queues.get(lane)
         if queue is None:
             if len(self._queues) >= MOST_LANES:
@@ -48,7 +48,7 @@ class Lanes:
             task = spawn_within(self._run(lane, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        waiting = [one for many in self._queues.values() for one in many]
+        waiting = [queued for messages in self._queues.values() for queued in messages]
         if len(waiting) >= MOST_WAITING or sum(map(len, waiting)) + len(message) > self._most_bytes:
             raise TooManyRequestsError("Too many messages wait on this connection.", retry_after=1)
         queue.append(message)
@@ -74,7 +74,7 @@ class Lanes:
             await self._broken(lane)
 
     async def stop(self) -> None:
-        """Ends all work at once, and waits until it has ended."""
+        """End all work at once, and wait until it has ended."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -24,7 +24,7 @@ class RateLimit:
     burst: int | None = None
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong: list[str] = []
         if self.requests < 1:
             wrong.append("requests must be at least 1")
@@ -51,9 +51,9 @@ class Limits:
     """How many callers are counted by themselves. When there are more at once, the others share one count."""
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         rates = {"per_caller": self.per_caller, "per_channel": self.per_channel}
-        wrong = [f"limits: {name}: {one}" for name, rate in rates.items() if rate for one in rate.findings()]
+        wrong = [f"limits: {name}: {finding}" for name, rate in rates.items() if rate for finding in rate.findings()]
         for name in ("max_running_per_caller", "max_running", "max_callers"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -77,18 +77,18 @@ class Bucket:
         self._at = now
 
     def take(self, now: float) -> float:
-        """Takes one; returns how long to wait instead if there is none."""
+        """Take one; return how long to wait instead if there is none."""
         if not self.is_full(now) and self._left < 1:
             return (1 - self._left) / self._speed
         self._left -= 1
         return 0.0
 
     def give_back(self) -> None:
-        """What was taken was not used."""
+        """Give back what was taken and not used."""
         self._left += 1
 
     def is_full(self, now: float) -> bool:
-        """Whether it is as if it had never been used."""
+        """Tell whether it is as if it had never been used."""
         self._left = min(self._most, self._left + (now - self._at) * self._speed)
         self._at = now
         return self._left >= self._most
@@ -111,7 +111,7 @@ class Limiter:
         self.others = Counter(limits, "Too many requests are under way")
 
     def take(self, caller: Caller) -> None:
-        """Counts a request, or refuses it."""
+        """Count a request, or refuse it."""
         limits, now = self._limits, self._time()
         own = None
         if limits.per_caller is not None:
@@ -126,20 +126,20 @@ class Limiter:
 
     def _bucket(self, who: Who, rate: RateLimit, now: float) -> Bucket:
         buckets = self._buckets
-        found = buckets.get(who)
-        if found is not None:
+        bucket = buckets.get(who)
+        if bucket is not None:
             buckets.move_to_end(who)
-            return found
+            return bucket
         if len(buckets) >= self._limits.max_callers:
-            oldest, its = next(iter(buckets.items()))
-            if not its.is_full(now):
+            oldest, oldest_bucket = next(iter(buckets.items()))
+            if not oldest_bucket.is_full(now):
                 # To forget it would let its caller begin anew. So whoever comes with many names gets one count for
                 # all that find no room.
                 self._rest = self._rest or Bucket(rate, now)
                 return self._rest
             del buckets[oldest]
-        found = buckets[who] = Bucket(rate, now)
-        return found
+        bucket = buckets[who] = Bucket(rate, now)
+        return bucket
 
     def begin(self, caller: Caller) -> Callable[[], None]:
         """Count an answer that is made for a caller, until what is returned is called; or refuse to make it."""
@@ -181,7 +181,7 @@ class Counter:
 
 
 def limit_findings(given: object) -> list[str]:
-    """What is wrong with the limits that a channel was given, a line each."""
+    """List what is wrong with the limits that a channel was given, a line each."""
     if given is None:
         return []
     return given.findings() if isinstance(given, Limits) else [f"limits: {given!r} is not Limits(...)"]

@@ -23,22 +23,22 @@ class HttpPayload(dict[str, Any]):
 
     @cached_property
     def request(self) -> HTTPConnection:
-        """The request as Starlette knows it; its body has been read."""
+        """Return the request as Starlette knows it; its body has been read."""
         return Request(self._scope) if self._scope["type"] == "http" else HTTPConnection(self._scope)
 
     @property
     def headers(self) -> Headers:
-        """The headers."""
+        """Return the headers."""
         return self.request.headers
 
     @property
     def url(self) -> URL:
-        """The address that was called."""
+        """Return the address that was called."""
         return self.request.url
 
     @property
     def query_params(self) -> QueryParams:
-        """What stands behind the question mark."""
+        """Return what stands behind the question mark."""
         return self.request.query_params
 
 

@@ -35,7 +35,6 @@ STUBBORN = 20
 
 
 T = TypeVar("T")
-"""Refuses a caller who may not come in."""
 
 
 class Limits(Protocol):
@@ -88,7 +87,7 @@ class Socket:
         self._reader: asyncio.Task[Any] | None = None
 
     async def admit(self, allow: Allow) -> None:
-        """Finds the caller at the handshake, or refuses them."""
+        """Find the caller at the handshake, or refuse them."""
         need_single(self.scope)
         self.caller = await self._sure(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
@@ -96,9 +95,9 @@ class Socket:
         await self._sure(allow(self.caller))
 
     async def check(self) -> None:
-        """Looks again whether the credentials of the handshake are good, and still those of its caller."""
-        found = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
-        if found.identity.key != self.caller.identity.key:
+        """Check again whether the credentials of the handshake are good, and still those of its caller."""
+        caller = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
+        if caller.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
     async def _sure(self, asked: Awaitable[T]) -> T:
@@ -111,7 +110,7 @@ class Socket:
             raise InternalError from error
 
     async def receive(self) -> bytes:
-        """The next message; `SocketGoneError` at the end.
+        """Return the next message; `SocketGoneError` at the end.
 
         One that is too large is a `BodyTooLargeError`, one that comes too fast a `TooManyRequestsError`.
         """
@@ -155,11 +154,11 @@ class Socket:
 
     @property
     def stubborn(self) -> bool:
-        """Whether the client goes on as before although it was told that it is too fast."""
+        """Tell whether the client goes on as before although it was told that it is too fast."""
         return self._refused > STUBBORN
 
     async def send(self, message: bytes) -> None:
-        """Sends a message; waits while the reader is slow, but not for ever."""
+        """Send a message; wait while the reader is slow, but not for ever."""
         if self._closed:
             raise SocketGoneError
         try:
@@ -177,7 +176,7 @@ class Socket:
             raise SocketGoneError from None
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Says goodbye."""
+        """Close the connection."""
         if self._closed:
             return
         self._closed = True

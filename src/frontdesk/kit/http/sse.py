@@ -1,13 +1,20 @@
 """Server-sent events, written straight on ASGI."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 from starlette.types import Send
 
+from frontdesk.data.result import HostedStreamResult
+from frontdesk.data.run import RunRecord
+from frontdesk.errors import RequestError
+from frontdesk.kit.aio.pump import pump
 from frontdesk.kit.aio.tasks import call_later_within, spawn_within
 from frontdesk.kit.http.asgi import RawHeaders
+from frontdesk.kit.http.endpoint import HttpCall
 from frontdesk.kit.http.server_limits import SEND_SECONDS
 
 STREAM_HEADERS: Final = (
@@ -39,17 +46,17 @@ DEFAULT_TIMES: Final = StreamTimes()
 
 
 def encode_event(name: bytes, data: bytes, number: int) -> bytes:
-    """One event. The data is one line: JSON has no raw line ends."""
+    """Encode one event. The data is one line: JSON has no raw line ends."""
     return b"event: %b\nid: %d\ndata: %b\n\n" % (name, number, data)
 
 
-def data_of(events: bytes) -> list[bytes]:
-    """The data of some events, for a wire that needs no more of them."""
-    return [event.partition(b"data: ")[2] for event in events.split(b"\n\n")[:-1]]
+def data_of(event: bytes) -> bytes:
+    """Return the data of an event, for a wire that needs no more of it."""
+    return event.partition(b"data: ")[2].removesuffix(b"\n\n")
 
 
 async def send_events(send: Send, events: bytes, headers: RawHeaders = ()) -> None:
-    """A whole stream at once."""
+    """Send a whole stream at once."""
     await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
     await send({"type": "http.response.body", "body": events})
 
@@ -108,20 +115,20 @@ class EventStream:
         self._handle = call_later_within(min(keep_alive, self._pause), self._wake, loop=self._loop)
 
     async def start(self, headers: RawHeaders = ()) -> None:
-        """Sends the head."""
+        """Send the head."""
         self._blocked = True
         await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
         self._blocked = False
 
     async def send(self, event: bytes) -> None:
-        """Sends one event; waits while the reader is slow."""
+        """Send one event; wait while the reader is slow."""
         self._idle_since = self._loop.time()
         self._blocked = True
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
         self._blocked = False
 
     async def end(self) -> None:
-        """Sends the end."""
+        """Send the end."""
         self._idle_since = self._loop.time()
         self._blocked = True
         if self._nudge is not None:
@@ -130,7 +137,7 @@ class EventStream:
         self.stop()
 
     def stop(self) -> None:
-        """Sends nothing more."""
+        """Send nothing more."""
         self._handle.cancel()
         if self._nudge is not None:
             self._nudge.cancel()
@@ -158,3 +165,43 @@ class EventStream:
     async def _comment(self) -> None:
         self._idle_since = self._loop.time()
         await self._send({"type": "http.response.body", "body": _KEEP_ALIVE, "more_body": True})
+
+
+class Script(Protocol):
+    """Tells a run in the events of a protocol. What is sent in one piece is one of the bytes."""
+
+    def begin(self) -> Sequence[bytes]:
+        """Return the events before the first update."""
+        ...
+
+    def update(self, update: Any) -> Sequence[bytes]:
+        """Return the events of an update; it may have none."""
+        ...
+
+    def end(self, run: RunRecord, result: Any) -> Sequence[bytes]:
+        """Return the events after the last update, which say how the run has ended."""
+        ...
+
+    def fail(self, run: RunRecord, error: RequestError) -> Sequence[bytes]:
+        """Return the same for a stream that an error has ended."""
+        ...
+
+
+async def stream_events(
+    call: HttpCall, stream: HostedStreamResult[Any], script: Script, times: StreamTimes, headers: RawHeaders
+) -> None:
+    """Answer a request with the events of a run; the last one always comes."""
+    events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
+    try:
+        opening = [partial(events.start, headers), *(partial(events.send, event) for event in script.begin())]
+        call.begun = True
+        try:
+            hosted = await pump(stream, script.update, events.send, opening)
+            last = script.end(hosted.run, hosted.result)
+        except RequestError as error:
+            last = script.fail(stream.run, error)
+        for event in last:
+            await events.send(event)
+        await events.end()
+    finally:
+        events.stop()
