@@ -171,7 +171,7 @@ class Pipeline:
                 self._opening.close(run)
         outcome: list[Result] = []
         updates = self._updates(run, stream, outcome)
-        return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates))
+        return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome))
 
     async def _updates(self, run: ActiveRun, stream: TargetStream, outcome: list[Result]) -> AsyncGenerator[Any, None]:
         admitted, job = run.turn.admitted, run.turn.job
@@ -204,13 +204,15 @@ class Pipeline:
         finally:
             self._opening.close(run)
 
-    async def _abandon(self, run: ActiveRun, stream: TargetStream, updates: AsyncGenerator[Any, None]) -> None:
+    async def _abandon(
+        self, run: ActiveRun, stream: TargetStream, updates: AsyncGenerator[Any, None], outcome: list[Result]
+    ) -> None:
         await updates.aclose()
         if self._active.get(run.record.owner, run.record.run_id) is run:
             # Nobody ever asked for the first update, so the generator had nothing to clean up.
             await stream.close()
             try:
-                await self._ending.fail(run, asyncio.CancelledError())
+                outcome.append(await self._ending.fail(run, asyncio.CancelledError()))
             except asyncio.CancelledError:
                 pass
             finally:

@@ -21,17 +21,13 @@ async def pump(
     A run works in the task that reads its stream, so that cancelling it while `send` waits for a slow client interrupts
     `send`. The message is sent again then: servers wait before they write, and have not written it.
     """
-    cancelled = False
     for step in opening:
         try:
             await step()
         except asyncio.CancelledError:
+            # There are no updates after that: the stream is closed.
             await _end_cancelled(stream)
-            cancelled = True
             await step()
-    if cancelled:
-        # A stream that was closed before its first update keeps no result.
-        return HostedRunResult(result=None, run=stream.run.replace(status="cancelled"))
     async for update in stream:
         for message in render(update):
             try:
