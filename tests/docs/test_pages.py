@@ -5,6 +5,7 @@ import json
 import pkgutil
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -138,5 +139,8 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert {name_of(page) for page in PAGES} <= {name_of(page) for page in seen}
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 120
+def test_the_design_shows_the_layers_that_are_enforced() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (enforced,) = [contract for contract in project["tool"]["importlinter"]["contracts"] if contract["id"] == "layers"]
+    shown = (ROOT / "docs/why/design.md").read_text("utf-8").partition("## The floors")[2].split("```")[1]
+    assert shown.removeprefix("text").split("\n")[1:-1] == [one for one in enforced["layers"] if one != "(__main__)"]

@@ -1,0 +1,76 @@
+"""The first page is short, and what it says is there can be used by that name and read about on that page."""
+
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import frontdesk
+import frontdesk.channels
+from frontdesk import testing
+from tests.docs.pages import ROOT, links, tables
+
+README = ROOT / "README.md"
+FEATURES = tables(README)["What is there"]
+NAMES = {name for _, names, _ in FEATURES for name in re.findall(r"`(\w+)`", names)}
+PARTS_WITH_KINDS = ("StateStore", "TaskRunner", "IdentityLinker")
+"""How the names end of parts of which an operator chooses one."""
+
+
+def test_it_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 100
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature[0])
+def test_a_feature_is_on_a_page_that_it_leads_to(feature: list[str]) -> None:
+    _, names, page = feature
+    text = "".join((ROOT / target).read_text("utf-8") for target in re.findall(r"\]\(([^)#]+)", page))
+    assert [name for name in re.findall(r"`(\w+)`", names) if name not in text] == []
+
+
+@pytest.mark.parametrize("name", sorted(name for name in NAMES if name[0].isupper()))
+def test_a_feature_can_be_used_by_its_name(name: str) -> None:
+    homes = [frontdesk, testing, *(pkgutil.resolve_name(f"frontdesk.channels.{room}") for room in _rooms())]
+    assert any(hasattr(home, name) for home in homes)
+
+
+def test_every_channel_is_among_the_features() -> None:
+    channels = {name for room in _rooms() for name in _channels_in(room)}
+    assert channels <= NAMES
+
+
+def test_every_kind_of_store_runner_and_linker_is_among_the_features() -> None:
+    kinds = {
+        name
+        for name in frontdesk.__all__
+        for end in PARTS_WITH_KINDS
+        if name.endswith(end) and name not in ("HostStateStore", "DurableTaskRunner", "IdentityLinker")
+    }
+    assert kinds <= NAMES
+
+
+def test_what_is_not_there_is_not_there() -> None:
+    (missing,) = re.findall(r"Not there yet: ([^.]+)\.", README.read_text("utf-8"))
+    rooms = {room.replace("_", "") for room in _rooms()}
+    assert {re.sub(r"\W", "", name).lower() for name in missing.split(",")}.isdisjoint(rooms)
+
+
+def test_every_promise_names_a_test() -> None:
+    text = README.read_text("utf-8").partition("## Three promises")[2].partition("\n## ")[0]
+    promises = re.findall(r"^- \*\*.*?(?=^- \*\*|^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert len(promises) == 3
+    assert all("](tests/" in promise for promise in promises)
+
+
+def test_every_example_is_listed() -> None:
+    listed = {Path(link).name for link in links(ROOT / "docs/README.md") if link.startswith("examples/")}
+    assert listed == {path.name for path in (ROOT / "docs/examples").glob("*.py")}
+
+
+def _rooms() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(frontdesk.channels.__path__)]
+
+
+def _channels_in(room: str) -> list[str]:
+    return [name for name in pkgutil.resolve_name(f"frontdesk.channels.{room}").__all__ if name.endswith("Channel")]
