@@ -49,7 +49,7 @@ class PostgresAddress(Protocol):
     """Where a database is, and what connections to it are set to."""
 
     conninfo: str
-    patient: dict[str, Any]
+    connect_settings: dict[str, Any]
     settings: dict[str, Any]
 
 
@@ -87,7 +87,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             min_size=1,
             max_size=self._size,
             open=False,
-            timeout=self._address.patient["connect_timeout"],
+            timeout=self._address.connect_settings["connect_timeout"],
             name="frontdesk-jobs",
             configure=_commit_each,
             kwargs=self._settings(),
@@ -106,7 +106,7 @@ class ProcrastinateTaskRunner(TaskRunner):
     async def _prepare(self) -> None:
         """Makes the tables of the queue, in a schema of their own; of many processes one does it."""
         try:
-            connected = await AsyncConnection.connect(self._address.conninfo, **self._address.patient)
+            connected = await AsyncConnection.connect(self._address.conninfo, **self._address.connect_settings)
             async with connected as connection, connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
                 await connection.execute(_sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}"))
