@@ -173,7 +173,7 @@ class Calls:
     async def ring(self) -> list[str]:
         """What is called when the timer fires at this moment."""
         self.made.clear()
-        self.wakes._ring()
+        self.wakes._run_due()
         for task_id in "ab":
             await self.wakes.settled(task_id)
         return list(self.made)

@@ -77,7 +77,7 @@ def _postgres(address: str) -> SqlStateStore:
     try:
         import psycopg
 
-        from frontdesk.stores.sql.connecting import told
+        from frontdesk.stores.sql.connecting import error_line
         from frontdesk.stores.sql.postgres import PostgresStateStore
     except ImportError:
         raise CommandError(_NEEDS_PSYCOPG) from None
@@ -90,7 +90,7 @@ def _postgres(address: str) -> SqlStateStore:
         # What it says may quote a part of the password.
         raise StoreError("the address of the database is not one that libpq understands") from None
     except psycopg.Error as error:
-        raise StoreError(f"the database can't be reached: {told(error)}") from None
+        raise StoreError(f"the database can't be reached: {error_line(error)}") from None
     _need_version(None if row is None else row[0])
     return PostgresStateStore(address, expiry=_FOR_GOOD, pool_size=2)
 

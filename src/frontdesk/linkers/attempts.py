@@ -1,4 +1,4 @@
-"""Counts attempts over all replicas and restarts: each takes one of a fixed number of places in a stretch of time."""
+"""Counts attempts over all replicas and restarts: each takes one of a fixed number of slots in a time window."""
 
 from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
@@ -7,22 +7,22 @@ from frontdesk.errors import StoreError, TooManyRequestsError
 
 
 async def take_attempt(desk: LinkDesk, of: str, identity: ChannelIdentity, *, most: int, seconds: float) -> None:
-    """Counts an attempt; one too many in this stretch of time is a `TooManyRequestsError` that says when it ends."""
+    """Count an attempt; raise `TooManyRequestsError` until the end of the window if there are too many."""
     now = desk.now()
-    stretch = int(now // seconds)
-    ends = (stretch + 1) * seconds
-    for place in range(await _taken(desk, f"{of}:{stretch}", most), most):
+    window = int(now // seconds)
+    ends = (window + 1) * seconds
+    for slot in range(await _taken(desk, f"{of}:{window}", most), most):
         try:
-            await desk.keep(Grant(grant_id=f"{of}:{stretch}:{place}", identity=identity, expires_at=ends))
+            await desk.keep(Grant(grant_id=f"{of}:{window}:{slot}", identity=identity, expires_at=ends))
         except StoreError:
-            # Somebody was faster; the next place may be free.
+            # Another process took this slot; the next one may be free.
             continue
         return
     raise TooManyRequestsError("Too many attempts. Try again later.", retry_after=max(1.0, ends - now))
 
 
 async def _taken(desk: LinkDesk, of: str, most: int) -> int:
-    """How many places are taken: they fill up one after the other, so that a few looks are enough."""
+    """Return how many slots are taken, by bisection: they fill up in order."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

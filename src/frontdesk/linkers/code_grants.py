@@ -1,4 +1,4 @@
-"""What a ceremony by code keeps: grants whose ids show neither a code nor a person, and signed challenges."""
+"""Grants of links by code, whose ids show neither a code nor a person, and signed challenges."""
 
 import hashlib
 import hmac
@@ -17,7 +17,7 @@ class CodeGrants:
     """Names grants by keyed hashes, and draws codes."""
 
     def __init__(self, desk: LinkDesk, name: str, key: bytes | None) -> None:
-        """`key` is the operator's; without, the desk keeps one under the linker's `name`."""
+        """Hash with the operator's `key`; without one, with a secret that the desk keeps under the linker's `name`."""
         self._desk = desk
         self._name = name
         self._key = key
@@ -33,42 +33,42 @@ class CodeGrants:
                 expires_at=expires_at,
                 data={"challenge": challenge},
             )
-            # Before it can be used, so that there is no code that its issuer can't take back.
-            await self._note(grant)
+            # Before the code can be used, so that its issuer can always revoke it.
+            await self._record_issuer(grant)
             try:
                 await self._desk.keep(grant)
             except StoreError:
-                # Somebody else has this very code at the moment.
+                # Another identity has the same code at the moment.
                 continue
             return grant, codes.shown(code)
         raise StoreError("no code is free")
 
-    async def _note(self, grant: Grant) -> None:
-        """Note whose code it is, so that its issuer can take it back without typing it."""
+    async def _record_issuer(self, grant: Grant) -> None:
+        """Record the issuer of a code, who can then revoke it without typing it."""
         place = await self.place("issued", grant.identity)
         for _ in range(_TRIES):
-            noted, now = await self._desk.kept(place), self._desk.now()
-            known: dict[str, float] = {} if noted is None else noted.data["codes"]
-            live = {code: ends for code, ends in known.items() if ends > now}
+            record, now = await self._desk.kept(place), self._desk.now()
+            issued: dict[str, float] = {} if record is None else record.data["codes"]
+            live = {code: ends for code, ends in issued.items() if ends > now}
             note = grant.replace(grant_id=place, data={"codes": {**live, grant.grant_id: grant.expires_at}})
-            if noted is not None:
+            if record is not None:
                 if await self._desk.exchange(place, note):
                     return
                 continue
             try:
                 return await self._desk.keep(note)
             except StoreError:
-                # Another code of the same person's was noted meanwhile.
+                # Another code of the same identity was recorded meanwhile.
                 continue
         raise TooManyRequestsError(retry_after=1.0)
 
     async def take_back(self, identity: ChannelIdentity) -> bool:
         """Use up all codes of an identity's; tell whether there were any."""
         place = await self.place("issued", identity)
-        noted = await self._desk.kept(place)
-        if noted is None or not await self._desk.exchange(place):
+        record = await self._desk.kept(place)
+        if record is None or not await self._desk.exchange(place):
             return False
-        return any([await self._desk.exchange(code) for code in noted.data["codes"]])
+        return any([await self._desk.exchange(code) for code in record.data["codes"]])
 
     async def place(self, what: str, identity: ChannelIdentity) -> str:
         """Return the id of a grant of which each identity has one."""
@@ -83,20 +83,20 @@ class CodeGrants:
         return f"{challenge}.{await self._hash('challenge', challenge, *identity.key)}"
 
     async def is_signed(self, challenge_id: str, identity: ChannelIdentity) -> bool:
-        """Whether a challenge was made here, for this identity."""
+        """Tell whether a challenge was made here, for this identity."""
         signed = await self.signed(challenge_id.partition(".")[0], identity)
         return hmac.compare_digest(signed.encode(), challenge_id.encode("utf-8", "surrogatepass"))
 
     async def _hash(self, *parts: str) -> str:
         if self._key is None:
             self._key = await self._desk.secret(self._name)
-        # With its length before it no part can pass for the end of another.
+        # Each part has its length before it, so that no other split gives the same text.
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def slim(identity: ChannelIdentity) -> ChannelIdentity:
-    """What the other side is told of an identity, and nothing more."""
+    """Return an identity with only the attributes that the other side may see."""
     name = identity.attributes.get("name")
     return ChannelIdentity(
         channel=identity.channel,

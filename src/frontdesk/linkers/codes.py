@@ -11,17 +11,17 @@ _MOST_TYPED = 100
 
 
 def spelled(number: int, length: int) -> str:
-    """A code of so many letters, from as many bits as these have."""
+    """Return a code of so many letters, from the low bits of a number."""
     return "".join(ALPHABET[(number >> (BITS * place)) % len(ALPHABET)] for place in reversed(range(length)))
 
 
 def shown(code: str) -> str:
-    """A code as people read it, in groups of four."""
+    """Return a code as people read it, in groups of four."""
     return "-".join(code[start : start + 4] for start in range(0, len(code), 4))
 
 
 def read(typed: str, length: int) -> str | None:
-    """The code that was typed, whatever its case and its dashes; `None` if it can't be one."""
+    """Return the code that was typed, in any case and with any dashes; `None` if it can't be one."""
     if len(typed) > _MOST_TYPED:
         return None
     code = typed.upper().translate(_LOOKS_LIKE)

@@ -1,12 +1,12 @@
 """Links two channels by a code: `/link` here, `/link CODE` and `/link confirm` there, and `/link confirm` here again.
 
-The code alone links nobody, and neither does silence. Each side is told who the other is and must say that this is
-them: first the one who entered the code, which is used up only then, and after that the one who asked for it. Until the
-last word either side can refuse, and then the code is worth nothing any more.
+The code alone links no accounts. Each side is shown the other and must confirm: first the one who entered the code,
+which is used up only then, and after that the one who issued it. Until the last confirmation either side can refuse,
+and then the code is invalid.
 
-A person has at most one question to answer (`link-question`), so that a yes can't be taken for the answer to another.
-The question of the one who entered lasts as long as that of the one who issued: who could still be linked can still
-refuse. Nothing that is kept shows a code: a grant is found by a keyed hash of it.
+A person has at most one open question (`link-question`), so that a yes can't be taken for the answer to another. The
+question of the one who entered lasts as long as that of the issuer: who could still be linked can still refuse. No
+stored value shows a code: a grant is found by a keyed hash of it.
 """
 
 import hashlib
@@ -48,10 +48,10 @@ class OneTimeCodeIdentityLinker:
         max_attempts: int = 1_000,
         secret: str | Secret | None = None,
     ) -> None:
-        """A code lives for `expires_in` seconds, and so long attempts are counted: those of one, and those of all.
+        """Check the settings; codes and the windows in which attempts are counted last for `expires_in` seconds.
 
-        `secret` is what codes are hashed and challenges signed with; without, the host makes one and keeps it in its
-        store.
+        `secret` is the key by which codes are hashed and challenges signed; without one, the host keeps a random key
+        in its store.
         """
         if not _SHORTEST <= code_length <= 40:
             raise ValueError(f"code_length must be from {_SHORTEST} to 40: fewer letters could be guessed")
@@ -103,16 +103,16 @@ class OneTimeCodeIdentityLinker:
         await self._desk.part(identity, here=identity)
 
     async def _enter(self, identity: ChannelIdentity, typed: str) -> LinkChallenge:
-        """Ask whoever enters a code about the one who issued it; the code stays as it is."""
+        """Ask the person who entered a code to confirm its issuer; the code stays valid."""
         await self._limit("entered", identity)
-        # Somebody with many identities could guess as often as all of them together.
+        # A person with many identities could guess with each of them.
         await take_attempt(self._desk, "link-entered", identity, most=self._all, seconds=self._expires_in)
         waiting = await self._question(identity)
         if waiting is not None:
             return await self._shown(waiting)
         code = codes.read(typed, self._length)
         grant = None if code is None else await self._desk.kept(await self._grants.of_code(code))
-        # Wrong, ended, used and one's own look alike.
+        # A code that is wrong, expired, used or one's own gets the same answer.
         if grant is None or grant.identity.key == identity.key:
             raise LinkRefusedError(_WRONG, code="code_refused")
         question = Grant(
@@ -143,7 +143,7 @@ class OneTimeCodeIdentityLinker:
         return record
 
     async def _ask_issuer(self, mine: Grant) -> LinkChallenge:
-        """Use the code up for the question to its issuer, once whoever entered it has agreed."""
+        """Use up the code that was confirmed, and ask its issuer to confirm too."""
         issuer: ChannelIdentity = mine.data["other"]
         ask = Grant(
             grant_id=await self._grants.place("question", issuer),
@@ -177,7 +177,7 @@ class OneTimeCodeIdentityLinker:
             await self._refuse_issued(question)
 
     async def _refuse_entered(self, ask: Grant) -> None:
-        """The issuer of a code refuses whoever entered it."""
+        """Refuse the person who entered a code, on behalf of its issuer."""
         if not await self._desk.exchange(ask.grant_id):
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         other: ChannelIdentity = ask.data["other"]
@@ -185,24 +185,24 @@ class OneTimeCodeIdentityLinker:
         await self._desk.tell(other, f"{told_as(ask.identity)} has refused to be linked with this account.")
 
     async def _refuse_issued(self, mine: Grant) -> None:
-        """Whoever entered a code refuses its issuer: before agreeing or after, as long as nothing is linked."""
+        """Refuse the issuer of a code, before or after the confirmation of who entered it, while nothing is linked."""
         issuer: ChannelIdentity = mine.data["other"]
-        # The code first: an agreement that comes at the same moment turns it into the question that is looked for next.
-        told = None
+        # The code first: a confirmation at the same moment turns it into the question that is looked for next.
+        message = None
         if await self._desk.exchange(mine.data["code"]):
-            # Whoever has not agreed is not named.
-            told = "Somebody has entered your code and refused to be linked. The code does not work any more."
+            # A person who has not confirmed is not named.
+            message = "Somebody has entered your code and refused to be linked. The code does not work any more."
         else:
             ask = await self._counterpart(mine)
             if ask is not None and await self._desk.exchange(ask.grant_id):
-                told = f"{told_as(mine.identity)} has refused to be linked with this account."
+                message = f"{told_as(mine.identity)} has refused to be linked with this account."
         await self._desk.exchange(mine.grant_id)
-        if told is None:
+        if message is None:
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
-        await self._desk.tell(issuer, told)
+        await self._desk.tell(issuer, message)
 
     async def _waiting(self, identity: ChannelIdentity, challenge_id: str) -> Grant | None:
-        """Return the question that an identity answers; one that was named has to be that one."""
+        """Return the open question of an identity; `None` if another one was named."""
         if challenge_id and not await self._grants.is_signed(challenge_id, identity):
             return None
         question = await self._question(identity)
@@ -227,7 +227,7 @@ class OneTimeCodeIdentityLinker:
             await self._desk.exchange(theirs.grant_id)
 
     async def _shown(self, question: Grant) -> LinkChallenge:
-        """The question in words; only what was shown can be confirmed."""
+        """Return a question as a challenge, and record that it was shown: only then can it be confirmed."""
         if question.data["side"] == _ISSUED:
             await self._note_shown(question)
         return await self._challenge(question, self._words(question))

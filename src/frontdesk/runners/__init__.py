@@ -1,1 +1,1 @@
-"""Who works through what was put off: one process, or many."""
+"""Runners of scheduled tasks: in one process, or on many machines."""

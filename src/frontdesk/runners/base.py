@@ -1,4 +1,4 @@
-"""What every runner does: it knows the tasks, keeps those that are to be kept, and looks for what was left undone."""
+"""The base of all runners: registers tasks, stores those that are durable, and sweeps for unfinished ones."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ _AT_ONCE = 500
 
 
 class TaskRunner(ABC):
-    """The part that runners share; how somebody is woken is up to each."""
+    """The part that runners share; each subclass decides how a worker is woken."""
 
     durable: bool
 
@@ -64,27 +64,27 @@ class TaskRunner(ABC):
     async def schedule(
         self, name: str, payload: Mapping[str, Any], *, task_id: str, at: float | None = None
     ) -> TaskHandle:
-        known = self.registered.get(name)
-        if known is None:
+        registered = self.registered.get(name)
+        if registered is None:
             raise TaskError(f"there is no task called {name!r}")
-        if known.waiting is None:
-            # What can't be stored is found out by whoever asks, in every runner.
+        if registered.waiting is None:
+            # In every runner, the caller gets the error of a payload that can't be stored.
             encode(payload)
             at = await self._stored.keep(name, payload, task_id, at)
         if self._started:
-            self.wake(Wake(name, task_id, payload if known.waiting is not None else {}), at)
+            self.wake(Wake(name, task_id, payload if registered.waiting is not None else {}), at)
         return TaskHandle(task_id=task_id, name=name)
 
     async def get(self, task_id: str) -> TaskStatus | None:
-        known = await self.store.tasks.get(task_id)
-        return await self.woken(task_id) if known is None else known.status
+        record = await self.store.tasks.get(task_id)
+        return await self.wake_status(task_id) if record is None else record.status
 
     async def cancel(self, task_id: str) -> bool:
         written = await self.store.tasks.cancel(task_id)
-        return await self.unwake(task_id) or written
+        return await self.cancel_wake(task_id) or written
 
     async def start(self) -> None:
-        # A new one at each start, so that what was left behind is seen to be nobody's.
+        # A new id at each start, so that tasks of the last run count as unclaimed.
         self._stored.holder = RandomIds().new("host")
         self._stored.stopping = False
         self._started = True
@@ -104,14 +104,14 @@ class TaskRunner(ABC):
         await self._renewal.stop()
 
     async def call(self, wake: Wake, failures: int) -> float | None:
-        """Does what was woken; whatever goes wrong is logged, and tried again later."""
-        known = self.registered[wake.name]
+        """Run a task that was woken; return when to wake it again. Log a failure, and raise `Failed`."""
+        registered = self.registered[wake.name]
         try:
-            if known.waiting is None:
+            if registered.waiting is None:
                 return await self._stored.do(wake.task_id)
-            return await known.task(wake.payload)
-        except Exception as error:  # Nobody waits for a wake-up, and what it is about is still there.
-            pause = known.retry.delay(failures + 1)
+            return await registered.task(wake.payload)
+        except Exception as error:  # No caller waits for a wake-up, and its work is still stored.
+            pause = registered.retry.delay(failures + 1)
             log.warning("task %s (%s) failed, and is tried again in %.1f s", wake.task_id, wake.name, pause)
             log.debug("task %s failed", wake.task_id, exc_info=error)
             raise Failed(self.clock.now() + pause) from error
@@ -122,66 +122,66 @@ class TaskRunner(ABC):
             try:
                 await self.look()
             except FrontdeskError as error:
-                log.warning("what was left undone could not be looked for: %s", error)
+                log.warning("unfinished tasks could not be looked for: %s", error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SWEEP):
                     await self._swept.wait()
 
     async def look(self) -> None:
-        """Wakes everything that has something to do and of which nobody may know."""
-        kept = [name for name, known in self.registered.items() if known.waiting is None]
-        if kept:
-            await self._remind_of_stored(kept)
-        for name, known in self.registered.items():
-            if known.waiting is not None:
-                async for task_id, payload in known.waiting():
+        """Wake every task that has something to do, in case its wake-up was lost."""
+        stored = [name for name, registered in self.registered.items() if registered.waiting is None]
+        if stored:
+            await self._remind_of_stored(stored)
+        for name, registered in self.registered.items():
+            if registered.waiting is not None:
+                async for task_id, payload in registered.waiting():
                     if not self.remind(Wake(name, task_id, payload), None):
                         break
 
     async def _remind_of_stored(self, names: list[str]) -> None:
         now, holder, tasks = self.clock.now(), self._stored.holder, self.store.tasks
-        found = list(await tasks.due(names, now + 2 * _SWEEP, holder=holder, limit=_AT_ONCE))
-        # No pause between two tries is that long, so that their times come from a clock that was set back.
+        records = list(await tasks.due(names, now + 2 * _SWEEP, holder=holder, limit=_AT_ONCE))
+        # No pause between two tries is that long: these times come from a clock that was set back since.
         longest = max(self.registered[name].retry.longest_delay for name in names)
-        found += await tasks.stranded(names, now + longest, holder=holder, limit=_AT_ONCE)
-        for task in found:
+        records += await tasks.stranded(names, now + longest, holder=holder, limit=_AT_ONCE)
+        for task in records:
             if not self.remind(Wake(task.name, task.task_id, {}), self._stored.due(task)):
                 break
 
     async def begin(self) -> None:
-        """Gets ready to be woken."""
-        for name, known in self.registered.items():
-            self.wakes.make_room(name, known.most)
+        """Prepare to be woken."""
+        for name, registered in self.registered.items():
+            self.wakes.make_room(name, registered.most)
 
     def halt(self) -> None:
-        """Begins nothing more."""
+        """Stop making new calls."""
         self.wakes.stopping = True
 
     @abstractmethod
     async def end(self, grace: float) -> None:
-        """Ends what runs, after a while by force."""
+        """Wait for running calls to end, and cancel them after `grace` seconds."""
 
     @abstractmethod
     def wake(self, wake: Wake, at: float | None) -> None:
-        """Has somebody do it, now or at a time. A wake-up may be lost: the next look finds what it was about."""
+        """Have a worker run a task, now or at a time. A wake-up may be lost: the next `look` finds the task."""
 
     @abstractmethod
     def remind(self, wake: Wake, at: float | None) -> bool:
-        """The same for what may be known already; false if there is no room for more."""
+        """Wake a task that may be known already; return false if there is no room for more."""
 
-    def known(self, wake: Wake, at: float | None) -> bool:
-        """Tell whether something waits or runs here: it has its own time, unless it is written down and due sooner."""
+    def is_known(self, wake: Wake, at: float | None) -> bool:
+        """Tell whether a task waits or runs here; one that waits is moved to `at` if that is sooner."""
         if at is not None:
             self.wakes.move(wake.task_id, at)
         return wake.task_id in self.wakes
 
-    async def woken(self, task_id: str) -> TaskStatus | None:
-        """How far something is that was only woken."""
+    async def wake_status(self, task_id: str) -> TaskStatus | None:
+        """Return the status of a task that is not stored."""
         running = self.wakes.running(task_id)
         return None if running is None else "running" if running else "pending"
 
-    async def unwake(self, task_id: str) -> bool:
-        """Forgets what was woken, and stops it; tells whether there was anything."""
-        known = task_id in self.wakes
+    async def cancel_wake(self, task_id: str) -> bool:
+        """Drop the wake-up of a task, and cancel its call; tell whether there was one."""
+        was_known = task_id in self.wakes
         await self.wakes.cancel(task_id)
-        return known
+        return was_known

@@ -1,11 +1,11 @@
-"""Runs tasks in the process that scheduled them, and takes up in the store what another has left."""
+"""Runs tasks in the process that scheduled them, and claims those that another process has left in the store."""
 
 from frontdesk.runners.base import TaskRunner
 from frontdesk.runners.wakes import Wake
 
 
 class InProcessTaskRunner(TaskRunner):
-    """Tasks in the state store, done here."""
+    """Runs the tasks of the state store in this process."""
 
     in_process = True
 
@@ -20,4 +20,4 @@ class InProcessTaskRunner(TaskRunner):
         self.wakes.wake(wake, at)
 
     def remind(self, wake: Wake, at: float | None) -> bool:
-        return self.known(wake, at) or self.wakes.wake(wake, at)
+        return self.is_known(wake, at) or self.wakes.wake(wake, at)

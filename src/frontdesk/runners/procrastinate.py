@@ -1,8 +1,8 @@
-"""Runs tasks on many machines: Procrastinate, on the Postgres of the store, tells them what there is to do.
+"""Runs tasks on many machines, which are woken by jobs of Procrastinate on the Postgres of the store.
 
-Rows are the truth: those of the outbox and the inbox, and those of tasks that are kept. A job is a wake-up, deferred
-after the commit. One that is lost, or stalled with its worker, costs time and nothing else: every process looks again
-and again for what nobody works on. So no job is kept when it has ended, and retries are ours.
+The source of truth are rows: of the outbox, of the inbox, and of stored tasks. A job is only a wake-up, deferred after
+the commit. One that is lost, or stalled with its worker, only costs time: every process sweeps for unclaimed work. So
+jobs are deleted when they end, and retries are our own.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ _POLL = 1.0
 _PAUSE = 1.0
 _AT_ONCE = 4
 _MAKING = 0x66726F6E75
-"""The number of the lock under which the tables are made: one process at a time."""
+"""The number of the advisory lock under which the tables are created."""
 
 
 class PostgresAddress(Protocol):
-    """Where a database is, and what connections to it are set to."""
+    """The address of a database, and the settings of its connections."""
 
     conninfo: str
-    patient: dict[str, Any]
+    connect_settings: dict[str, Any]
     settings: dict[str, Any]
 
 
@@ -61,12 +61,12 @@ class PostgresStore(HostStateStore, Protocol):
 
 
 class ProcrastinateTaskRunner(TaskRunner):
-    """Whoever has room does what any of the processes has scheduled."""
+    """Runs a task on any process that has room, whichever process scheduled it."""
 
     in_process = False
 
     def __init__(self, store: PostgresStore, *, pool_size: int = _AT_ONCE, clock: Clock | None = None) -> None:
-        """`pool_size` is how many connections it has for jobs, besides the one on which it listens."""
+        """Use the database of a store; `pool_size` connections are for jobs, and one more listens."""
         super().__init__(store, clock=clock)
         self._address = store.address
         self._lease = store.lease_seconds or 30.0
@@ -75,7 +75,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         self._app = App(connector=PsycopgConnector())
         self._app.task(name=_CALL, queue=_QUEUE)(self._take)
         self._unsent: dict[str, Wake] = {}
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._worker: Worker | None = None
         self._working: list[asyncio.Task[None]] = []
 
@@ -87,7 +87,7 @@ class ProcrastinateTaskRunner(TaskRunner):
             min_size=1,
             max_size=self._size,
             open=False,
-            timeout=self._address.patient["connect_timeout"],
+            timeout=self._address.connect_settings["connect_timeout"],
             name="frontdesk-jobs",
             configure=_commit_each,
             kwargs=self._settings(),
@@ -99,34 +99,34 @@ class ProcrastinateTaskRunner(TaskRunner):
 
     def _settings(self) -> dict[str, Any]:
         settings = {name: value for name, value in self._address.settings.items() if name != "autocommit"}
-        # A job that a crash of the server takes away is found by a look, so that nobody need wait for its disk.
+        # The sweep replaces a job that a crash of the server loses, so jobs need not wait for the disk.
         mine = f"-c search_path={self._schema} -c synchronous_commit=off"
         return {**settings, "options": f"{settings['options']} {mine}"}
 
     async def _prepare(self) -> None:
-        """Makes the tables of the queue, in a schema of their own; of many processes one does it."""
+        """Create the tables of the queue in a schema of their own; of many processes, one does it."""
         try:
-            connected = await AsyncConnection.connect(self._address.conninfo, **self._address.patient)
+            connected = await AsyncConnection.connect(self._address.conninfo, **self._address.connect_settings)
             async with connected as connection, connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
                 await connection.execute(_sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}"))
                 await connection.execute(_sql(f"SET LOCAL search_path = {self._schema}"))
                 cursor = await connection.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL")
-                found = await cursor.fetchone()
-                if found is None or not found[0]:
+                row = await cursor.fetchone()
+                if row is None or not row[0]:
                     await connection.execute(SchemaManager.get_schema())
         except psycopg.Error as error:
             log.error("the queue can't be opened: %s", type(error).__name__)
             raise StoreUnavailableError from error
 
     async def _work(self) -> None:
-        """Takes jobs, again and again: a worker ends when its database goes away."""
+        """Run a worker, and a new one whenever it ends because the database went away."""
         while not self.wakes.stopping:
             self._worker = Worker(
                 self._app,
                 queues=[_QUEUE],
                 name=None,
-                concurrency=sum(known.most for known in self.registered.values()) or 1,
+                concurrency=sum(registered.most for registered in self.registered.values()) or 1,
                 fetch_job_polling_interval=_POLL,
                 delete_jobs="always",
                 install_signal_handlers=False,
@@ -136,17 +136,17 @@ class ProcrastinateTaskRunner(TaskRunner):
             try:
                 await self._worker.run()
             except _AWAY as error:
-                log.warning("no jobs can be taken at the moment: %s", type(error).__name__)
+                log.warning("no jobs can be fetched at the moment: %s", type(error).__name__)
             if not self.wakes.stopping:
                 await asyncio.sleep(_PAUSE)
 
     async def _take(self, *, name: str, task_id: str, payload: str) -> None:
-        """A job: whatever it is about is done here, if there is room; if not, it waits here or is found by another."""
+        """Run the task of a job, or let it wait here for room; beyond that, a sweep finds it."""
         if name not in self.registered:
-            log.warning("there is no task %s here, and what it is about waits for a process that knows it", name)
+            log.warning("there is no task %s here; it waits for a process that knows it", name)
             return
         try:
-            wake = _woken({"name": name, "task_id": task_id, "payload": payload})
+            wake = _wake_of({"name": name, "task_id": task_id, "payload": payload})
         except CodecError as error:
             log.error("a job can't be read: %s", error)
             return
@@ -168,7 +168,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         await stopped(working, within=_PAUSE)
         await stopped(sending)
         for wake in [*self._unsent.values(), *left]:
-            # The others need not wait for a look of theirs.
+            # So that other processes need not wait for their next sweep.
             if not await self._defer(wake):
                 break
         self._unsent.clear()
@@ -182,20 +182,20 @@ class ProcrastinateTaskRunner(TaskRunner):
             self.wakes.wake(wake, at)
         elif len(self._unsent) < MOST_KNOWN:
             self._unsent[wake.task_id] = wake
-            self._news.set()
+            self._wakeup.set()
 
     def remind(self, wake: Wake, at: float | None) -> bool:
-        # Here nobody is told: whoever looks and has room does it.
-        return self.known(wake, at) or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
+        # Without a job: each process that sweeps and has room runs the task.
+        return self.is_known(wake, at) or (self.wakes.has_room(wake.name) and self.wakes.wake(wake, at))
 
     async def _send(self) -> None:
-        """Tells everybody what there is to do."""
+        """Defer a job for each wake-up."""
         while True:
-            self._news.clear()
+            self._wakeup.clear()
             while self._unsent:
-                some = [self._unsent.pop(task_id) for task_id in list(self._unsent)[: self._size]]
-                await asyncio.gather(*(self._defer(wake) for wake in some))
-            await self._news.wait()
+                batch = [self._unsent.pop(task_id) for task_id in list(self._unsent)[: self._size]]
+                await asyncio.gather(*(self._defer(wake) for wake in batch))
+            await self._wakeup.wait()
 
     async def _defer(self, wake: Wake) -> bool:
         lock = digest(wake.task_id)
@@ -205,7 +205,7 @@ class ProcrastinateTaskRunner(TaskRunner):
         except AlreadyEnqueued:
             return True
         except _AWAY as error:
-            log.warning("nobody could be told of task %s, which is found later: %s", wake.name, type(error).__name__)
+            log.warning("no job could be deferred for task %s: %s", wake.name, type(error).__name__)
             return False
         return True
 
@@ -216,10 +216,10 @@ class ProcrastinateTaskRunner(TaskRunner):
             for job in stalled:
                 await self._take_over(job)
         except _AWAY as error:
-            log.warning("it could not be seen whether jobs are stalled: %s", type(error).__name__)
+            log.warning("stalled jobs could not be looked for: %s", type(error).__name__)
 
     async def _take_over(self, job: Job) -> None:
-        """Ends the job of a worker that is gone, which would keep others from its task, and does it here."""
+        """Delete the job of a worker that is gone, which would block its task, and defer it again."""
         if job.id is None:
             return
         try:
@@ -228,12 +228,12 @@ class ProcrastinateTaskRunner(TaskRunner):
             # Another process was faster.
             return
         log.warning("job %s is taken over: its worker is gone", job.id)
-        await self._defer(_woken(cast("Mapping[str, str]", job.task_kwargs)))
+        await self._defer(_wake_of(cast("Mapping[str, str]", job.task_kwargs)))
 
-    async def woken(self, task_id: str) -> TaskStatus | None:
-        known = await super().woken(task_id)
-        if known is not None:
-            return known
+    async def wake_status(self, task_id: str) -> TaskStatus | None:
+        status = await super().wake_status(task_id)
+        if status is not None:
+            return status
         if task_id in self._unsent:
             return "pending"
         if not self._working:
@@ -244,25 +244,25 @@ class ProcrastinateTaskRunner(TaskRunner):
             raise StoreUnavailableError from error
         return "running" if any(job.status == "doing" for job in jobs) else "pending" if jobs else None
 
-    async def unwake(self, task_id: str) -> bool:
+    async def cancel_wake(self, task_id: str) -> bool:
         unsent = self._unsent.pop(task_id, None) is not None
-        known = await super().unwake(task_id) or unsent
+        was_known = await super().cancel_wake(task_id) or unsent
         if not self._working:
-            return known
+            return was_known
         manager, lock = self._app.job_manager, digest(task_id)
         try:
             for job in await manager.list_jobs_async(queue=_QUEUE, queueing_lock=lock, status="todo"):
                 if job.id is not None:
-                    known |= await manager.cancel_job_by_id_async(job.id, delete_job=True)
+                    was_known |= await manager.cancel_job_by_id_async(job.id, delete_job=True)
         except _AWAY as error:
             raise StoreUnavailableError from error
-        return known
+        return was_known
 
 
 def schema_name() -> str:
-    """The schema of the queue: one for each form of its tables, so that no version finds those of another.
+    """Return the schema of the queue: one for each form of its tables, so that no version uses those of another.
 
-    Processes of two versions have two queues while one replaces the other, and find each other's work by looking.
+    While one version replaces another there are two queues, and each finds the work of the other by its sweep.
     """
     return f"frontdesk_queue_{hashlib.sha256(SchemaManager.get_schema().encode()).hexdigest()[:12]}"
 
@@ -272,11 +272,11 @@ async def _commit_each(connection: "AsyncConnection[Any]") -> None:
 
 
 def _text(value: Any) -> str:
-    # In a form that Postgres takes whatever is in it.
+    # Base64, because Postgres does not take every text.
     return b64encode(encode(value)).decode()
 
 
-def _woken(job: Mapping[str, str]) -> Wake:
+def _wake_of(job: Mapping[str, str]) -> Wake:
     return Wake(job["name"], decode(b64decode(job["task_id"])), decode(b64decode(job["payload"])))
 
 

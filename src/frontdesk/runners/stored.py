@@ -1,4 +1,4 @@
-"""Tasks that are written down: taken up, tried as often as their policy says, and settled."""
+"""Stored tasks: claimed, tried as often as their policy allows, and settled."""
 
 import asyncio
 from collections import OrderedDict
@@ -16,12 +16,12 @@ from frontdesk.loggers import tasks as log
 
 _PAUSE = 0.5
 _MOST_WAITING = 10_000
-"""Of how many it is known when they are tried again; one that is forgotten waits for the time that is written."""
+"""The number of tasks whose next try is known by the steady clock; any other waits for its stored time."""
 _DIED = "the process ended each time that it worked on it"
 
 
 class Registered(Value, frozen=True, kw_only=True):
-    """What was registered under a name."""
+    """A task and its settings, as registered under a name."""
 
     task: Task
     retry: RetryPolicy
@@ -30,29 +30,29 @@ class Registered(Value, frozen=True, kw_only=True):
 
 
 class StoredTasks:
-    """Does the tasks that this process has taken up in the store."""
+    """Runs the tasks that this process has claimed in the store."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, known: Mapping[str, Registered]) -> None:
+    def __init__(self, store: HostStateStore, clock: Clock, registered: Mapping[str, Registered]) -> None:
         self._store = store
         self._clock = clock
-        self._known = known
+        self._registered = registered
         self._again: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Those that wait to be tried again: when they are due as it is written, and by the steady clock."""
+        """Tasks that wait for a retry, with their stored time and the time by the steady clock."""
         self._held: dict[str, tuple[TaskRecord, asyncio.Task[Any] | None]] = {}
         self.holder = ""
         self.stopping = False
 
     async def keep(self, name: str, payload: Mapping[str, Any], task_id: str, at: float | None) -> float:
-        """Writes a task down; returns when it is due."""
+        """Store a task; return when it is due."""
         due_at = self._clock.now() if at is None else at
         await self._store.tasks.schedule(TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at))
         if at is None:
-            # It is due whatever the clock is set to before somebody comes to it.
+            # It stays due even if the clock is set back before it is claimed.
             self._note(task_id, due_at, self._clock.steady())
         return due_at
 
     async def do(self, task_id: str) -> float | None:
-        """Takes a task up and tries it; returns when it is due again. One that is another's, or over, is left alone."""
+        """Claim a task and try it; return when it is due again. Do nothing if it can't be claimed."""
         now, (due_at, again_at) = self._clock.now(), self._again.get(task_id, (0.0, 0.0))
         left = again_at - self._clock.steady()
         record = await self._store.tasks.claim(task_id, self.holder, now=now if left > 0 else max(now, due_at))
@@ -63,28 +63,28 @@ class StoredTasks:
             return None
         self._held[task_id] = (record, asyncio.current_task())
         try:
-            return await self._try(record, self._known[record.name])
+            return await self._try(record, self._registered[record.name])
         finally:
             del self._held[task_id]
 
-    async def _try(self, record: TaskRecord, known: Registered) -> float | None:
+    async def _try(self, record: TaskRecord, registered: Registered) -> float | None:
         now, attempts = self._clock.now, record.attempts
-        if attempts > known.retry.attempts:
+        if attempts > registered.retry.attempts:
             log.error("task %s (%s) is given up: %s", record.task_id, record.name, _DIED)
             return await self._settle(record, "failed", attempts=attempts - 1, error=_DIED)
         try:
-            again = await known.task(record.payload)
+            again = await registered.task(record.payload)
         except asyncio.CancelledError:
-            # Not its fault: it waits for the next process, as if it had not been tried.
+            # A cancelled try does not count; the task waits for the next process.
             await self._settle(record, "pending", due_at=now(), attempts=attempts - 1)
             raise
-        except Exception as error:  # Nobody waits for a task: whatever ends it is written down.
+        except Exception as error:  # No caller waits for a task: its error is stored.
             why = type(error).__name__
-            if attempts >= known.retry.attempts:
+            if attempts >= registered.retry.attempts:
                 log.error("task %s (%s) has failed for good", record.task_id, record.name, exc_info=error)
                 return await self._settle(record, "failed", attempts=attempts, error=why)
             log.warning("task %s (%s) failed, attempt %s", record.task_id, record.name, attempts, exc_info=error)
-            pause = known.retry.delay(attempts)
+            pause = registered.retry.delay(attempts)
             due_at, again_at = now() + pause, self._clock.steady() + pause
             settled = await self._settle(record, "pending", due_at=due_at, attempts=attempts, error=why)
             if settled == due_at:
@@ -111,10 +111,10 @@ class StoredTasks:
         try:
             settled = await until_available(settle, pause=_PAUSE, give_up=lambda: self.stopping)
         except StoreUnavailableError:
-            # It is found again: whoever held it is gone.
+            # The next sweep finds it, because its holder is gone.
             return None
         if settled is None:
-            log.info("task %s (%s) is no longer this process's", record.task_id, record.name)
+            log.info("task %s (%s) is no longer held by this process", record.task_id, record.name)
         return settled.due_at if settled is not None and settled.status == "pending" else None
 
     def _note(self, task_id: str, due_at: float, again_at: float) -> None:
@@ -128,24 +128,24 @@ class StoredTasks:
         now, steady = self._clock.now(), self._clock.steady()
         if due_at == task.due_at:
             return now + max(again_at - steady, 0.0)
-        pause = self._known[task.name].retry.delay(task.attempts)
+        pause = self._registered[task.name].retry.delay(task.attempts)
         if task.attempts == 0 or task.due_at - now <= pause:
             return task.due_at
         self._note(task.task_id, task.due_at, steady + pause)
         return now + pause
 
     def held(self) -> Sequence[TaskRecord]:
-        """What this process works on."""
+        """Return the tasks that this process works on."""
         return [record for record, _ in self._held.values()]
 
     async def renew(self, held: Sequence[str]) -> Collection[str]:
-        """Keeps what it works on; returns the ids of what it has lost."""
-        kept = await self._store.tasks.renew([self._held[one][0] for one in held if one in self._held])
-        return set(held) - {one.task_id for one in kept}
+        """Renew the leases of some tasks; return the ids of those that were lost."""
+        renewed = await self._store.tasks.renew([self._held[task_id][0] for task_id in held if task_id in self._held])
+        return set(held) - {task.task_id for task in renewed}
 
     def lose(self, task_id: str) -> None:
-        """Stops working on what is another's by now, or soon may be."""
+        """Cancel a task whose lease was lost."""
         record, task = self._held.get(task_id, (None, None))
         if record is not None and task is not None:
-            log.warning("task %s (%s) could not be kept, and stops here", task_id, record.name)
+            log.warning("task %s (%s) has lost its lease, and is cancelled here", task_id, record.name)
             task.cancel()

@@ -1,4 +1,4 @@
-"""Calls what was woken: one call at a time for each id, and no more at once than there is room for."""
+"""Runs the calls of wake-ups: one at a time for each id, and a limited number at once."""
 
 import asyncio
 from collections import deque
@@ -11,15 +11,15 @@ from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import call_later_clean, spawn_clean
 from frontdesk.loggers import tasks as log
 
-_PATIENCE = 5.0
+_CANCEL_TIMEOUT = 5.0
 _LONGEST = 600.0
-"""After how many seconds one that waits longer is called all the same: whoever was woken too early says so, and a time
-that a clock was set back from is not waited for."""
+"""The longest wait in seconds; a call that comes too early returns its time again. So a wait that was computed before
+the clock was set back does not last for ever."""
 _CLOSER = 1.0
 
 
 class Wake(NamedTuple):
-    """What is to be called."""
+    """A wake-up: the task, its id and its payload."""
 
     name: str
     task_id: str
@@ -27,7 +27,7 @@ class Wake(NamedTuple):
 
 
 Call = Callable[[Wake, int], Awaitable[float | None]]
-"""Does what was woken, told how often that has failed in a row; returns when it wants to be woken again."""
+"""A function of a wake-up and its failures in a row; returns when to call again."""
 
 
 class Failed(Exception):
@@ -38,7 +38,7 @@ class Failed(Exception):
 
 
 class _Entry:
-    """One id: it waits for its time, for room, or runs. Its times are readings of the steady clock."""
+    """The state of an id: it waits for its time, waits for room, or runs. Times are of the steady clock."""
 
     __slots__ = ("again", "at", "failures", "ready", "task", "wake")
 
@@ -52,10 +52,10 @@ class _Entry:
 
 
 class Wakes:
-    """Everything that was woken in this process and has not ended."""
+    """The wake-ups of this process that have not ended."""
 
     def __init__(self, call: Call, clock: Clock, *, most: int, freed: Callable[[], None]) -> None:
-        """No more than `most` ids are kept; `freed` is told when there is room again after there was none."""
+        """Keep `most` ids at most; call `freed` when there is room again after there was none."""
         self._call = call
         self._clock = clock
         self._most = most
@@ -75,21 +75,21 @@ class Wakes:
         return len(self._entries)
 
     def make_room(self, name: str, most: int) -> None:
-        """So many of a name may run at once."""
+        """Set how many calls of a name may run at once."""
         self._room[name] = most
         self._ready[name] = deque()
 
     def start(self) -> None:
-        """From here on calls are made."""
+        """Start making calls."""
         self.stopping = False
 
     def running(self, task_id: str) -> bool | None:
-        """Whether an id runs; `None` if it is not known here."""
+        """Tell whether an id runs; `None` if it is not known here."""
         entry = self._entries.get(task_id)
         return None if entry is None else entry.task is not None
 
     def wake(self, wake: Wake, at: float | None = None) -> bool:
-        """Calls soon, or at a time; false if there are too many already."""
+        """Plan a call, now or at a time; return false if there are too many ids already."""
         entry = self._entries.get(wake.task_id)
         if entry is None:
             if len(self._entries) >= self._most:
@@ -105,7 +105,7 @@ class Wakes:
         return True
 
     def move(self, task_id: str, at: float) -> None:
-        """Calls one that waits for a time of day earlier, if that has come closer; not one whose call has failed."""
+        """Move a waiting call forward if its time is sooner than planned; not a retry."""
         entry = self._entries.get(task_id)
         if entry is None or entry.at is None or entry.failures:
             return
@@ -114,7 +114,7 @@ class Wakes:
             self._plan(entry, due)
 
     def _steady(self, at: float | None) -> float:
-        """Return what the steady clock will read at a time of day, as far as anybody can tell now."""
+        """Convert a time of day to the steady clock, as far as that is known now."""
         steady = self._clock.steady()
         return steady if at is None else steady + min(max(at - self._clock.now(), 0.0), _LONGEST)
 
@@ -134,15 +134,15 @@ class Wakes:
             self._timer = None
         if self._timed and not self.stopping:
             pause = max(0.0, self._timed[0][0] - self._clock.steady())
-            self._timer = call_later_clean(pause, self._ring)
+            self._timer = call_later_clean(pause, self._run_due)
 
-    def _ring(self) -> None:
+    def _run_due(self) -> None:
         now = self._clock.steady()
         self._timer = None
         while self._timed and self._timed[0][0] <= now:
             at, task_id = heappop(self._timed)
             entry = self._entries.get(task_id)
-            # One that was woken earlier, or for another time, has left its old time behind.
+            # An entry that was moved has left its old time in the heap.
             if entry is not None and entry.at == at:
                 self._plan(entry, at)
         self._set_timer()
@@ -173,7 +173,7 @@ class Wakes:
     def _ended(self, entry: _Entry, at: float | None) -> None:
         entry.task = None
         again, entry.again = entry.again, None
-        times = [one for one in (None if at is None else self._steady(at), again) if one is not None]
+        times = [time for time in (None if at is None else self._steady(at), again) if time is not None]
         if times and not self.stopping:
             self._plan(entry, min(times))
             return
@@ -183,17 +183,17 @@ class Wakes:
             self._freed()
 
     async def settled(self, task_id: str) -> None:
-        """Returns when the call has ended that is being made for an id, if there is one."""
+        """Wait for the end of the running call of an id, if there is one."""
         entry = self._entries.get(task_id)
         if entry is not None and entry.task is not None:
             await asyncio.wait([entry.task])
 
     def has_room(self, name: str) -> bool:
-        """Whether another of a name could run at once."""
+        """Tell whether another call of a name could run at once."""
         return self._room[name] > 0 and len(self._entries) < self._most
 
     async def cancel(self, task_id: str) -> None:
-        """Forgets an id; a call that is being made is cancelled, and has ended when this returns."""
+        """Drop an id; cancel its running call, and wait for its end."""
         entry = self._entries.get(task_id)
         if entry is None:
             return
@@ -202,12 +202,12 @@ class Wakes:
             del self._entries[task_id]
             return
         entry.again = None
-        await stopped(entry.task, within=_PATIENCE)
+        await stopped(entry.task, within=_CANCEL_TIMEOUT)
 
     async def drain(self, grace: float) -> list[Wake]:
-        """Makes no more calls, lets those that are being made end for a while, then cancels them.
+        """Stop making calls, wait `grace` seconds for those that run, then cancel them.
 
-        Returns what was cut off, and what never came to run.
+        Return the wake-ups that were cancelled, and those that waited for room.
         """
         self.stopping = True
         self._set_timer()
@@ -216,7 +216,7 @@ class Wakes:
         if tasks and grace > 0:
             await asyncio.wait(tasks, timeout=grace)
         left += [entry.wake for entry in self._entries.values() if entry.task is not None]
-        if not await stopped(*tasks, within=_PATIENCE):
+        if not await stopped(*tasks, within=_CANCEL_TIMEOUT):
             log.warning("some tasks did not end when they were cancelled")
         self._entries.clear()
         self._timed.clear()

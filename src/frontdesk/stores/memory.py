@@ -1,6 +1,6 @@
-"""The state store that forgets: everything in this process, bounded, for tests and trials.
+"""The state store in memory: everything in this process, bounded, for tests and trials.
 
-What is kept are the very objects that came in, so nobody may change a message after it was stored.
+It keeps the objects themselves and no copies, so a message must not be changed after it was stored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ class InMemoryStateStore:
         return MemoryTransaction(self)
 
     def listen(self, on_change: OnChange) -> None:
-        """No other process writes here."""
+        """Do nothing: no other process writes here."""
 
     async def open(self) -> None:
         self._sweep.start()

@@ -1,4 +1,4 @@
-"""Background runs in the store that forgets."""
+"""Background runs of the in-memory store."""
 
 from collections.abc import Sequence
 
@@ -32,8 +32,8 @@ class MemoryBackground:
         return [self.jobs[job.key] for job in jobs if self._holds(job)]
 
     def _holds(self, job: BackgroundRun) -> bool:
-        known = self.jobs.get(job.key)
-        return known is not None and known.fence == job.fence
+        current = self.jobs.get(job.key)
+        return current is not None and current.fence == job.fence
 
     def check(self, job: BackgroundRun) -> None:
         if not self._holds(job):
@@ -41,16 +41,16 @@ class MemoryBackground:
 
     def check_room(self, job: BackgroundRun, most_waiting: int, most_of_owner: int) -> None:
         owner = job.admitted.owner
-        if sum(one.admitted.owner == owner for one in self.jobs.values()) >= most_of_owner:
+        if sum(other.admitted.owner == owner for other in self.jobs.values()) >= most_of_owner:
             raise TooManyRequestsError(TOO_MANY_OF_OWNER, retry_after=RETRY_AFTER)
-        if not job.holder and sum(not one.holder for one in self.jobs.values()) >= most_waiting:
+        if not job.holder and sum(not other.holder for other in self.jobs.values()) >= most_waiting:
             raise TooManyRequestsError(TOO_MANY, retry_after=RETRY_AFTER)
 
     def add(self, job: BackgroundRun) -> None:
         self.jobs[job.key] = job
 
     def save(self, job: BackgroundRun) -> None:
-        # What another has asked for meanwhile is not taken back.
+        # A cancellation that was requested meanwhile is kept.
         self.jobs[job.key] = job.replace(cancelled=self.jobs[job.key].cancelled)
 
     def cancel(self, owner: str, run_id: str) -> None:

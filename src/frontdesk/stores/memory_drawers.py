@@ -14,23 +14,23 @@ from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StaleTurnError, StoreError
 
 _MOST_PAST = 100
-"""How many earlier sessions of a name are kept."""
+"""The number of earlier sessions that are kept for a name."""
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Shelf(Generic[K, V]):
-    """A dictionary that makes room when it is full: what was put and never touched since goes first.
+    """A bounded dictionary with second-chance eviction: entries that were put and never touched since go first.
 
-    The oldest is asked first, and one that was touched gets a second chance at the end of the row. That comes close to
-    "longest untouched", for a third of what an ordered dictionary costs at every put.
+    The oldest entry is looked at first, and one that was touched moves to the end of the queue instead. That comes
+    close to LRU, for a third of what an ordered dictionary costs at every put.
     """
 
-    __slots__ = ("_items", "_limit", "_on_drop", "_row", "_touched", "get")
+    __slots__ = ("_items", "_limit", "_on_drop", "_queue", "_touched", "get")
 
     def __init__(self, limit: int, on_drop: Callable[[K, V], None] | None = None) -> None:
         self._items: dict[K, V] = {}
-        self._row: deque[K] = deque()
+        self._queue: deque[K] = deque()
         self._touched: set[K] = set()
         self._limit = limit
         self._on_drop = on_drop
@@ -40,32 +40,32 @@ class Shelf(Generic[K, V]):
         if key in self._items:
             self._touched.add(key)
         else:
-            self._row.append(key)
+            self._queue.append(key)
         self._items[key] = value
         while len(self._items) > self._limit:
-            key = self._row.popleft()
+            key = self._queue.popleft()
             if key in self._touched:
                 self._touched.discard(key)
-                self._row.append(key)
+                self._queue.append(key)
             elif key in self._items:
                 value = self._items.pop(key)
                 if self._on_drop is not None:
                     self._on_drop(key, value)
 
     def touch(self, key: K) -> None:
-        """Gives a key that is there a second chance."""
+        """Give a key that is there a second chance."""
         self._touched.add(key)
 
     def pop(self, key: K) -> V | None:
         self._touched.discard(key)
         value = self._items.pop(key, None)
-        if len(self._row) > 2 * self._limit:
-            # What was taken out is still in the row.
-            self._row = deque(dict.fromkeys(one for one in self._row if one in self._items))
+        if len(self._queue) > 2 * self._limit:
+            # Keys that were removed are still in the queue.
+            self._queue = deque(dict.fromkeys(queued for queued in self._queue if queued in self._items))
         return value
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """All that is there; others may be dropped meanwhile."""
+        """Return all entries; they may be dropped while the caller iterates."""
         return iter(list(self._items.items()))
 
     def __contains__(self, key: K) -> bool:
@@ -76,13 +76,13 @@ class Shelf(Generic[K, V]):
 
 
 class _Session:
-    """A session as it lies in the drawer; without a record while its first turn runs."""
+    """A session as it is kept; without a record while its first turn runs."""
 
     __slots__ = ("fence", "messages", "owner", "record")
 
     def __init__(self, owner: str | None = None) -> None:
         self.owner = owner
-        """Whose it is, for one that is named by its own id."""
+        """The owner of a session that is named by its own id."""
         self.fence = 0
         self.record: SessionRecord | None = None
         self.messages: list[Any] = []
@@ -123,25 +123,25 @@ class MemorySessions:
         """Point a name at a session, and keep the one that it pointed at among its past ones."""
         before = self.names.get(name)
         if before is not None and before != session_id:
-            known = (one for one in self._past.get(name) or () if one != before)
-            self._past.put(name, (*known, before)[-_MOST_PAST:])
+            earlier = (past_id for past_id in self._past.get(name) or () if past_id != before)
+            self._past.put(name, (*earlier, before)[-_MOST_PAST:])
         self.names.put(name, session_id)
 
     async def past(self, name: SessionName, *, limit: int = 20) -> Sequence[SessionRecord]:
-        found = [await self.get(name.owner, one) for one in self._past.get(name) or ()]
-        there = [one for one in found if one is not None]
-        return sorted(there, key=lambda one: (one.updated_at, one.session_id), reverse=True)[:limit]
+        records = [await self.get(name.owner, session_id) for session_id in self._past.get(name) or ()]
+        existing = [record for record in records if record is not None]
+        return sorted(existing, key=lambda record: (record.updated_at, record.session_id), reverse=True)[:limit]
 
     async def was(self, name: SessionName, session_id: str) -> bool:
-        known = session_id in (self._past.get(name) or ())
-        return known and await self.get(name.owner, session_id) is not None
+        is_past = session_id in (self._past.get(name) or ())
+        return is_past and await self.get(name.owner, session_id) is not None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
-        known = self._named(name)
-        if known is None:
+        reserved = self._named(name)
+        if reserved is None:
             self.names.put(name, session_id)
             return session_id
-        return known
+        return reserved
 
     def begin(self, owner: str, session_id: str) -> Lease:
         kept = _Session(owner)
@@ -154,7 +154,7 @@ class MemorySessions:
         if kept is None:
             kept = _Session()
             self.kept.put(session_id, kept)
-        # One count for all sessions, so that one which was dropped and comes back never gives out a number twice.
+        # One counter for all sessions, so that a session which was dropped and comes back never gets a fence twice.
         kept.fence = self._count = self._count + 1
         return Lease(session_id=session_id, fence=kept.fence)
 
@@ -167,19 +167,19 @@ class MemorySessions:
             kept.fence = 0
 
     async def history(self, owner: str, session_id: str) -> Sequence[Any]:
-        line: list[tuple[list[Any], int | None]] = []
+        lineage: list[tuple[list[Any], int | None]] = []
         shared: int | None = None
         while (kept := self.kept.get(session_id)) is not None and kept.record and kept.record.owner == owner:
-            line.append((kept.messages, shared))
+            lineage.append((kept.messages, shared))
             if kept.record.parent is None:
                 break
             session_id, shared = kept.record.parent.session_id, kept.record.parent.messages
-        found: list[Any] = []
-        for messages, shared in reversed(line):
-            found += messages
+        history: list[Any] = []
+        for messages, shared in reversed(lineage):
+            history += messages
             if shared is not None:
-                del found[shared:]
-        return found
+                del history[shared:]
+        return history
 
     def check(self, lease: Lease, session_id: str) -> None:
         kept = self.kept.get(lease.session_id)
@@ -189,7 +189,7 @@ class MemorySessions:
     def save(self, record: SessionRecord, lease: Lease) -> None:
         kept = self.kept.get(record.session_id)
         if kept is None:
-            # It was dropped while its turn ran, because the store was full; the turn must not be lost for that.
+            # It was dropped while its turn ran, because the store was full; the turn must not be lost.
             kept = _Session()
             kept.fence = lease.fence
             self.kept.put(record.session_id, kept)
@@ -208,7 +208,7 @@ class MemorySessions:
             kept.messages = list(messages)
 
     def drop_idle(self, before: float) -> set[str]:
-        """Drop sessions on which nothing builds, in which no turn runs, and which had none since a time."""
+        """Drop sessions without branches or a running turn that had no turn since a time; return their ids."""
         sessions = [(session_id, kept, kept.record) for session_id, kept in self.kept.items()]
         built_on = {record.parent.session_id for _, _, record in sessions if record is not None and record.parent}
         gone = {
@@ -257,7 +257,7 @@ class MemoryRuns:
 
 
 class MemoryApprovals:
-    """Questions that wait for a human. Their ids come from the target, which knows nothing of owners."""
+    """Approvals, by owner and id: the ids come from the target, which knows nothing of owners."""
 
     def __init__(self, limit: int) -> None:
         self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
@@ -273,17 +273,17 @@ class MemoryApprovals:
         return self.records.get((owner, approval_id))
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
-        return [one for one in self._of(owner) if one.session_id == session_id]
+        return [approval for approval in self._of(owner) if approval.session_id == session_id]
 
     async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        return [one for one in self._of(owner) if one.waits]
+        return [approval for approval in self._of(owner) if approval.waits]
 
     def _of(self, owner: str) -> list[PendingApproval]:
-        found = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
-        return [one for one in found if one is not None]
+        records = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
+        return [record for record in records if record is not None]
 
     def check(self, owner: str, approval_id: str, status: ApprovalStatus) -> None:
-        """Refuse a decision about a question that is decided, unless it is the same and was not begun."""
+        """Refuse a decision about an approval that is decided, unless it is the same and has not begun."""
         record = self.records.get((owner, approval_id))
         if record is None or not record.waits or record.status not in ("pending", status):
             raise StoreError("the approval is not pending")
@@ -297,12 +297,12 @@ class MemoryApprovals:
         reason: str | None,
         attempt: str | None = None,
     ) -> None:
-        """Write a decision down."""
+        """Record a decision."""
         decided: dict[str, Any] = {"status": status, "decided_at": at, "reason": reason}
         self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
 
     def check_attempt(self, owner: str, approval_id: str, attempt: str) -> None:
-        """Refuse an attempt that does not have the answer."""
+        """Refuse an attempt that does not hold the decision."""
         record = self.records.get((owner, approval_id))
         if record is None or record.attempt != attempt:
             raise LostAnswerError
@@ -323,9 +323,9 @@ class MemoryApprovals:
             self.records.put((owner, approval_id), record.replace(**changes))
 
     def cancel_all(self, owner: str, at: float, reason: str | None) -> None:
-        for one in self._of(owner):
-            if one.waits:
-                self.decide(owner, one.approval_id, "cancelled", at, reason)
+        for approval in self._of(owner):
+            if approval.waits:
+                self.decide(owner, approval.approval_id, "cancelled", at, reason)
 
     def check_new(self, owner: str, approval_id: str) -> None:
         """Refuse an id that the owner has."""
@@ -333,7 +333,7 @@ class MemoryApprovals:
             raise ApprovalExistsError
 
     def add(self, approval: PendingApproval) -> None:
-        """Keep a question whose id is new."""
+        """Keep an approval whose id is new."""
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 
@@ -362,8 +362,8 @@ class MemoryConversations:
         self.used_at.pop(conversation_id, None)
 
     def drop_idle(self, before: float) -> int:
-        """Drop conversations that were not changed since a time."""
-        gone = [one for one, used_at in self.used_at.items() if used_at < before]
+        """Drop conversations that were not changed since a time; return how many."""
+        gone = [conversation_id for conversation_id, used_at in self.used_at.items() if used_at < before]
         for conversation_id in gone:
             self.records.pop(conversation_id)
             self.contents.pop(conversation_id, None)
@@ -379,21 +379,21 @@ class MemoryConversations:
     ) -> Sequence[ConversationItem]:
         if await self.get(owner, conversation_id) is None:
             return ()
-        found = self.contents.get(conversation_id, [])
-        # Numbers only grow, so that a page costs what is on it.
+        items = self.contents.get(conversation_id, [])
+        # Numbers only grow, so a page is found by bisection.
         if descending:
-            end = bisect_left(found, after, key=_number) if after else len(found)
-            return found[max(end - limit, 0) : end][::-1]
-        start = bisect_right(found, after, key=_number)
-        return found[start : start + limit]
+            end = bisect_left(items, after, key=_number) if after else len(items)
+            return items[max(end - limit, 0) : end][::-1]
+        start = bisect_right(items, after, key=_number)
+        return items[start : start + limit]
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
         if await self.get(owner, conversation_id) is None:
             return None
-        return next((one for one in self.contents.get(conversation_id, ()) if one.item_id == item_id), None)
+        return next((item for item in self.contents.get(conversation_id, ()) if item.item_id == item_id), None)
 
     def save(self, conversation: Conversation) -> None:
-        # First, because it may be dropped at once where there is no room.
+        # First, because a full store may drop it at once.
         self.used_at[conversation.conversation_id] = self._clock.now()
         self.records.put(conversation.conversation_id, conversation)
 
@@ -420,12 +420,12 @@ class MemoryConversations:
         if not self._owned(owner, conversation_id):
             return
         self.used_at[conversation_id] = self._clock.now()
-        found = self.contents.get(conversation_id, [])
-        found[:] = [one for one in found if one.item_id != item_id]
+        items = self.contents.get(conversation_id, [])
+        items[:] = [item for item in items if item.item_id != item_id]
 
 
 class MemoryCheckpoints:
-    """Where workflows have paused."""
+    """Checkpoints of workflows that have paused."""
 
     def __init__(self, limit: int) -> None:
         self.kept: Shelf[tuple[str, str], bytes] = Shelf(limit)

@@ -1,4 +1,4 @@
-"""Events that came in, in the store that forgets."""
+"""Inbound events of the in-memory store."""
 
 from collections.abc import Iterator, Sequence
 
@@ -38,18 +38,18 @@ class MemoryInbox:
         return [item for item in items if self._is_mine(item) and (item.channel, item.event_id) in self.holders]
 
     async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
-        free = (one for one in self._all() if self.holders.get((one.channel, one.event_id)) != holder)
-        found = sorted((one for one in free if one.number > after), key=lambda one: one.number)[:limit]
-        return [WaitingEvent(one.channel, one.conversation_id, one.number) for one in found]
+        free = (item for item in self._all() if self.holders.get((item.channel, item.event_id)) != holder)
+        items = sorted((item for item in free if item.number > after), key=lambda item: item.number)[:limit]
+        return [WaitingEvent(item.channel, item.conversation_id, item.number) for item in items]
 
     def _all(self) -> Iterator[InboxItem]:
         for queue in self.queues.values():
             yield from queue.values()
 
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
-        numbers = [one for one in reversed(self.order) if before is None or one < before][:limit]
-        found = (self.errors.get(number) for number in numbers)
-        return [one for one in found if one is not None]
+        numbers = [number for number in reversed(self.order) if before is None or number < before][:limit]
+        failures = (self.errors.get(number) for number in numbers)
+        return [failure for failure in failures if failure is not None]
 
     def accept(self, item: InboxItem) -> None:
         if (item.channel, item.event_id) in self.known:
@@ -64,18 +64,18 @@ class MemoryInbox:
             raise LostEventError("the event is done, or another process answers it")
 
     def _is_mine(self, item: InboxItem) -> bool:
-        known = self.queues.get((item.channel, item.conversation_id), {}).get(item.event_id)
-        return known is not None and known.fence == item.fence
+        current = self.queues.get((item.channel, item.conversation_id), {}).get(item.event_id)
+        return current is not None and current.fence == item.fence
 
     def finish(self, item: InboxItem, error: str | None) -> None:
         queue = self.queues.get((item.channel, item.conversation_id), {})
-        known = queue.pop(item.event_id, item)
+        current = queue.pop(item.event_id, item)
         self.holders.pop((item.channel, item.event_id), None)
         if not queue:
             self.queues.pop((item.channel, item.conversation_id), None)
         if error is not None:
-            self.errors.put(known.number, (known, error))
-            self.order[known.number] = None
+            self.errors.put(current.number, (current, error))
+            self.order[current.number] = None
 
     def give_back(self, item: InboxItem, tried: bool) -> None:
         queue = self.queues[item.channel, item.conversation_id]

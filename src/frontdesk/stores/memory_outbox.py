@@ -11,7 +11,7 @@ from frontdesk.stores.memory_drawers import Shelf
 
 
 class MemoryOutbox:
-    """Deliveries and how far they are. What waits is kept as long as it takes; what has ended makes room."""
+    """Deliveries and their state. Those that wait are all kept; those that have ended are bounded."""
 
     def __init__(self, limit: int) -> None:
         self.queues: dict[Destination, dict[str, Delivery]] = {}
@@ -37,14 +37,14 @@ class MemoryOutbox:
         self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
     ) -> Sequence[str]:
         last = inf if longest is None else now + longest
-        found = (
+        places = (
             place
             for (name, place), queue in self.queues.items()
             if name == channel
             and (after is None or place > after)
             and not now < next(iter(queue.values())).due_at <= last
         )
-        return sorted(found)[:limit]
+        return sorted(places)[:limit]
 
     async def find(
         self,
@@ -60,28 +60,28 @@ class MemoryOutbox:
         given = [(name, value) for name, value in wanted if value is not None]
         last = None if before is None else self._get(before)
         most = self.count + 1 if before is None else 0 if last is None else last.number
-        found = (
-            one
-            for one in self._newest_first()
-            if one.number < most and all(getattr(one, name) == value for name, value in given)
+        matching = (
+            delivery
+            for delivery in self._newest_first()
+            if delivery.number < most and all(getattr(delivery, name) == value for name, value in given)
         )
-        return list(islice(found, limit))
+        return list(islice(matching, limit))
 
     def _newest_first(self) -> Iterator[Delivery]:
         for delivery_id in reversed(self.in_order):
-            if (found := self._get(delivery_id)) is not None:
-                yield found
+            if (delivery := self._get(delivery_id)) is not None:
+                yield delivery
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
-        return Counter(one.status for one in self._newest_first())
+        return Counter(delivery.status for delivery in self._newest_first())
 
     def check_new(self, delivery_id: str) -> None:
         if delivery_id in self.in_order:
             raise DeliveryExistsError
 
     def check(self, delivery: Delivery) -> None:
-        known = self._get(delivery.delivery_id)
-        if known is None or known.fence != delivery.fence:
+        current = self._get(delivery.delivery_id)
+        if current is None or current.fence != delivery.fence:
             raise LostDeliveryError
 
     def add(self, delivery: Delivery) -> None:
@@ -91,14 +91,14 @@ class MemoryOutbox:
             self._put(delivery.replace(number=self.count))
 
     def change(self, delivery: Delivery) -> None:
-        known = self._get(delivery.delivery_id)
-        if known is not None:
-            self._put(delivery.replace(fence=known.fence + 1, number=known.number))
+        current = self._get(delivery.delivery_id)
+        if current is not None:
+            self._put(delivery.replace(fence=current.fence + 1, number=current.number))
 
     def end_rest(self, delivery: Delivery, error: str, at: float) -> None:
-        for one in list(self.queues.get(delivery.destination, {}).values()):
-            if one.answer_id == delivery.answer_id and one.part > delivery.part:
-                self.change(one.replace(status="dead", error=error, ended_at=at))
+        for other in list(self.queues.get(delivery.destination, {}).values()):
+            if other.answer_id == delivery.answer_id and other.part > delivery.part:
+                self.change(other.replace(status="dead", error=error, ended_at=at))
 
     def _put(self, delivery: Delivery) -> None:
         delivery_id, destination = delivery.delivery_id, delivery.destination
@@ -109,7 +109,7 @@ class MemoryOutbox:
             queue[delivery_id] = delivery
             self.places[delivery_id] = destination
             if again and delivery.number < self.count:
-                # One that was given up comes back to where it stood.
+                # A delivery that was given up returns to its old position.
                 self.queues[destination] = dict(sorted(queue.items(), key=lambda item: item[1].number))
             return
         queue.pop(delivery_id, None)

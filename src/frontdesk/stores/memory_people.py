@@ -1,4 +1,4 @@
-"""People in the store that forgets: their keys, their links, and the proofs that were begun."""
+"""Identities of the in-memory store, with their isolation keys, links and grants."""
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,28 +13,28 @@ Key = tuple[str, str]
 
 
 class MemoryIdentities:
-    """Who was issued which isolation key, and who was linked with whom."""
+    """Identities with their isolation keys, links, grants and the places where they were last seen."""
 
     def __init__(self, limit: int) -> None:
-        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._lose)
+        self.records: Shelf[Key, IdentityRecord] = Shelf(limit, self._drop_record)
         self._reach: dict[Key, Reach] = {}
         self.seen: Shelf[str, LastSeen] = Shelf(limit)
         self.owned: dict[str, dict[Key, ChannelIdentity]] = {}
         self.linked: Shelf[Key, LinkRecord] = Shelf(limit, self._forget_link)
         self.in_order: list[Key] = []
-        """Whose links there are, for the operator's pages."""
+        """The identities that have a link, sorted for the operator's pages."""
         self.of_key: dict[str, dict[Key, None]] = {}
         self.of_subject: dict[str, dict[Key, None]] = {}
         self.grants: Shelf[str, Grant] = Shelf(limit)
         self.secrets: dict[str, bytes] = {}
         self._used: set[Key] = set()
-        """Who was looked up since the last look at those who are idle."""
+        """The identities that were looked up since the last call of `drop_idle`."""
         self._used_at: dict[Key, float] = {}
 
     def drop_idle(self, now: float, seconds: float, owners: Callable[[], Collection[str]]) -> int:
-        """Drop identities that nobody used for so long, and to whom nothing belongs; `owners` tells who has something.
+        """Drop identities that were not used for so long and own nothing; `owners` returns the keys that own something.
 
-        To note the time at each use would cost every request; so it is that of the first look after it.
+        Noting the time at each use would cost every request, so the time of the next call counts instead.
         """
         self._used_at = {
             key: now if key in self._used else self._used_at.get(key, now) for key, _ in self.records.items()
@@ -51,11 +51,11 @@ class MemoryIdentities:
         if record is None or record.version or record.isolation_key in kept or key in self.linked:
             return False
         self.records.pop(key)
-        self._lose(key, record)
+        self._drop_record(key, record)
         self.seen.pop(record.isolation_key)
         return True
 
-    def _lose(self, key: Key, record: IdentityRecord) -> None:
+    def _drop_record(self, key: Key, record: IdentityRecord) -> None:
         self._reach.pop(key, None)
         self._forget(key, record)
 
@@ -87,14 +87,14 @@ class MemoryIdentities:
             self._reach[identity.key] = self._reach.get(identity.key, Reach()).replace(group=group)
 
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
-        known = self.records.get(record.identity.key)
-        if known is None:
+        current = self.records.get(record.identity.key)
+        if current is None:
             self.save(record)
             return record
-        return known
+        return current
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
-        return sorted(self.owned.get(isolation_key, {}).values(), key=lambda one: one.key)
+        return sorted(self.owned.get(isolation_key, {}).values(), key=lambda identity: identity.key)
 
     async def last_seen(self, isolation_key: str) -> LastSeen | None:
         return self.seen.get(isolation_key)
@@ -106,16 +106,16 @@ class MemoryIdentities:
         return self.linked.get(identity.key)
 
     async def linked_as(self, subject: str) -> LinkRecord | None:
-        found = self._links(self.of_subject.get(subject, ()))
-        return min(found, key=lambda one: (one.linked_at, one.identity.key), default=None)
+        links = self._links(self.of_subject.get(subject, ()))
+        return min(links, key=lambda link: (link.linked_at, link.identity.key), default=None)
 
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
         start = 0 if after is None else bisect_right(self.in_order, after.key)
         return self._links(self.in_order[start : start + limit])
 
     def _links(self, keys: Sequence[Key] | dict[Key, None]) -> list[LinkRecord]:
-        found = (self.linked.get(key) for key in keys)
-        return [one for one in found if one is not None]
+        links = (self.linked.get(key) for key in keys)
+        return [link for link in links if link is not None]
 
     async def grant(self, grant_id: str) -> Grant | None:
         return self.grants.get(grant_id)
@@ -128,12 +128,12 @@ class MemoryIdentities:
             raise StoreError("there is no such grant")
 
     def check_free(self, grant_id: str, at: float) -> None:
-        known = self.grants.get(grant_id)
-        if known is not None and known.expires_at > at:
+        current = self.grants.get(grant_id)
+        if current is not None and current.expires_at > at:
             raise StoreError("there is such a grant already")
 
     def drop_ended(self, now: float) -> None:
-        """Drop grants that can't be used any more, before their time comes again on a clock that was set back."""
+        """Drop grants that have expired, so that none becomes valid again on a clock that was set back."""
         for grant_id, grant in list(self.grants.items()):
             if not grant.lasts(now):
                 self.grants.pop(grant_id)
@@ -142,33 +142,33 @@ class MemoryIdentities:
         self.grants.pop(grant_id)
 
     def check_record(self, record: IdentityRecord) -> None:
-        known = self.records.get(record.identity.key)
-        if known is None or (known.isolation_key, known.version) != (record.isolation_key, record.version):
+        current = self.records.get(record.identity.key)
+        if current is None or (current.isolation_key, current.version) != (record.isolation_key, record.version):
             raise IdentityChangedError
 
     def introduce(self, record: IdentityRecord) -> None:
-        known = self.records.get(record.identity.key)
-        if known is None or known.isolation_key != record.isolation_key:
+        current = self.records.get(record.identity.key)
+        if current is None or current.isolation_key != record.isolation_key:
             self.save(record)
 
     def save(self, record: IdentityRecord) -> None:
-        known = self.records.get(record.identity.key)
-        if known is not None:
-            self._forget(record.identity.key, known)
+        current = self.records.get(record.identity.key)
+        if current is not None:
+            self._forget(record.identity.key, current)
         self.owned.setdefault(record.isolation_key, {})[record.identity.key] = record.identity
         self.records.put(record.identity.key, record)
         self._used.add(record.identity.key)
 
     def see(self, seen: LastSeen) -> None:
-        known = self.seen.get(seen.isolation_key)
-        if known is None or known.at <= seen.at:
+        latest = self.seen.get(seen.isolation_key)
+        if latest is None or latest.at <= seen.at:
             self.seen.put(seen.isolation_key, seen)
 
     def add_link(self, link: LinkRecord) -> None:
         key = link.identity.key
-        known = self.linked.get(key)
-        if known is not None:
-            self._forget_link(key, known)
+        current = self.linked.get(key)
+        if current is not None:
+            self._forget_link(key, current)
         insort(self.in_order, key)
         self.of_key.setdefault(link.isolation_key, {})[key] = None
         if link.subject is not None:
@@ -191,7 +191,7 @@ class MemoryIdentities:
 
 
 def _drop(index: dict[str, dict[Key, None]], name: str, key: Key) -> None:
-    found = index.get(name, {})
-    found.pop(key, None)
-    if not found:
+    keys = index.get(name, {})
+    keys.pop(key, None)
+    if not keys:
         index.pop(name, None)

@@ -1,4 +1,4 @@
-"""Drops what nobody has used for long from the store that forgets."""
+"""Drops idle records of the in-memory store."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Looks again and again for sessions, conversations and identities that are idle, and for grants that have ended.
+    """Drops idle sessions, conversations and identities, and expired grants, at intervals.
 
-    All other drawers make room by themselves.
+    The other drawers evict old records by themselves.
     """
 
     def __init__(self, store: "InMemoryStateStore", idle_seconds: float | None, clock: Clock) -> None:
@@ -26,36 +26,36 @@ class MemorySweep:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the task."""
         self._task = spawn_clean(self._go_on())
 
     async def stop(self) -> None:
-        """End."""
+        """Stop the task."""
         await stopped(self._task)
 
     async def _go_on(self) -> None:
         while True:
-            # The store is new, so that there is nothing to drop at once.
+            # A new store has nothing to drop.
             await asyncio.sleep(EVERY)
             self.once()
 
     def once(self) -> int:
-        """Drop everything that is idle or has ended by now; returns how many sessions, conversations and identities."""
+        """Drop all records that are idle or expired now; return how many sessions, conversations and identities."""
         now = self._clock.now()
         self._store.identities.drop_ended(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)
         while gone := self._store.sessions.drop_idle(now - self._idle):
-            # What was dropped may have been all that built on others.
+            # These may have been the last branches of other sessions.
             self._store.approvals.drop_sessions(gone)
             self._store.checkpoints.drop_sessions(gone)
             dropped += len(gone)
-        # Last, because what was dropped may have been all that was left of somebody.
+        # Last, because the dropped records may have been all that an identity owned.
         return dropped + self._store.identities.drop_idle(now, self._idle, self._owners)
 
     def _owners(self) -> set[str]:
-        """List everybody to whom something belongs."""
+        """Return the isolation keys that own something."""
         store = self._store
         sessions = (kept.owner if kept.record is None else kept.record.owner for _, kept in store.sessions.kept.items())
         return {
@@ -64,5 +64,5 @@ class MemorySweep:
             *(record.owner for _, record in store.runs.records.items()),
             *store.approvals.owned,
             *(owner for owner, _ in store.background.jobs),
-            *(one.owner for queue in store.outbox.queues.values() for one in queue.values()),
+            *(delivery.owner for queue in store.outbox.queues.values() for delivery in queue.values()),
         }

@@ -1,4 +1,4 @@
-"""Tasks in the store that forgets."""
+"""Tasks of the in-memory store."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ _ENDED = ("succeeded", "failed", "cancelled")
 
 
 class MemoryTasks:
-    """Tasks that were scheduled; of those that have ended only the last ones are known."""
+    """Tasks that were scheduled; of those that have ended only the last ones are kept."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -21,17 +21,17 @@ class MemoryTasks:
         return self.open.get(task_id) or self.ended.get(task_id)
 
     async def schedule(self, task: TaskRecord) -> None:
-        known = self.open.get(task.task_id)
-        if known is None:
+        current = self.open.get(task.task_id)
+        if current is None:
             if len(self.open) >= self.limit:
                 raise StoreUnavailableError
             self.ended.pop(task.task_id, None)
             self.open[task.task_id] = task
-        elif known.holder:
+        elif current.holder:
             earlier = self.again.get(task.task_id, task).due_at
             self.again[task.task_id] = task.replace(due_at=min(task.due_at, earlier))
         else:
-            self.open[task.task_id] = known.replace(due_at=min(known.due_at, task.due_at))
+            self.open[task.task_id] = current.replace(due_at=min(current.due_at, task.due_at))
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
         return self._free(names, holder, limit, lambda task: task.due_at < before)
@@ -46,11 +46,11 @@ class MemoryTasks:
         return sorted(filter(when, free), key=_due_at)[:limit]
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
-        known = self.open.get(task_id)
-        if known is None or known.holder == holder or known.due_at > now:
+        current = self.open.get(task_id)
+        if current is None or current.holder == holder or current.due_at > now:
             return None
-        known = self.again.pop(task_id, known).replace(fence=known.fence, attempts=known.attempts)
-        taken = known.replace(holder=holder, fence=known.fence + 1, attempts=known.attempts + 1, status="running")
+        current = self.again.pop(task_id, current).replace(fence=current.fence, attempts=current.attempts)
+        taken = current.replace(holder=holder, fence=current.fence + 1, attempts=current.attempts + 1, status="running")
         self.open[task_id] = taken
         return taken
 
@@ -58,28 +58,28 @@ class MemoryTasks:
         return [task for task in tasks if self._holds(task)]
 
     def _holds(self, task: TaskRecord) -> bool:
-        known = self.open.get(task.task_id)
-        return known is not None and bool(known.holder) and known.fence == task.fence
+        current = self.open.get(task.task_id)
+        return current is not None and bool(current.holder) and current.fence == task.fence
 
     async def settle(
         self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
     ) -> TaskRecord | None:
         if not self._holds(task):
             return None
-        known = self.open[task.task_id]
+        current = self.open[task.task_id]
         again = self.again.pop(task.task_id, None)
         if again is not None:
-            known, status, due_at, attempts = again.replace(fence=known.fence), "pending", again.due_at, 0
-        settled = known.replace(status=status, due_at=due_at, attempts=attempts, error=error, holder="")
+            current, status, due_at, attempts = again.replace(fence=current.fence), "pending", again.due_at, 0
+        settled = current.replace(status=status, due_at=due_at, attempts=attempts, error=error, holder="")
         self._put(settled)
         return settled
 
     async def cancel(self, task_id: str) -> bool:
-        known = self.open.get(task_id)
-        if known is None:
+        current = self.open.get(task_id)
+        if current is None:
             return False
         self.again.pop(task_id, None)
-        self._put(known.replace(status="cancelled", holder="", fence=known.fence + 1))
+        self._put(current.replace(status="cancelled", holder="", fence=current.fence + 1))
         return True
 
     def _put(self, task: TaskRecord) -> None:

@@ -1,4 +1,4 @@
-"""The ceremony, step by step. Each step uses up what the one before has kept, so that none can be done twice.
+"""The ceremony, step by step. Each step uses up the grant of the one before, so that none can be done twice.
 
 begin    the person asks in a chat, and gets a link to a page of ours
 ask      they press its button: the browser is marked, and sent to the provider
@@ -27,7 +27,7 @@ _LONGEST_CODE: Final = 4096
 
 
 class StoppedError(Exception):
-    """The ceremony can't go on; what is said here is for the person."""
+    """The ceremony can't go on; the text is shown to the person."""
 
     def __init__(self, status: int, title: str, text: str) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A browser on its way to the provider, with the mark by which it is known when it comes back."""
+    """A browser on its way to the provider, with the mark by which it is recognised when it comes back."""
 
     url: str
     state: str
@@ -53,7 +53,7 @@ class Proved:
 
 
 class Ceremony:
-    """What happens between the first word and the link."""
+    """The steps from the request for a link to the link."""
 
     def __init__(self, desk: LinkDesk, provider: Provider, client: CodeClient, linker: str) -> None:
         self._desk, self._provider, self._client, self._linker = desk, provider, client, linker
@@ -65,7 +65,7 @@ class Ceremony:
         return self._sealed
 
     async def begin(self, identity: ChannelIdentity, expires_in: float, most: int) -> tuple[Grant, str]:
-        """A new ceremony, and the text that stands for it in a link; `TooManyRequestsError` for one too many."""
+        """Begin a ceremony; return its grant and its signed id. Raise `TooManyRequestsError` beyond `most`."""
         seal = await self._seal()
         place = f"oauth-begun:{seal.derive('begun', repr(identity.key))}"
         await take_attempt(self._desk, place, identity, most=most, seconds=expires_in)
@@ -75,11 +75,11 @@ class Ceremony:
         return grant, seal.close(START, grant.grant_id)
 
     async def begun(self, challenge: str) -> Grant:
-        """The ceremony of a link that somebody opened; looking changes nothing, since chat apps look at links too."""
+        """Return the grant of a link that was opened; change nothing, because chat apps open links too."""
         return await self._kept(START, challenge)
 
     async def ask(self, challenge: str) -> Leaving:
-        """Uses the link up, and sends the browser to the provider."""
+        """Use up the link, and return where to send the browser."""
         grant = await self._kept(START, challenge)
         seal = await self._seal()
         state, mark = self._desk.new_id("sta"), self._desk.new_id("brw")
@@ -93,7 +93,7 @@ class Ceremony:
         return Leaving(url=url, state=state, mark=mark, expires_at=grant.expires_at)
 
     async def prove(self, answer: Mapping[str, str], cookies: Headers) -> tuple[str, Grant]:
-        """What the provider says of the person who has come back; the state counts once, whatever comes of it."""
+        """Check the answer of the provider, and keep the account that it proves; the state is used up in any case."""
         grant = await self._kept(STATE, answer.get("state", ""))
         same_browser(grant, cookie_name(grant.grant_id), cookies)
         if not await self._desk.exchange(grant.grant_id):
@@ -113,7 +113,7 @@ class Ceremony:
         return (await self._seal()).close(CONFIRM, proved.grant_id), proved
 
     async def _check_sender(self, answer: Mapping[str, str]) -> None:
-        # Another provider must not be able to have its codes brought to this one, or the other way round.
+        # Against mix-up attacks: the answer must come from the provider to which the browser was sent.
         endpoints = await self._provider.endpoints()
         sender = answer.get("iss")
         if (sender is None and endpoints.names_itself) or (
@@ -134,13 +134,13 @@ class Ceremony:
         return await self._provider.account(tokens, seal.derive("nonce", state))
 
     async def proved(self, text: str, cookies: Headers) -> Proved:
-        """Both sides, for the browser in which they were proved."""
+        """Return both sides, for the browser in which they were proved."""
         grant = await self._kept(CONFIRM, text)
         same_browser(grant, str(grant.data["cookie"]), cookies)
         return Proved(grant, str(grant.data["label"]))
 
     async def link(self, proved: Proved) -> LinkRecord:
-        """The person has agreed."""
+        """Link both sides, which the person has confirmed."""
         grant = proved.grant
         claims: Mapping[str, Any] = grant.data["claims"]
         proof = LinkProof(
@@ -153,7 +153,7 @@ class Ceremony:
         return await self._desk.join(proof)
 
     async def give_up(self, proved: Proved) -> None:
-        """The person has not."""
+        """Drop the grant, because the person has declined."""
         await self._desk.exchange(proved.grant.grant_id)
 
     async def _kept(self, step: str, text: str) -> Grant:
@@ -167,12 +167,12 @@ class Ceremony:
 
 
 def cookie_name(state: str) -> str:
-    """A name for each ceremony, so that two in one browser don't disturb each other."""
+    """Return the name of the cookie of one ceremony, so that two in one browser don't disturb each other."""
     return f"frontdesk_link_{digest(state)[:16]}"
 
 
 def same_browser(grant: Grant, name: str, cookies: Headers) -> None:
-    """Whoever goes on must be where the ceremony was begun."""
+    """Refuse a browser other than the one that began the ceremony."""
     mark = cookies.get(name.encode("ascii"), b"").decode("latin-1")
     if not hmac.compare_digest(digest(mark), str(grant.data["browser"])):
         raise StoppedError(

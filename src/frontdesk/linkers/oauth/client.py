@@ -1,4 +1,4 @@
-"""The host as an OAuth client: Authlib writes its requests, and they are sent with our limits."""
+"""The host as an OAuth client: Authlib builds the requests, and they are sent with our limits."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ _ERROR = re.compile(r"[a-z_]{1,40}")
 
 
 class CodeClient:
-    """Sends browsers to a provider, and takes the codes that they bring back."""
+    """Sends browsers to a provider, and exchanges the codes that they bring back."""
 
     def __init__(
         self, provider: Provider, client_id: str, client_secret: Secret | None, redirect_uri: str, http: ProviderHttp
@@ -28,7 +28,7 @@ class CodeClient:
         self._http = http
 
     async def sign_in_url(self, *, state: str, nonce: str, verifier: str) -> str:
-        """Where the person signs in."""
+        """Return the URL where the person signs in."""
         endpoints = await self._provider.endpoints()
         more = {**self._provider.parameters, **({"nonce": nonce} if "openid" in self._provider.scopes else {})}
         url, _ = self._authlib(endpoints).create_authorization_url(
@@ -37,7 +37,7 @@ class CodeClient:
         return str(url)
 
     async def tokens(self, code: str, verifier: str) -> Mapping[str, Any]:
-        """What the provider gives for a code, which it does once."""
+        """Exchange a code for tokens, which works once."""
         from authlib.oauth2.rfc6749.parameters import (  # pyright: ignore[reportMissingTypeStubs]
             prepare_token_request,  # pyright: ignore[reportUnknownVariableType]
         )
@@ -52,7 +52,7 @@ class CodeClient:
         if answer.status == _OK and "error" not in answer.body:
             return answer.body
         error = str(answer.body.get("error"))
-        # Anything else than the name of an error could be a secret that was sent back.
+        # Only the name of an error is logged: anything else could contain a secret.
         log.warning("the provider gave no token: %s", error if _ERROR.fullmatch(error) else "for no known reason")
         if error in ("invalid_grant", "bad_verification_code"):
             raise refused("the provider does not take its code")
@@ -78,12 +78,12 @@ def _auth_method(secret: Secret | None, endpoints: Endpoints) -> str:
     if secret is None:
         return "none"
     methods = endpoints.auth_methods
-    # A provider that takes both holds a client to the one that it was registered with, which is usually this.
+    # A provider that supports both expects the method that the client was registered with, usually this one.
     plain = "client_secret_basic" in methods or "client_secret_post" not in methods
     return "client_secret_basic" if plain else "client_secret_post"
 
 
 def _basic(client: Any, method: str, url: str, headers: Mapping[str, str], body: str) -> tuple[str, Any, str]:
-    # As RFC 6749 has it, each quoted by itself; Authlib leaves that out, and unusual characters would not arrive.
+    # RFC 6749 has each part quoted; Authlib does not, which breaks unusual characters.
     pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     return url, {**headers, "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}, body

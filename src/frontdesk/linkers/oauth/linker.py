@@ -1,4 +1,4 @@
-"""`OAuthIdentityLinker`: a person signs in somewhere, and is then known by that account on every channel."""
+"""`OAuthIdentityLinker`: a person signs in at a provider, and is then known by that account on every channel."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -33,7 +33,7 @@ class OAuthIdentityLinker:
     """Links by signing in at a provider: `Entra`, `Google`, `GitHub` or any `Oidc` issuer.
 
     `public_url` is where browsers reach this host; at the provider, `public_url` and `path` and `/callback` must be
-    registered as the place to come back to. Without `client_secret` the host is a public client.
+    registered as the redirect URI. Without `client_secret` the host is a public client.
     """
 
     gives_claims = True
@@ -119,7 +119,7 @@ class OAuthIdentityLinker:
 
     async def _callback(self, request: Request) -> Page:
         text, _ = await self._ceremony.prove(_parameters(request), _cookies(request))
-        # To a page whose address holds neither the code nor the state.
+        # Redirect to a URL that holds neither the code nor the state.
         return Page("", 303, {"Location": f"{self._base}/confirm/{text}"})
 
     async def _show_confirm(self, request: Request) -> Page:
@@ -148,7 +148,7 @@ class OAuthIdentityLinker:
         return Page(page.body, headers={"Set-Cookie": self._cookie(str(proved.grant.data["cookie"]), "", 0)})
 
     def _from_our_page(self, request: Request) -> None:
-        # Our pages send no referrer, and so browsers call their origin "null"; but they say whose page it was.
+        # Our pages send no referrer, so browsers send the origin "null"; `Sec-Fetch-Site` still says whose page it was.
         site = request.headers.get("sec-fetch-site", "same-origin")
         origin = request.headers.get("origin", "null")
         parts = urlsplit(self._base)
@@ -162,12 +162,12 @@ class OAuthIdentityLinker:
 
 
 def _route(path: str, **methods: Handler) -> Route:
-    """Makes an answer of what a step gives or refuses."""
+    """Return a route that answers with the page of a step, or with its error."""
 
     async def endpoint(request: Request) -> Response:
         handler = methods.get(request.method)
         if handler is None:
-            # What only looks at a link, by HEAD, must not use it up.
+            # A HEAD request, as for a preview, must not use a link up.
             return Response(status_code=405, headers={**HEADERS, "Allow": ", ".join(methods)})
         try:
             page = await handler(request)
@@ -176,14 +176,14 @@ def _route(path: str, **methods: Handler) -> Route:
         except RequestError as error:
             page = _refusal(error)
         finally:
-            _forget(request)
+            _redact(request)
         return HTMLResponse(page.body, page.status, headers={**HEADERS, **page.headers})
 
     return Route(path, endpoint, methods=list(methods))
 
 
 def _refusal(error: RequestError) -> Page:
-    """A page for what the host or the provider has refused; what the provider's token lacks is for the log."""
+    """Return the page of an error; the reason why a token was refused is only logged."""
     log.info("a link was refused: %s (%s)", error.code, error.message)
     if error.status == 401:
         return message_page("The sign-in did not work", "It could not be proved who you are. Ask for a new link.", 403)
@@ -193,8 +193,8 @@ def _refusal(error: RequestError) -> Page:
     return Page(page.body, page.status, {"Retry-After": whole_seconds(error.retry_after)})
 
 
-def _forget(request: Request) -> None:
-    """Takes codes and states out of what the server writes into its access log when the answer leaves."""
+def _redact(request: Request) -> None:
+    """Remove codes and states from the scope, which the server writes to its access log after the response."""
     scope = request.scope
     if scope.get("path_params", {}).get("text"):
         scope["path"] = scope["path"].rpartition("/")[0] + "/..."
@@ -209,20 +209,20 @@ def _parameters(request: Request) -> dict[str, str]:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
     except ValueError:
         pairs = []
-    found = dict(pairs)
-    if not found or len(found) != len(pairs):
+    parameters = dict(pairs)
+    if not parameters or len(parameters) != len(pairs):
         raise StoppedError(400, "Not a link of ours", "This link is not complete, or it was not made here.")
-    return found
+    return parameters
 
 
 def _cookies(request: Request) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
+    cookies: dict[bytes, bytes] = {}
     for name, value in request.scope["headers"]:
         if name == b"cookie":
             for pair in value.split(b";"):
                 key, _, text = pair.strip().partition(b"=")
-                found.setdefault(key, text)
-    return found
+                cookies.setdefault(key, text)
+    return cookies
 
 
 def _checked_path(path: str) -> str:

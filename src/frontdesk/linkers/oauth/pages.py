@@ -1,4 +1,4 @@
-"""What a browser sees of the ceremony: plain pages without scripts, on which nothing is repeated as it came."""
+"""The pages of the ceremony: plain HTML without scripts, with all input escaped."""
 
 import base64
 import hashlib
@@ -47,7 +47,7 @@ class Page:
 
 
 def start_page(identity: ChannelIdentity, title: str, action: str) -> Page:
-    """Says what is about to happen, before anything does."""
+    """Return the page that says what is about to happen, before anything does."""
     sides = _sides(("In the chat", told_as(identity)), ("In this browser", f"your {plain(title)} account"))
     return _page(
         "Link your account",
@@ -60,9 +60,9 @@ def start_page(identity: ChannelIdentity, title: str, action: str) -> Page:
 
 
 def leaving_page(title: str, url: str) -> Page:
-    """Leads to the provider.
+    """Return the page that leads to the provider.
 
-    A page and not a redirect: a browser that holds forms to this host would follow the form no further than this host.
+    A page and not a redirect: `form-action 'self'` also stops redirects of a form to another host.
     """
     return _page(
         f"On to {plain(title)}",
@@ -72,7 +72,7 @@ def leaving_page(title: str, url: str) -> Page:
 
 
 def confirm_page(identity: ChannelIdentity, title: str, account: str, *, link: str, cancel: str) -> Page:
-    """Names both sides, and asks."""
+    """Return the page that names both sides and asks for confirmation."""
     sides = _sides(("In the chat", told_as(identity)), (f"Your {plain(title)} account", plain(account)))
     return _page(
         "Are both of these you?",
@@ -84,20 +84,21 @@ def confirm_page(identity: ChannelIdentity, title: str, account: str, *, link: s
 
 
 def done_page(identity: ChannelIdentity, title: str) -> Page:
-    """The end."""
+    """Return the page that says that the accounts are linked."""
     text = f"Your {plain(title)} account and your account on {plain(identity.channel)} are linked."
     return message_page("Linked", f"{text} You can close this page.")
 
 
 def message_page(title: str, text: str, status: int = 200) -> Page:
-    """A page with nothing to do."""
+    """Return a page with a message."""
     return _page(title, f"<p>{escape(text)}</p>", status=status)
 
 
 def plain(text: str) -> str:
-    """A name without what could make it look like another: no invisible characters, and not too long."""
-    seen = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * LONGEST_NAME]).split())
-    return seen if len(seen) <= LONGEST_NAME else seen[: LONGEST_NAME - 1] + "…"
+    """Return a name that can't be disguised: without invisible characters, and not too long."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * LONGEST_NAME])
+    visible = " ".join(printable.split())
+    return visible if len(visible) <= LONGEST_NAME else visible[: LONGEST_NAME - 1] + "…"
 
 
 def _sides(*sides: tuple[str, str]) -> str:

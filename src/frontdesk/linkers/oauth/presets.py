@@ -14,9 +14,9 @@ from frontdesk.linkers.oauth.provider import Account, Endpoints, foreign, kept, 
 
 _TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PERSONAL: Final = "9188040d-6c67-4c5b-b112-36a304b66dad"
-"""The tenant of everybody's private Microsoft accounts."""
+"""The tenant of personal Microsoft accounts."""
 _CHOOSE: Final = {"prompt": "select_account"}
-"""The person says which account is meant, even if only one is signed in."""
+"""Makes the person choose the account, even if only one is signed in."""
 _LONGEST_SUBJECT: Final = 255
 _SCOPES: Final = ("openid", "profile", "email")
 _OK = 200
@@ -60,20 +60,20 @@ class Oidc:
         self._asked = Issuer(self._issuer, http=http, clock=clock, url=self._discovery_url)
 
     def _issuers(self) -> tuple[str, ...]:
-        """What the issuer may be called in a token."""
+        """Return the names that the issuer may have in a token."""
         return (self._issuer,)
 
     async def endpoints(self) -> Endpoints:
-        known = await self._asked.known()
-        authorize, token = known.endpoint("authorization_endpoint"), known.endpoint("token_endpoint")
+        metadata = await self._asked.known()
+        authorize, token = metadata.endpoint("authorization_endpoint"), metadata.endpoint("token_endpoint")
         if authorize is None or token is None:
             raise unavailable()
         return Endpoints(
             authorize=authorize,
             token=token,
-            auth_methods=known.auth_methods if self._auth_method is None else [self._auth_method],
+            auth_methods=metadata.auth_methods if self._auth_method is None else [self._auth_method],
             issuers=self._issuers(),
-            names_itself=known.names_itself,
+            names_itself=metadata.names_itself,
         )
 
     async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
@@ -93,7 +93,7 @@ class Oidc:
         claims = await prove(read(token.encode()), self._asked, self._issuers(), self._rules, self._clock.now())
         if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
             raise refused("it was made for another sign-in")
-        # Where a token is for several, one of them asked for it, and that must have been us.
+        # A token for several audiences must have been requested by this client.
         several = claims["aud"] not in (self._client_id, [self._client_id])
         if claims.get("azp", None if several else self._client_id) != self._client_id:
             raise refused("it was made for another client")
@@ -105,14 +105,14 @@ class Oidc:
             raise unavailable()
         answer = await self._http.get(url, {"Authorization": f"Bearer {tokens.get('access_token', '')}"})
         if answer.status != _OK or answer.body.get("sub") != claims["sub"]:
-            raise refused("what is said about its user is about somebody else")
+            raise refused("the userinfo endpoint describes another user")
         return answer.body
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
         name = claims.get("sub")
         if claims.get("iss") not in self._issuers() or not is_name(name):
             return None
-        # No issuer has a bar in its name.
+        # An issuer is a URL, which contains no bar.
         return f"{self._issuer}|{name}"
 
 
@@ -153,15 +153,15 @@ class Entra(Oidc):
         claims: Sequence[str] = ("oid", "tid", "preferred_username", "name", "groups", "roles"),
         authority: str = "https://login.microsoftonline.com",
     ) -> None:
-        self.tenants = tuple(one.lower() for one in ((tenants,) if isinstance(tenants, str) else tenants))
-        if not self.tenants or not all(_TENANT.fullmatch(one) for one in self.tenants):
+        self.tenants = tuple(tenant.lower() for tenant in ((tenants,) if isinstance(tenants, str) else tenants))
+        if not self.tenants or not all(_TENANT.fullmatch(tenant) for tenant in self.tenants):
             raise ValueError("Entra: tenants must be the ids of the tenants whose accounts may be linked")
         self._authority = provider_url(authority, "Entra: authority").rstrip("/")
-        named, name = self.tenants[0], self.tenants[0]
+        segment, name = self.tenants[0], self.tenants[0]
         if len(self.tenants) > 1:
-            named, name = "common" if _PERSONAL in self.tenants else "organizations", "{tenantid}"
-        found_at = f"{self._authority}/{named}/v2.0/.well-known/openid-configuration"
-        super().__init__(self._of(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=found_at)
+            segment, name = "common" if _PERSONAL in self.tenants else "organizations", "{tenantid}"
+        url = f"{self._authority}/{segment}/v2.0/.well-known/openid-configuration"
+        super().__init__(self._of(name), title="Microsoft", claims=claims, parameters=_CHOOSE, discovery_url=url)
 
     def _of(self, tenant: str) -> str:
         return f"{self._authority}/{tenant}/v2.0"
@@ -232,5 +232,5 @@ class GitHub:
 
 
 def is_name(value: object) -> bool:
-    """Whether a subject is a text that can be kept and shown in a log."""
+    """Tell whether a subject is a text that can be stored and logged."""
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_SUBJECT and value.isprintable() and bool(value.strip())

@@ -1,4 +1,4 @@
-"""What the ceremony needs to know of whoever proves accounts, and what is kept of an account."""
+"""The interface of providers, and the claims of an account that a link keeps."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,69 +13,69 @@ from frontdesk.kit.auth.tokens import believed
 from frontdesk.loggers import access as log
 
 LARGEST_CLAIMS: Final = 4096
-"""How many bytes of JSON all claims of a link may have together."""
+"""The number of bytes of JSON that all claims of a link may have together."""
 _LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where a provider answers, and how it wants to be called."""
+    """The endpoints of a provider, and how a client authenticates there."""
 
     authorize: str
     token: str
     auth_methods: Collection[str] = ()
-    """The ways in which a client may show its secret, the usual one if it does not say."""
+    """The methods of client authentication; the default one if it is empty."""
     issuers: Collection[str] = ()
-    """What it may call itself when it sends a browser back; nothing if it has no name."""
+    """The issuer names with which it may send a browser back; empty if it has none."""
     names_itself: bool = False
-    """Whether it always does."""
+    """Whether it always sends its issuer name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who has signed in."""
+    """The account that has signed in."""
 
     subject: str
     label: str
-    """What the person knows the account by."""
+    """The name by which the person knows the account."""
     claims: Mapping[str, Any] = field(repr=False)
 
 
 class Provider(Protocol):
-    """Proves who somebody is."""
+    """A service that proves who has signed in."""
 
     title: str
-    """What people call it."""
+    """The name of the provider, for people."""
     scopes: Sequence[str]
     parameters: Mapping[str, str]
-    """What else the sign-in page is told."""
+    """Further parameters of the sign-in URL."""
 
     def use(self, *, client_id: str, http: ProviderHttp, clock: Clock) -> None:
-        """Told once, by the linker."""
+        """Set the client up; the linker calls this once."""
         ...
 
     async def endpoints(self) -> Endpoints:
-        """Where to send the browser, and where to take the code."""
+        """Return where to send the browser, and where to exchange the code."""
         ...
 
     async def account(self, tokens: Mapping[str, Any], nonce: str) -> Account:
-        """Who the tokens speak of; `UnauthenticatedError` or `ForbiddenError` if they are not good."""
+        """Return the account of tokens; raise `UnauthenticatedError` or `ForbiddenError` if they are not valid."""
         ...
 
     def subject(self, claims: Mapping[str, Any]) -> str | None:
-        """The one name of an account that never changes and is nobody else's."""
+        """Return the unique name of an account, which never changes; `None` if it can't be linked."""
         ...
 
 
 def subject_of(provider: Provider, claims: Mapping[str, Any]) -> str | None:
-    """Who claims speak of, as a link with this provider would call them; nothing if they are not of its accounts."""
+    """Return the subject of claims, as in a link with this provider; `None` if they are not of its accounts."""
     return provider.subject(claims)
 
 
 def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The claims that a link keeps, as many as there is room for."""
+    """Return the claims that a link keeps, as many as there is room for."""
     claims = believed(claims)
-    found: dict[str, Any] = {}
+    selected: dict[str, Any] = {}
     room = LARGEST_CLAIMS
     for name in names:
         if name not in claims:
@@ -85,16 +85,16 @@ def kept(claims: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
             log.warning("the claim %s of an account is too large to be kept with its link", name)
             continue
         room -= size
-        found[name] = claims[name]
-    return found
+        selected[name] = claims[name]
+    return selected
 
 
 def label(claims: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first claim that says something to a person."""
-    found = [claims[name] for name in names if isinstance(claims.get(name), str) and claims[name].strip()]
-    return found[0][:_LONGEST_LABEL] if found else "an account without a name"
+    """Return the first of some claims that is a text, as the name of an account."""
+    texts = [claims[name] for name in names if isinstance(claims.get(name), str) and claims[name].strip()]
+    return texts[0][:_LONGEST_LABEL] if texts else "an account without a name"
 
 
 def foreign(message: str) -> ForbiddenError:
-    """The error for an account that is good, but not for this host."""
+    """Return the error for a valid account that this host does not accept."""
     return ForbiddenError(message, code="account_refused")

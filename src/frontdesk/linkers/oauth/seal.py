@@ -1,4 +1,4 @@
-"""What leaves the house in a URL or a cookie, so that nobody can make it up."""
+"""Signed ids for URLs and cookies, which can't be forged."""
 
 import base64
 import hashlib
@@ -14,22 +14,22 @@ class Seal:
         self._secret = secret
 
     def close(self, purpose: str, value: str) -> str:
-        """The id with its signature."""
+        """Return an id with its signature."""
         return f"{value}.{self.derive(purpose, value)}"
 
     def open(self, purpose: str, text: str) -> str | None:
-        """The id, if it was signed here for the same purpose."""
+        """Return the id, if it was signed here for the same purpose."""
         value, _, signature = text.rpartition(".")
         if len(text) > _LONGEST or not text.isascii() or not value:
             return None
         return value if hmac.compare_digest(signature, self.derive(purpose, value)) else None
 
     def derive(self, purpose: str, value: str) -> str:
-        """A text of 256 bits that only this host can tell for an id; in letters, digits, dashes and underlines."""
+        """Return the keyed hash of an id for a purpose: 256 bits in URL-safe base64."""
         signed = hmac.digest(self._secret, f"{purpose}\n{value}".encode(), hashlib.sha256)
         return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
 
 
 def digest(value: str) -> str:
-    """What is kept of something that only a browser should have."""
+    """Return the hash that is stored of a value that only the browser keeps."""
     return hashlib.sha256(value.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Columns of values as Postgres' arrays, in its binary form.
 
 Psycopg can do that too, for lists of anything in lists of anything, and looks at each value three times to find out
-what it is. Here that is known.
+what it is. Here the types are known.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,12 +44,12 @@ class _Kind:
 
     def __init__(self, oid: int, array_oid: int, write: Writer) -> None:
         class Array(_Array):
-            """One of them; a type of its own is how psycopg knows what it is."""
+            """An array of this type; psycopg chooses the dumper by the class."""
 
             __slots__ = ()
 
         class ArrayDumper(Dumper):
-            """Hands on what is written already."""
+            """Passes on bytes that are encoded already."""
 
             format = Format.BINARY
 
@@ -59,17 +59,17 @@ class _Kind:
         ArrayDumper.oid = array_oid
         psycopg.adapters.register_dumper(Array, ArrayDumper)
         self._oid = oid
-        self._made = Array
+        self._array = Array
         self._write = write
 
     def array(self, values: Sequence[Any]) -> _Array:
-        """The values, of which there is at least one, as an array of one dimension."""
+        """Return the values, of which there is at least one, as an array of one dimension."""
         write = self._write
         try:
             written = [_NULL if value is None else write(value) for value in values]
         except error as wrong:
             raise psycopg.DataError(f"a value is not what its column takes: {wrong}") from wrong
-        return self._made(_HEAD.pack(1, 1, self._oid, len(values), 1) + b"".join(written))
+        return self._array(_HEAD.pack(1, 1, self._oid, len(values), 1) + b"".join(written))
 
 
 _KINDS = {
@@ -83,5 +83,5 @@ _KINDS = {
 
 
 def columns(kinds: Iterable[str], rows: Sequence[Sequence[Any]]) -> list[_Array]:
-    """Rows of one shape, column by column; `kinds` are the types of the columns."""
+    """Return rows of one shape as one array per column; `kinds` are the types of the columns."""
     return [_KINDS[kind].array(column) for kind, column in zip(kinds, zip(*rows, strict=True), strict=True)]

@@ -16,42 +16,42 @@ from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 CHANNEL = "frontdesk"
-"""Under which the processes of a Postgres database tell each other what they have written."""
+"""The channel of NOTIFY on which the processes of a Postgres database announce their writes."""
 _MOST_EVENTS = 100
 _UNREADABLE = RunFailure(code="internal_error", message="What was kept of the run can't be read.")
 _TOO_MANY = "Too many runs wait in the background."
 _TOO_MANY_OF_OWNER = "Too many of your runs are in the background."
 _RETRY_AFTER = 5.0
 _MOST_LOOKS = 10
-"""How often it is looked behind runs that can't be read."""
+"""The number of queries that one claim makes because of runs that can't be read."""
 _UNCLAIMED = "UPDATE background SET holder = '', until = 0 WHERE run_id = ? AND owner = ? AND fence = ?"
 _JOB = "run_id, owner, number, holder, fence, begun, cancelled, events, checkpoint, data"
 
 
 class LeaseSql(NamedTuple):
-    """How long a run stays taken, in words of the database's."""
+    """The SQL of leases, which differs between one process and many."""
 
     until: str
     free: str
-    """Which runs a holder can take; `?` stands for the holder."""
+    """The condition of runs that a holder can claim; `?` stands for the holder."""
     lock: str
     share: str
-    """Locks a row that a write depends on until the transaction ends, so that nobody ends the run meanwhile."""
+    """The lock on a row that a write depends on until the transaction ends, so that the run can't end meanwhile."""
     notifies: bool
 
     def notices(self, kind: str, run_id: str = "") -> list[Do]:
-        """Tells the other processes, when the transaction commits."""
-        # An id that is no plain text is not worth the trouble: then everyone looks.
+        """Notify the other processes when the transaction commits."""
+        # An id that is not its own key is left out: then every process looks.
         shown = run_id if key(run_id) == run_id else ""
         return [Do("SELECT pg_notify(?, ?)", (CHANNEL, f"{kind} {shown}"))] if self.notifies else []
 
 
 LOCAL = LeaseSql("0", "holder <> ?", "", "", False)
-"""One process: whatever another holder has left is free."""
+"""Leases of one process: runs of an earlier holder are free."""
 
 
 def shared(seconds: float) -> LeaseSql:
-    """Many processes: a run is free when its time is over."""
+    """Return the SQL of leases of many processes: a run is free when its lease has expired."""
     free = f"(holder = '' OR until < {NOW}) AND ? <> ''"
     return LeaseSql(f"{NOW} + {seconds!r}", free, "FOR UPDATE SKIP LOCKED", "FOR SHARE OF kept", True)
 
@@ -69,26 +69,26 @@ class SqlBackground:
         rows = await self._engine.read(
             f"SELECT {_JOB} FROM background WHERE run_id = ? AND owner = ?", (key(run_id), key(owner))
         )
-        found = await self._read(rows)
-        return found[0] if found else None
+        jobs = await self._read(rows)
+        return jobs[0] if jobs else None
 
     async def of_owner(self, owner: str) -> Sequence[BackgroundRun]:
         rows = await self._engine.read(f"SELECT {_JOB} FROM background WHERE owner = ? ORDER BY number", (key(owner),))
         return await self._read(rows)
 
     async def claim(self, holder: str, *, limit: int, skip: Sequence[tuple[str, str]] = ()) -> Sequence[BackgroundRun]:
-        found: list[BackgroundRun] = []
+        claimed: list[BackgroundRun] = []
         for _ in range(_MOST_LOOKS):
-            rows = await self._take(holder, limit - len(found), skip)
-            before = len(found)
+            rows = await self._take(holder, limit - len(claimed), skip)
+            before = len(claimed)
             for row in rows:
                 try:
-                    found += await self._read([row])
+                    claimed += await self._read([row])
                 except UnreadableRecordError:
                     await self._leave(row)
-            if len(found) - before == len(rows):
+            if len(claimed) - before == len(rows):
                 break
-        return found
+        return claimed
 
     async def _take(self, holder: str, limit: int, skip: Sequence[tuple[str, str]]) -> Rows:
         lease_sql, (others, left) = self._lease_sql, self._left.condition()
@@ -108,7 +108,7 @@ class SqlBackground:
         return sorted(rows[0], key=lambda row: row[2])
 
     async def _leave(self, row: Sequence[Any]) -> None:
-        """Give a run back to whoever can read it, and don't take it up again."""
+        """Release a run to a process that can read it, and don't claim it again."""
         run_id, owner, number, _, fence, *_ = row
         self._left.add(number)
         await self._engine.write([Do(_UNCLAIMED, (run_id, owner, fence)), *self._lease_sql.notices("work")])
@@ -128,7 +128,7 @@ class SqlBackground:
         return await self._read([row for rows in await self._engine.write(renewed) for row in rows])
 
     async def _read(self, rows: Rows) -> list[BackgroundRun]:
-        found: list[BackgroundRun] = []
+        jobs: list[BackgroundRun] = []
         for run_id, owner, _, holder, fence, begun, cancelled, events, checkpoint, data in rows:
             place = ("background", ("run_id", "owner"), (run_id, owner))
             job: BackgroundRun | None = await self._records.read("background", place, data)
@@ -137,11 +137,11 @@ class SqlBackground:
                 continue
             ref = None if checkpoint is None else decode(bytes(checkpoint))
             state = {"holder": holder, "fence": fence, "events": events, "checkpoint": ref}
-            found.append(job.replace(**state, begun=bool(begun), cancelled=bool(cancelled)))
-        return found
+            jobs.append(job.replace(**state, begun=bool(begun), cancelled=bool(cancelled)))
+        return jobs
 
     async def _fail(self, run_id: str, owner: str) -> None:
-        """Ends a run of which nobody knows any more how to run it."""
+        """Fail a run whose job can't be read."""
         place = (run_id, owner)
         rows = await self._engine.read("SELECT data FROM runs WHERE run_id = ? AND owner = ?", place)
         where = ("runs", ("run_id", "owner"), place)
@@ -156,7 +156,7 @@ class SqlBackground:
 def queued(
     record: RunRecord, data: bytes, job: BackgroundRun, most: tuple[int, int], lease_sql: LeaseSql
 ) -> Iterator[Do]:
-    """Keeps a new run; `most` is how many may wait, and how many one owner may have."""
+    """Insert a new run and its job; `most` is how many may wait, and how many one owner may have."""
     place = (key(record.run_id), key(record.owner))
     yield Do(
         "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, 'background', NULL, ?) "
@@ -168,7 +168,7 @@ def queued(
         "INSERT INTO background (run_id, owner, holder, fence, until, begun, cancelled, events, data) "
         f"SELECT ?, ?, ?, ?, {lease_sql.until}, 0, 0, 0, ? "
         "WHERE (SELECT COUNT(*) FROM background WHERE owner = ?) < ?",
-        (*place, job.holder, job.fence, encode(_resting(job)), place[1], most[1]),
+        (*place, job.holder, job.fence, encode(_fixed_part(job)), place[1], most[1]),
         TooManyRequestsError(_TOO_MANY_OF_OWNER, retry_after=_RETRY_AFTER),
     )
     if not job.holder:
@@ -182,7 +182,7 @@ def queued(
 
 
 def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Notes how far a run is."""
+    """Save the progress of a run."""
     ref = None if job.checkpoint is None else encode(job.checkpoint)
     until = lease_sql.until if job.holder else "0"
     yield Do(
@@ -195,42 +195,42 @@ def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
         yield from lease_sql.notices("work")
 
 
-def marked(owner: str, run_id: str, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Notes that a run should end."""
+def cancelled(owner: str, run_id: str, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Request the cancellation of a run."""
     yield Do("UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner)))
     yield from lease_sql.notices("cancel", run_id)
 
 
 def ended(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Removes a run that has ended."""
+    """Delete the job of a run that has ended."""
     yield Do("DELETE FROM background WHERE run_id = ? AND owner = ? AND fence = ?", _place(job), LostRunError())
     yield from lease_sql.notices("run", job.admitted.run_id)
 
 
 def logged(events: Sequence[RunEvent], job: BackgroundRun | None, lease_sql: LeaseSql) -> Iterator[Do]:
-    """Adds events. A run that was deleted while it ran keeps nothing."""
+    """Add events to a run; those of a run that was deleted meanwhile are dropped."""
     for (run_id, owner), of_run in groupby(events, lambda event: (event.run_id, event.owner)):
-        for some in batched(of_run):
-            values = [value for event in some for value in (event.number, event.data)]
+        for batch in batched(of_run):
+            values = [value for event in batch for value in (event.number, event.data)]
             if job is None:
-                yield Do(_log_sql("runs", len(some), lease_sql.share), (*values, key(run_id), key(owner)))
+                yield Do(_log_sql("runs", len(batch), lease_sql.share), (*values, key(run_id), key(owner)))
             else:
-                fenced = _log_sql("background", len(some), f"AND kept.fence = ? {lease_sql.share}")
+                fenced = _log_sql("background", len(batch), f"AND kept.fence = ? {lease_sql.share}")
                 yield Do(fenced, (*values, *_place(job)), LostRunError())
         yield from lease_sql.notices("run", run_id)
 
 
 def batched(events: Iterable[RunEvent]) -> Iterator[list[RunEvent]]:
-    """As many at a time as one statement takes."""
+    """Yield batches of as many events as one statement takes."""
     left = iter(events)
-    while some := list(islice(left, _MOST_EVENTS)):
-        yield some
+    while batch := list(islice(left, _MOST_EVENTS)):
+        yield batch
 
 
 @lru_cache(maxsize=2 * _MOST_EVENTS)
 def _log_sql(table: str, rows: int, more: str) -> str:
     new = ", ".join(["(?, ?)"] * rows)
-    # They are sent again when nobody knows whether a commit went through; they count as written then, too.
+    # Events are sent again when it is unknown whether a commit went through; then they count as written too.
     return (
         "INSERT INTO events (run_id, owner, number, data) "
         f"SELECT kept.run_id, kept.owner, new.column1, new.column2 FROM {table} AS kept, (VALUES {new}) AS new "
@@ -244,6 +244,6 @@ def _place(job: BackgroundRun) -> tuple[Any, ...]:
     return key(run_id), key(owner), job.fence
 
 
-def _resting(job: BackgroundRun) -> BackgroundRun:
-    """What does not change is in the record, and the rest in columns."""
+def _fixed_part(job: BackgroundRun) -> BackgroundRun:
+    """Return the part of a job that never changes; the rest is in columns."""
     return BackgroundRun(admitted=job.admitted, on_interrupt=job.on_interrupt, session_id=job.session_id)

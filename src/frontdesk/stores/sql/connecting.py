@@ -1,4 +1,4 @@
-"""How a Postgres database is connected to, and brought up to date."""
+"""Connections to a Postgres database, and the migration of its schema."""
 
 import os
 import socket
@@ -30,18 +30,18 @@ from frontdesk.stores.sql.steps import BATCH, Backfill
 
 MIGRATIONS = 0x66726F6E74
 """The number of the lock under which a schema is changed: one process at a time."""
-_ANSWERS = 60.0
+_ANSWER_TIMEOUT = 60.0
 _LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
 
 class HungError(psycopg.OperationalError):
-    """The server has not answered for so long that it never will."""
+    """The server has not answered within the timeout."""
 
 
-class Line(AsyncConnection[Any]):
-    """A connection on which nobody waits for ever: a network that swallows everything counts as one that is cut."""
+class TimedConnection(AsyncConnection[Any]):
+    """A connection that is shut down when an answer takes too long, as when the network drops all packets."""
 
-    patience = _ANSWERS
+    answer_timeout = _ANSWER_TIMEOUT
 
     async def wait(self, gen: Any, *settings: Any, **more: Any) -> Any:
         hung = False
@@ -49,34 +49,34 @@ class Line(AsyncConnection[Any]):
         def hang_up() -> None:
             nonlocal hung
             hung = True
-            with suppress(OSError), socket.socket(fileno=os.dup(self.fileno())) as line:
-                line.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError), socket.socket(fileno=os.dup(self.fileno())) as copy:
+                copy.shutdown(socket.SHUT_RDWR)
 
-        timer = call_later_clean(self.patience, hang_up)
+        timer = call_later_clean(self.answer_timeout, hang_up)
         try:
             return await super().wait(gen, *settings, **more)
         except psycopg.OperationalError as error:
             if hung:
-                raise HungError(f"there was no answer in {self.patience:g} s") from error
+                raise HungError(f"there was no answer in {self.answer_timeout:g} s") from error
             raise
         finally:
             timer.cancel()
 
 
 class Address:
-    """Where a database is, and what its connections are set to."""
+    """The address of a database, and the settings of its connections."""
 
     def __init__(self, conninfo: str, *, statement_timeout: float, connect_timeout: float) -> None:
         try:
             options = conninfo_to_dict(conninfo).get("options") or ""
         except psycopg.ProgrammingError:
-            # What it says may quote a part of the password.
+            # The error may quote a part of the password.
             raise ChannelConfigurationError("conninfo: this is not an address that libpq understands") from None
         milliseconds = round(statement_timeout * 1000)
         self.conninfo = conninfo
         # The server itself gives up after the first of the two.
-        self._patience = statement_timeout + connect_timeout
-        self.patient: dict[str, Any] = {
+        self._answer_timeout = statement_timeout + connect_timeout
+        self.connect_settings: dict[str, Any] = {
             "autocommit": True,
             "connect_timeout": max(1, round(connect_timeout)),
             "keepalives_idle": 10,
@@ -84,50 +84,50 @@ class Address:
             "application_name": application_name(VERSION),
         }
         self.settings: dict[str, Any] = {
-            **self.patient,
+            **self.connect_settings,
             "prepare_threshold": 2,
             "options": " ".join([str(options), *(f"-c {limit}={milliseconds}" for limit in _LIMITS)]),
         }
 
-    async def configure(self, line: Line) -> None:
-        """Sets what only our side of a new connection knows."""
-        line.patience = self._patience
+    async def configure(self, connection: TimedConnection) -> None:
+        """Set the timeout of a new connection, which only the client knows."""
+        connection.answer_timeout = self._answer_timeout
 
     async def prepare(self) -> None:
-        """Brings the schema up to date; what keeps it from that is a `StoreError`."""
+        """Migrate the schema; raise `StoreError` if that fails."""
         try:
-            # By itself, because a step may take its time, and because a pool does not say why it can't connect.
-            async with await AsyncConnection.connect(self.conninfo, **self.patient) as connection:
+            # Outside the pool, because a step may take long, and a pool does not say why it can't connect.
+            async with await AsyncConnection.connect(self.conninfo, **self.connect_settings) as connection:
                 await _migrate(connection)
         except psycopg.Error as error:
-            raise StoreError(f"the database can't be opened: {told(error)}") from error
+            raise StoreError(f"the database can't be opened: {error_line(error)}") from error
 
 
 async def _migrate(connection: "AsyncConnection[Any]") -> None:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATIONS,))
         await connection.execute(SCHEMA_TABLE)
-        found = await _number(connection, FOUND) or 0
-        if found > VERSION:
+        current = await _number(connection, FOUND) or 0
+        if current > VERSION:
             check_floor(await _number(connection, FLOOR))
-        steps = steps_from(found, **POSTGRES)
-        if found and steps:
-            await _warn_of_others(connection, found)
+        steps = steps_from(current, **POSTGRES)
+        if current and steps:
+            await _warn_of_others(connection, current)
         for version, statements in steps:
             for backfill in needed_by(version):
                 await _fill(connection, backfill)
-            for one in (*statements, *notes_of(version)):
-                await connection.execute(statement(one))
+            for sql in (*statements, *notes_of(version)):
+                await connection.execute(statement(sql))
 
 
-async def _warn_of_others(connection: "AsyncConnection[Any]", found: int) -> None:
-    """Say which hosts work on a store whose schema is about to change; they see it for themselves a little later."""
+async def _warn_of_others(connection: "AsyncConnection[Any]", current: int) -> None:
+    """Log which other hosts use a store whose schema is about to change; they notice it themselves a little later."""
     rows = await (await connection.execute(f"{HOSTS} AND pid <> pg_backend_pid()".encode())).fetchall()
-    others = describe([name for (name,) in rows], floor_after(found))
+    others = describe([name for (name,) in rows], floor_after(current))
     if others:
         log.warning(
             "the schema of the state store goes from version %d to %d while other hosts use it: %s",
-            found,
+            current,
             VERSION,
             others,
         )
@@ -149,10 +149,10 @@ async def _fill(connection: "AsyncConnection[Any]", backfill: Backfill) -> None:
 
 @lru_cache(maxsize=512)
 def statement(text: str) -> LiteralString:
-    """A statement in psycopg's words."""
+    """Return a statement with psycopg's placeholders."""
     return cast(LiteralString, text.replace("?", "%s"))
 
 
-def told(error: BaseException) -> str:
-    """What happened, in one line."""
+def error_line(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -40,8 +40,8 @@ class SqlConversations:
 
     async def item(self, owner: str, conversation_id: str, item_id: str) -> ConversationItem | None:
         values = (key(conversation_id), key(owner), key(item_id))
-        found = await self._read(await self._engine.read(f"{_ITEMS} AND i.item_id = ? ORDER BY i.number", values))
-        return found[0] if found else None
+        items = await self._read(await self._engine.read(f"{_ITEMS} AND i.item_id = ? ORDER BY i.number", values))
+        return items[0] if items else None
 
     async def _read(self, rows: Rows) -> list[ConversationItem]:
         places: list[tuple[Place, bytes]] = [(("items", ("number",), (number,)), data) for number, data in rows]

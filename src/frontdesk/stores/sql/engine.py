@@ -1,4 +1,4 @@
-"""What the drawers and the transaction need of a database."""
+"""The interface between the drawers and a database."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,20 +9,20 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Engine(Protocol):
-    """A database that answers questions and writes transactions; either can fail with `StoreUnavailableError`."""
+    """A database that runs queries and transactions; either can fail with `StoreUnavailableError`."""
 
     async def read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """The rows of a query; `?` stands for a parameter."""
+        """Return the rows of a query; `?` stands for a parameter."""
         ...
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
-        """Writes all or nothing, returns when it is safe; the rows of the statements whose answer is wanted."""
+        """Commit all operations or none; return the rows of the statements whose answers are wanted."""
         ...
 
     async def open(self) -> None:
-        """Connects, and brings the schema up to date."""
+        """Connect, and migrate the schema."""
         ...
 
     async def close(self) -> None:
-        """Writes what is under way, and disconnects."""
+        """Finish the writes that are queued, and disconnect."""
         ...

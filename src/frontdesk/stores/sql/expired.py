@@ -1,4 +1,4 @@
-"""Statements that drop what has expired: a few records at a time, and what belongs to them before them. Pure."""
+"""Statements that drop expired records, a few at a time and dependent rows first. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.writes import Do
 
 AT_ONCE = 200
-"""How many rows of a table a transaction drops at most."""
+"""The number of rows of a table that a transaction drops at most."""
 
 _OLD_RUNS = "SELECT run_id, owner FROM runs WHERE kind = ? AND ended_at < ? ORDER BY ended_at, run_id, owner LIMIT ?"
 _OLD_SESSIONS = """
@@ -19,7 +19,7 @@ AND (updated_at < ? OR NOT EXISTS (
 ))
 AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_id AND until > ?)
 """
-"""Those on which nothing builds, for which nobody waits, and in which nobody is at work."""
+"""Old sessions without branches, without approvals that are still awaited, and without a lease."""
 
 _OWNED = (
     ("sessions", "owner"),
@@ -30,27 +30,27 @@ _OWNED = (
     ("links", "isolation_key"),
     ("last_seen", "isolation_key"),
 )
-"""Where an index knows what belongs to a person."""
+"""The tables and columns whose index finds what an isolation key owns."""
 
 
 class Batch(NamedTuple):
     """Some records to be dropped."""
 
     parts: Sequence[Do]
-    """Each drops a few rows of what belongs to them, and is repeated until there are none left."""
+    """Statements that each drop a few dependent rows, and are repeated until there are none left."""
     whole: Sequence[Do]
-    """One transaction, whose first answer is the records themselves."""
+    """One transaction that drops the records; its first answer has a row for each."""
 
 
 def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
-    """For each kind whose old records an index knows, those that are next."""
+    """Yield a batch for each kind of record that has an index by age."""
     for kind, kept in (("background", expiry.continuations), ("request", expiry.runs)):
         if kept is not None:
             yield _runs(kind, now - kept)
-    # A grant says itself when it ends; what is kept longer than that is kept to be shown.
+    # A grant has its own time of expiry.
     if expiry.grants is not None:
         yield _plain("grants", "grant_id", "expires_at", now)
-        # None was made to end so late: it comes from a clock that was set back, and would come to life again.
+        # No grant lasts so long: the clock was set back, and the grant would become valid again.
         yield _plain("grants", "grant_id", "expires_at", now + 2 * expiry.grants, later=True)
     if expiry.last_seen is not None:
         yield _plain("last_seen", "isolation_key", "at", now - expiry.last_seen)
@@ -64,14 +64,14 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
         yield _plain("tasks", "task_id", "ended_at", now - expiry.tasks)
     if expiry.set_aside is not None:
         yield _plain("set_aside", "number", "at", now - expiry.set_aside)
-    # A nonce too says when it ends, and after that it is of no use to anyone.
+    # A nonce has its own time of expiry too.
     yield _plain("nonces", "scope, nonce", "expires_at", now)
 
 
 def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
-    """Those of some sessions that have expired; looked at by each statement, because a turn may have come since."""
+    """Drop those of some sessions that have expired; each statement checks, because a turn may have come since."""
     kept = now - (expiry.sessions or 0.0)
-    # None is never long enough ago.
+    # Without a limit, nothing is old enough.
     asked = -1.0 if expiry.pending_approvals is None else min(kept, now - expiry.pending_approvals)
     old, values = _OLD_SESSIONS.format(marks=_marks(ids)), (*ids, kept, asked, now)
     parts = [
@@ -80,7 +80,7 @@ def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
         _some("checkpoints", "session_id, checkpoint_id", "session_id", f"SELECT session_id {old}", values),
     ]
     whole = [Do(f"DELETE {old} RETURNING session_id", values, answers=True)]
-    # What has come between is of a session that stays.
+    # Rows that were added since belong to a session that stays.
     rest = f"session_id IN ({_marks(ids)}) AND session_id NOT IN (SELECT session_id FROM sessions s WHERE"
     rest = f"{rest} s.session_id IN ({_marks(ids)}))"
     tables = ("history", "names", "leases", "checkpoints", "past_sessions")
@@ -88,7 +88,7 @@ def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
 
 
 def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
-    """Those of some conversations that have expired."""
+    """Drop those of some conversations that have expired."""
     old = f"FROM conversations WHERE conversation_id IN ({_marks(ids)}) AND updated_at < ?"
     values = (*ids, now - (expiry.conversations or 0.0))
     items = _some("items", "number", "conversation_id", f"SELECT conversation_id {old}", values)
@@ -106,11 +106,11 @@ def conversations(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
 
 
 def identities(keys: Sequence[tuple[str, str]], expiry: Expiry, now: float) -> Batch:
-    """Drop those of some identities that have expired; the statement looks, because somebody may have come back."""
-    # None is never long enough ago.
+    """Drop those of some identities that have expired; the statement checks, because one may have been used since."""
+    # Without a limit, nothing is old enough.
     before = -1.0 if expiry.identities_kept is None else now - expiry.identities_kept
     rows = ", ".join("(?, ?)" for _ in keys)
-    values = (*(value for one in keys for value in one), before)
+    values = (*(value for pair in keys for value in pair), before)
     old = f"DELETE FROM identities WHERE (channel, native_id) IN (VALUES {rows}) AND seen_at < ? AND version = 0"
     unused = " ".join(
         f"AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.{column} = identities.isolation_key)"
@@ -128,16 +128,14 @@ def _runs(kind: str, limit: float) -> Batch:
 
 
 def _plain(table: str, key: str, column: str, limit: float, *, later: bool = False) -> Batch:
-    found = f"SELECT {key} FROM {table} WHERE {column} {'>' if later else '<'} ? LIMIT ?"
-    return Batch(
-        (), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({found}) RETURNING 1", (limit, AT_ONCE), answers=True)]
-    )
+    old = f"SELECT {key} FROM {table} WHERE {column} {'>' if later else '<'} ? LIMIT ?"
+    return Batch((), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, AT_ONCE), answers=True)])
 
 
 def _some(part: str, key: str, of: str, whole: str, values: tuple[Any, ...]) -> Do:
-    """A few rows of a part of what is to be dropped."""
-    found = f"SELECT {key} FROM {part} WHERE ({of}) IN ({whole}) LIMIT ?"
-    return Do(f"DELETE FROM {part} WHERE ({key}) IN ({found}) RETURNING 1", (*values, AT_ONCE), answers=True)
+    """Drop a few rows that depend on records to be dropped."""
+    rows = f"SELECT {key} FROM {part} WHERE ({of}) IN ({whole}) LIMIT ?"
+    return Do(f"DELETE FROM {part} WHERE ({key}) IN ({rows}) RETURNING 1", (*values, AT_ONCE), answers=True)
 
 
 def _marks(ids: Sequence[str]) -> str:

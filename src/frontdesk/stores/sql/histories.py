@@ -1,7 +1,7 @@
-"""Histories, with the last ones read kept in memory.
+"""Histories, with a cache of those that were read last.
 
-A history only grows, so what was read once stays true: of a session that is known, only the rows since then are read.
-What a turn costs therefore does not depend on how long the session is.
+A history only grows, so a cached one stays true, and only the rows since then are read. The cost of a turn therefore
+does not depend on the length of its session.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from frontdesk.stores.sql.tables import key
 BYTES_KEPT = 32 * 1024 * 1024
 _A_SESSION = 512
 _A_MESSAGE = 2048
-"""What a message takes in memory beside its text, roughly."""
+"""The memory that a message takes beside its text, roughly."""
 
 _LINE = """
 WITH RECURSIVE line (session_id, parent_id, parent_messages, depth) AS (
@@ -34,8 +34,8 @@ WHERE s.session_id = ? AND s.owner = ? ORDER BY h.number
 """
 
 
-class _Known:
-    """What was read of one session: its own messages, without those of the sessions it branched from."""
+class _CachedHistory:
+    """The cached messages of one session, without those of the sessions it branched from."""
 
     __slots__ = ("last", "messages", "size")
 
@@ -46,60 +46,60 @@ class _Known:
 
 
 class Histories:
-    """Reads histories."""
+    """Reads histories through the cache."""
 
     def __init__(self, engine: Engine, records: Records, *, limit: int = BYTES_KEPT) -> None:
         self._engine = engine
         self._records = records
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[str, _CachedHistory] = OrderedDict()
         self._limit = limit
         self._size = 0
 
     async def read(self, owner: str, session_id: str) -> Sequence[Any]:
-        """All messages of a session, those of the sessions it branched from first."""
+        """Return all messages of a session, those of the sessions it branched from first."""
         place = key(session_id)
-        known = self._known.get(place) or _Known()
-        rows = await self._engine.read(_ALONE, (known.last, place, key(owner)))
+        cached = self._known.get(place) or _CachedHistory()
+        rows = await self._engine.read(_ALONE, (cached.last, place, key(owner)))
         if not rows:
             return ()
         if rows[0][0] is not None:
             return await self._branch(owner, session_id)
-        return list(await self._added(place, known, [(number, data) for _, number, data in rows if number]))
+        return list(await self._added(place, cached, [(number, data) for _, number, data in rows if number]))
 
     async def _branch(self, owner: str, session_id: str) -> Sequence[Any]:
-        line = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))
-        found: list[Any] = []
-        for place, shared in line:
+        lineage = await self._engine.read(_LINE, (key(session_id), key(owner), key(owner)))
+        messages: list[Any] = []
+        for place, shared in lineage:
             if shared is not None:
-                del found[shared:]
-            found += await self._own(place)
-        return found
+                del messages[shared:]
+            messages += await self._own(place)
+        return messages
 
     async def _own(self, place: str) -> Sequence[Any]:
-        known = self._known.get(place) or _Known()
-        return await self._added(place, known, await self._engine.read(_ROWS, (place, known.last)))
+        cached = self._known.get(place) or _CachedHistory()
+        return await self._added(place, cached, await self._engine.read(_ROWS, (place, cached.last)))
 
-    async def _added(self, place: str, known: _Known, rows: Rows) -> Sequence[Any]:
+    async def _added(self, place: str, cached: _CachedHistory, rows: Rows) -> Sequence[Any]:
         if rows:
-            known = await self._extended(known, rows)
-        self._keep(place, known)
-        return known.messages
+            cached = await self._extended(cached, rows)
+        self._keep(place, cached)
+        return cached.messages
 
-    async def _extended(self, known: _Known, rows: Rows) -> _Known:
-        # A new one, because another turn may be reading the old one at this moment.
-        longer = _Known()
+    async def _extended(self, cached: _CachedHistory, rows: Rows) -> _CachedHistory:
+        # A new object, because another turn may be reading the old one.
+        longer = _CachedHistory()
         places: list[tuple[Place, bytes]] = [(("history", ("number",), (number,)), data) for number, data in rows]
         read = await self._records.read_large("history", places)
-        longer.messages = [*known.messages, *(message for messages in read for message in messages)]
+        longer.messages = [*cached.messages, *(message for messages in read for message in messages)]
         longer.last = rows[-1][0]
-        added = len(longer.messages) - len(known.messages)
-        longer.size = known.size + added * _A_MESSAGE + sum(len(data) for _, data in rows)
+        added = len(longer.messages) - len(cached.messages)
+        longer.size = cached.size + added * _A_MESSAGE + sum(len(data) for _, data in rows)
         return longer
 
-    def _keep(self, place: str, known: _Known) -> None:
+    def _keep(self, place: str, cached: _CachedHistory) -> None:
         before = self._known.pop(place, None)
-        self._size += known.size - (0 if before is None else before.size)
-        self._known[place] = known
+        self._size += cached.size - (0 if before is None else before.size)
+        self._known[place] = cached
         while self._size > self._limit:
             _, dropped = self._known.popitem(last=False)
             self._size -= dropped.size

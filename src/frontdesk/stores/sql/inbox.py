@@ -1,4 +1,4 @@
-"""The drawer of events that came in, and the statements that finish them."""
+"""The drawer of inbound events, and the statements that write them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from frontdesk.stores.sql.tables import DIGEST, key
 from frontdesk.stores.sql.writes import Do
 
 _EVENT = "number, fence, attempts, data"
-# A name that is no plain text is kept as its digest, and only the record knows it.
+# A long or unprintable name is stored as its digest; only the record has the name itself.
 _NAMES = (
     "number, channel, conversation_id, "
     "CASE WHEN substr(channel, 1, 1) = ? OR substr(conversation_id, 1, 1) = ? THEN data END"
@@ -39,9 +39,9 @@ class SqlInbox:
             )
             if not rows:
                 return None
-            # One that can't be read is put aside, and the next one is first.
-            if found := await self._items(rows):
-                return found[0]
+            # A broken event is set aside, and the next one is first.
+            if items := await self._items(rows):
+                return items[0]
 
     async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
         first = "SELECT MIN(number) FROM inbox WHERE channel = ? AND conversation_id = ? AND done_at IS NULL"
@@ -53,13 +53,13 @@ class SqlInbox:
         )
         while rows := (await self._engine.write([claim]))[0]:
             try:
-                found = await self._items(rows)
+                items = await self._items(rows)
             except UnreadableRecordError:
-                # Those behind it wait for it, and whoever knows it must be able to take it up.
+                # Later events wait for it, and a process that can read it must be able to claim it.
                 await self._engine.write([Do(_UNCLAIMED, rows[0][:2])])
                 raise
-            if found:
-                return found[0]
+            if items:
+                return items[0]
         return None
 
     async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
@@ -93,34 +93,34 @@ class SqlInbox:
             f"SELECT {_EVENT}, error FROM inbox WHERE error IS NOT NULL {older} ORDER BY number DESC LIMIT ?",
             (limit,) if before is None else (before, limit),
         )
-        found: list[tuple[InboxItem, str]] = []
+        failures: list[tuple[InboxItem, str]] = []
         for row in rows:
-            # Where an operator looks, what only a newer version knows is counted and not shown.
+            # For the operator, records of a newer version are counted and not shown.
             with suppress(UnreadableRecordError):
                 for item in await self._items([row[:4]]):
-                    found.append((item, bytes(row[4]).decode("utf-8", "surrogatepass")))
-        return found
+                    failures.append((item, bytes(row[4]).decode("utf-8", "surrogatepass")))
+        return failures
 
     async def _items(self, rows: Rows) -> list[InboxItem]:
-        found: list[InboxItem] = []
+        items: list[InboxItem] = []
         for number, fence, attempts, data in rows:
             item: InboxItem | None = await self._records.read("inbox", ("inbox", ("number",), (number,)), data)
             if item is not None:
-                found.append(item.replace(number=number, fence=fence, attempts=attempts))
-        return found
+                items.append(item.replace(number=number, fence=fence, attempts=attempts))
+        return items
 
 
 def _named(number: int, data: bytes) -> WaitingEvent:
     try:
         item = decode(data)
     except CodecError:
-        # Nobody here can take it up: of a name that is not known, nothing is found.
+        # This process can't claim it; no event is found under an empty name.
         return WaitingEvent("", "", number)
     return WaitingEvent(item.channel, item.conversation_id, number)
 
 
 def accepted(item: InboxItem) -> Do:
-    """Keeps an event, unless it is known."""
+    """Insert an event, unless it is there already."""
     return Do(
         "INSERT INTO inbox (channel, event_id, conversation_id, data) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (channel, event_id) DO NOTHING",
@@ -129,13 +129,13 @@ def accepted(item: InboxItem) -> Do:
 
 
 def finished(item: InboxItem, error: str | None, now: float) -> Do:
-    """Marks an event as done."""
+    """Mark an event as done."""
     why = None if error is None else error.encode("utf-8", "surrogatepass")
     return Do(f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}", (now, why, *_place(item)), _lost())
 
 
 def given_back(item: InboxItem, tried: bool) -> Do:
-    """Leaves an event to the next."""
+    """Release an event for the next claim."""
     back = f"UPDATE inbox SET holder = '', until = 0, attempts = attempts - ? {_MINE}"
     return Do(back, (int(not tried), *_place(item)), _lost())
 

@@ -1,4 +1,4 @@
-"""Hears what other processes have written to a Postgres database."""
+"""Receives the notifications of other processes on a Postgres database."""
 
 import asyncio
 from typing import Any, cast
@@ -11,13 +11,13 @@ from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.background import CHANNEL
-from frontdesk.stores.sql.connecting import Address, told
+from frontdesk.stores.sql.connecting import Address, error_line
 
 _PAUSE = 1.0
 
 
 class Listener:
-    """Listens on a connection of its own, and connects again when that is lost."""
+    """Listens on a connection of its own, and reconnects when it is lost."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -25,33 +25,34 @@ class Listener:
         self.subscribers: list[OnChange] = []
 
     def start(self) -> None:
-        """Begins to listen."""
-        self._task = spawn_clean(self._go_on())
+        """Start to listen."""
+        self._task = spawn_clean(self._run())
 
     async def stop(self) -> None:
-        """Ends."""
+        """Stop listening."""
         task, self._task = self._task, None
         await stopped(task)
 
-    async def _go_on(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
                 await self._listen()
             except psycopg.Error as error:
-                log.warning("other processes can't be heard at the moment: %s", told(error))
+                log.warning("can't receive notifications of other processes at the moment: %s", error_line(error))
             await asyncio.sleep(_PAUSE)
 
     async def _listen(self) -> None:
         connection: AsyncConnection[Any]
-        async with await AsyncConnection.connect(self._address.conninfo, **self._address.patient) as connection:
+        address = self._address
+        async with await AsyncConnection.connect(address.conninfo, **address.connect_settings) as connection:
             await connection.execute(f"LISTEN {CHANNEL}")
-            # Nobody knows what was missed.
+            # Notifications may have been missed.
             for kind in ("work", "run", "cancel"):
-                self._tell(kind, "")
+                self._notify(kind, "")
             async for notice in connection.notifies():
                 kind, _, run_id = notice.payload.partition(" ")
-                self._tell(kind, run_id)
+                self._notify(kind, run_id)
 
-    def _tell(self, kind: str, run_id: str) -> None:
-        for one in self.subscribers:
-            one(cast(ChangeKind, kind), run_id)
+    def _notify(self, kind: str, run_id: str) -> None:
+        for on_change in self.subscribers:
+            on_change(cast(ChangeKind, kind), run_id)

@@ -1,4 +1,4 @@
-"""Leases where one process owns the database: a number in memory is all it takes."""
+"""Leases of a database that one process owns: numbers in memory."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
@@ -7,10 +7,10 @@ from frontdesk.data.session import Lease
 
 
 class LocalLeases:
-    """Who may write which session, in this process. Nothing of it outlives the process, and neither does a turn."""
+    """The leases of sessions in this process. They end with the process, as its turns do."""
 
     def __init__(self, settle: Callable[[], Awaitable[Any]]) -> None:
-        """`settle` returns when everything that was given to the database is written."""
+        """Keep no leases at first; `settle` returns when all queued writes are done."""
         self._settle = settle
         self._fences: dict[str, int] = {}
         self._begun: dict[str, str] = {}
@@ -23,7 +23,7 @@ class LocalLeases:
     async def claim(self, session_id: str, *, force: bool = False) -> Lease:
         lease = self._next(session_id)
         if force:
-            # What the earlier holder has given to the database counts, and the new one must see it.
+            # Writes of the earlier holder that are queued count, and the new one must see them.
             await self._settle()
         return lease
 
@@ -41,13 +41,13 @@ class LocalLeases:
             self._begun.pop(lease.session_id, None)
 
     def begun(self, session_id: str) -> str | None:
-        """The owner of a session that was begun and is not stored yet."""
+        """Return the owner of a session that was begun and is not stored yet."""
         return self._begun.get(session_id)
 
     def taken(self) -> Collection[str]:
-        """The sessions for which a lease was given out and not released."""
+        """Return the sessions for which a lease was given out and not released."""
         return self._fences.keys()
 
     def holds(self, lease: Lease) -> bool:
-        """Whether a lease is the last one that was given out for its session."""
+        """Tell whether a lease is the last one that was given out for its session."""
         return self._fences.get(lease.session_id) == lease.fence

@@ -243,7 +243,7 @@ _NONCES_AND_IDLE_CONVERSATIONS = (
     "CREATE INDEX set_aside_by_time ON set_aside (at)",
 )
 
-# An answer counts as used up, unless whoever gave it says that nothing was begun with it: earlier versions don't.
+# The default is that the tool has begun: earlier versions don't write the column.
 _ANSWERS_THAT_WAIT = Step(
     (
         "ALTER TABLE approvals ADD COLUMN attempt TEXT",
@@ -253,7 +253,7 @@ _ANSWERS_THAT_WAIT = Step(
     min_reader=10,
 )
 
-# Those that wait to be tried again, among any number that are scheduled for later.
+# Finds tasks that wait for a retry among any number that are scheduled for later.
 _TASKS_THAT_FAILED = Step(
     ["CREATE INDEX tasks_that_failed ON tasks (due_at) WHERE status = 'pending' AND attempts > 0"], min_reader=10
 )
@@ -268,7 +268,7 @@ _IDLE_IDENTITIES = Step(
     min_reader=10,
 )
 
-# How somebody is reached: what their channel says of the direct chat, and the group that they share; NULL if nothing.
+# How an identity is reached: the channel's reference to the direct chat, and the shared group; NULL if there is none.
 _REACH_AND_PAST_SESSIONS = Step(
     (
         "ALTER TABLE identities ADD COLUMN reference {blob}",
@@ -298,7 +298,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _IDLE_IDENTITIES,
     _REACH_AND_PAST_SESSIONS,
 )
-# With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
+# With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 POSTGRES = {"blob": "BYTEA", "serial": "BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL"}
 VERSION = len(STEPS)
@@ -329,7 +329,7 @@ def check_floor(floor: int | None) -> None:
 
 
 def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[str]]]:
-    """The steps that are still to be done, each with the version that it leads to."""
+    """Return the steps that are still to be done, each with the version that it leads to."""
     words = {"blob": blob, "serial": serial}
     return [
         (number, [statement.format(**words) for statement in step])
@@ -339,7 +339,7 @@ def steps_from(version: int, *, blob: str, serial: str) -> list[tuple[int, list[
 
 
 def notes_of(number: int) -> list[str]:
-    """Return what is noted in the store of a step that was done: its number, who can go on, and its backfill."""
+    """Return the statements that record a step as done: its version, its lowest reader and its backfill."""
     step = STEPS[number - 1]
     if not isinstance(step, Step):
         return [f"INSERT INTO frontdesk_schema (version) VALUES ({number})"]

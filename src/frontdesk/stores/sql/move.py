@@ -1,8 +1,7 @@
 """Moves all state from one database into another: SQLite to Postgres, back, or to a new place.
 
-The target is written in one transaction. Whatever ends it half-way, an error, a kill or a power cut, leaves the target
-as empty as it was, so that there is never half a store that a host could open. The source is only read, and nobody can
-write to it meanwhile.
+The target is written in one transaction: after an error, a kill or a power cut it is as empty as before, and never half
+a store that a host could open. The source is only read, and locked against writes meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,14 +11,14 @@ from frontdesk.stores.sql.move_endpoints import LEASES, End, MoveError, Shape, n
 from frontdesk.stores.sql.writes import Row
 
 _EVERY = 10_000
-"""How many rows of a table are moved between two reports."""
+"""The number of rows of a table that are moved between two reports."""
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with the name of a table, how many of its rows are moved, and how many it has."""
+"""A function of the name of a table, how many of its rows are moved, and how many it has."""
 
 
 def move(source: End, target: End, on_progress: OnProgress) -> int:
-    """Copies everything; returns how many rows."""
+    """Copy all tables; return how many rows."""
     with source, target:
         source.hold()
         version = source.version()
@@ -28,15 +27,15 @@ def move(source: End, target: End, on_progress: OnProgress) -> int:
         need_known(version)
         target.take()
         target.clear(shapes_of(VERSION))
-        # An older store is copied as it is, and brought up to date where it arrives.
+        # An older store is copied as it is, and migrated on the target.
         target.build(0, version)
-        moved = sum(_table(source, target, shape, on_progress) for shape in shapes_of(version) if shape.name != LEASES)
+        moved = sum(_copy(source, target, shape, on_progress) for shape in shapes_of(version) if shape.name != LEASES)
         target.build(version, VERSION)
         target.commit()
         return moved
 
 
-def _table(source: End, target: End, shape: Shape, on_progress: OnProgress) -> int:
+def _copy(source: End, target: End, shape: Shape, on_progress: OnProgress) -> int:
     total = source.count(shape.name)
     target.put(shape, _counted(source.read(shape), lambda moved: on_progress(shape.name, moved, total)))
     arrived = target.count(shape.name)

@@ -14,7 +14,7 @@ from frontdesk.stores.sql.steps import BATCH, Backfill
 from frontdesk.stores.sql.writes import Row
 
 LEASES = "leases"
-"""Who writes which session at this moment: of a store at rest nobody, so it is not moved."""
+"""The table of leases on sessions. A store at rest has none, so it is not moved."""
 _OWN = "frontdesk_schema"
 _BACKFILLS = "backfills"
 
@@ -24,13 +24,13 @@ class MoveError(StoreError):
 
 
 def need_known(version: int) -> None:
-    """Refuse a schema of which not every table is known: what is in the others would stay behind."""
+    """Refuse a newer schema: rows of tables that this version does not know would stay behind."""
     if version > KNOWN:
         raise NewerStoreError(version)
 
 
 class Shape(NamedTuple):
-    """A table: the same in both databases."""
+    """The shape of a table, the same in both databases."""
 
     name: str
     columns: tuple[str, ...]
@@ -38,12 +38,12 @@ class Shape(NamedTuple):
 
     @property
     def serial(self) -> str | None:
-        """The column that the database counts up by itself."""
+        """Return the column that the database numbers by itself."""
         return next((name for name, kind in zip(self.columns, self.kinds, strict=True) if kind == "serial"), None)
 
 
 def shapes_of(version: int) -> list[Shape]:
-    """Every table of a version of the schema, found by building it."""
+    """Return every table of a version of the schema, found by building it."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(SCHEMA_TABLE)
         for number, statements in steps_from(0, blob="bytea", serial="serial"):
@@ -60,10 +60,10 @@ def _shape(connection: sqlite3.Connection, name: str) -> Shape:
 
 
 class End(ABC):
-    """A database in one transaction that nobody else sees."""
+    """A database in one transaction that no other process sees."""
 
     name: str
-    """What it may be called in messages; no secret is in it."""
+    """The name of the database in messages, without secrets."""
     words: dict[str, str]
 
     def __enter__(self) -> Self:
@@ -73,46 +73,46 @@ class End(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Disconnects; what was not committed is undone."""
+        """Disconnect; roll back what was not committed."""
 
     @abstractmethod
     def hold(self) -> None:
-        """Begins the transaction of a source; one that a host has open is a `MoveError`."""
+        """Begin the transaction of a source; raise `MoveError` if a host has it open."""
 
     @abstractmethod
     def take(self) -> None:
-        """Begins the transaction of a target, in the same way."""
+        """Begin the transaction of a target, in the same way."""
 
     @abstractmethod
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
-        """Runs a statement; `?` stands for a parameter."""
+        """Run a statement; `?` stands for a parameter."""
 
     @abstractmethod
     def has(self, table: str) -> bool:
-        """Whether there is such a table."""
+        """Tell whether there is such a table."""
 
     @abstractmethod
     def read(self, shape: Shape) -> Iterator[Row]:
-        """All rows of a table, a few at a time in memory."""
+        """Yield all rows of a table, with a few at a time in memory."""
 
     @abstractmethod
     def put(self, shape: Shape, rows: Iterable[Row]) -> None:
-        """Adds rows as they come, with the numbers that they have."""
+        """Insert rows as they come, with the numbers that they have."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Makes all of it stay."""
+        """Commit the transaction."""
 
     def version(self) -> int | None:
-        """The version of the schema; `None` if there is none."""
+        """Return the version of the schema; `None` if there is none."""
         return self.execute(f"SELECT MAX(version) FROM {_OWN}")[0][0] if self.has(_OWN) else None
 
     def count(self, table: str) -> int:
-        """How many rows a table has."""
+        """Return how many rows a table has."""
         return self.execute(f"SELECT COUNT(*) FROM {table}")[0][0]
 
     def clear(self, wanted: Iterable[Shape]) -> None:
-        """Drops tables in which nothing is; a target that holds anything is a `MoveError`."""
+        """Drop empty tables; raise `MoveError` if the target holds anything."""
         if not self.has(_OWN):
             foreign = [shape.name for shape in wanted if self.has(shape.name)]
             if foreign:
@@ -131,7 +131,7 @@ class End(ABC):
             self.execute(f"DROP TABLE {name}")
 
     def build(self, after: int, version: int) -> None:
-        """Takes the schema from one version to a later one."""
+        """Migrate the schema from one version to a later one."""
         if after == 0:
             self.execute(SCHEMA_TABLE)
         for number, statements in steps_from(after, **self.words):
@@ -141,7 +141,7 @@ class End(ABC):
                 for statement in (*statements, *notes_of(number)):
                     self.execute(statement)
         if after == 0 and self.has(_BACKFILLS):
-            # How far they are is moved with the rest.
+            # Their progress is moved with the other rows.
             self.execute(f"DELETE FROM {_BACKFILLS}")
 
     def _fill(self, backfill: Backfill) -> None:

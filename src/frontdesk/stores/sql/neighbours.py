@@ -1,4 +1,4 @@
-"""Other hosts on the same database, as far as its server tells: each says in the names of its connections who it is."""
+"""Other hosts on the same database, known by the application names of their connections."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from frontdesk.ids import RandomIds
 
 APPLICATION = "frontdesk"
-"""With which the name of a host's connections begins; hosts of the schemas up to 10 are called by it alone."""
+"""The prefix of the application name of a host; up to schema version 10 it is the whole name."""
 HOSTS = (
     "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() "
     f"AND (application_name = '{APPLICATION}' OR starts_with(application_name, '{APPLICATION}/'))"
@@ -19,7 +19,7 @@ def application_name(version: int) -> str:
 
 
 def describe(names: Iterable[str], floor: int) -> str:
-    """Say which hosts the names of connections stand for, and what becomes of them; nothing if there are none.
+    """Describe the hosts behind the names of connections, and whether they can go on; return "" if there are none.
 
     `floor` is the lowest schema that a host has to know from now on.
     """
@@ -30,10 +30,10 @@ def describe(names: Iterable[str], floor: int) -> str:
         else:
             hosts.add(name)
     versions = Counter(_version_of(name) for name in hosts)
-    told = [f"{count} of schema version {version} ({_fate(version, floor)})" for version, count in versions.items()]
+    parts = [f"{count} of schema version {version} ({_fate(version, floor)})" for version, count in versions.items()]
     if unnamed:
-        told.append(f"{unnamed} connections of hosts older than schema version 11 ({_fate(10, floor)})")
-    return ", ".join(sorted(told))
+        parts.append(f"{unnamed} connections of hosts older than schema version 11 ({_fate(10, floor)})")
+    return ", ".join(sorted(parts))
 
 
 def _version_of(name: str) -> int:

@@ -18,8 +18,8 @@ from frontdesk.stores.sql.writes import Do
 _STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
 _STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "fence")
 _PLACE = ("delivery_id", "channel", "place", "owner", "run_id", "answer_id", "part")
-# The parts of an answer have one number, so that those of another never come between them: two processes may give the
-# same number to what they write at once.
+# All parts of an answer have one number, so that no part of another answer comes between them. Two processes that
+# write at once may use the same number.
 _ADD = (
     f"INSERT INTO deliveries (number, {', '.join((*_PLACE, *_STATE))}, data) "
     "SELECT COALESCE((SELECT MIN(number) FROM deliveries WHERE answer_id = ? AND answer_id <> ''), "
@@ -28,9 +28,9 @@ _ADD = (
     "ON CONFLICT (delivery_id) DO NOTHING"
 )
 _ORDER = "number, answer_id, part, delivery_id"
-_NEWEST_FIRST = ", ".join(f"{one} DESC" for one in _ORDER.split(", "))
+_NEWEST_FIRST = ", ".join(f"{column} DESC" for column in _ORDER.split(", "))
 _EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?)"
-# A place that is no plain text is kept as its digest, and only the record knows it.
+# A long or unprintable place is stored as its digest; only the record has the place itself.
 _WAITING = """
 SELECT place, CASE WHEN substr(place, 1, 1) = ? THEN data END FROM deliveries
 WHERE channel = ? AND {past} ended_at IS NULL AND (due_at <= ? OR due_at > ?) AND {left} <= 0 AND NOT EXISTS (
@@ -44,7 +44,7 @@ ORDER BY place LIMIT ?
 
 
 class SqlOutbox:
-    """Deliveries and how far they are."""
+    """Deliveries and their state."""
 
     def __init__(self, engine: Engine, records: Records, lease_sql: LeaseSql) -> None:
         self._engine = engine
@@ -56,16 +56,16 @@ class SqlOutbox:
         return await anext(self._read("delivery_id = ?", (key(delivery_id),)), None)
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         where = f"channel = ? AND place = ? AND ended_at IS NULL ORDER BY {_ORDER} LIMIT ?"
         try:
-            async for one in self._read(where, (*map(key, destination), limit)):
-                found.append(one)
+            async for delivery in self._read(where, (*map(key, destination), limit)):
+                deliveries.append(delivery)
         except UnreadableRecordError:
-            # What comes before it can go out, and what comes behind it waits for it.
-            if not found:
+            # Earlier deliveries can be sent; later ones wait for it.
+            if not deliveries:
                 raise
-        return found
+        return deliveries
 
     async def waiting(
         self, channel: str, *, now: float, longest: float | None = None, after: str | None = None, limit: int = 500
@@ -74,7 +74,7 @@ class SqlOutbox:
         seen = () if after is None else (key(after),)
         last = inf if longest is None else now + longest
         rows = await self._engine.read(sql, (DIGEST, key(channel), *seen, now, last, limit))
-        # One whose record can't be read is put aside when its turn comes, under the name that it has here.
+        # A broken record is set aside when it is read, under the key of its place.
         return [place if data is None else await self._place(place, data) for place, data in rows]
 
     async def _place(self, place: str, data: Any) -> str:
@@ -97,12 +97,12 @@ class SqlOutbox:
         given = {f"{name} = ?": key(value) for name, value in wanted.items() if value is not None}
         asked = given if before is None else {**given, _EARLIER: key(before)}
         where = f"{' AND '.join(asked) or 'true'} ORDER BY {_NEWEST_FIRST} LIMIT ?"
-        # Where an operator looks, what only a newer version knows is counted and not shown.
-        return [one async for one in self._read(where, (*asked.values(), limit), skip=True)]
+        # For the operator, records of a newer version are counted and not shown.
+        return [delivery async for delivery in self._read(where, (*asked.values(), limit), skip=True)]
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
         rows = await self._engine.read("SELECT status, COUNT(*) FROM deliveries GROUP BY status")
-        return {one[0]: one[1] for one in rows}
+        return {row[0]: row[1] for row in rows}
 
     async def _read(self, where: str, values: Sequence[Any], *, skip: bool = False) -> AsyncIterator[Delivery]:
         for row in await self._engine.read(f"{self._select} WHERE {where}", values):
@@ -122,21 +122,21 @@ class SqlOutbox:
         if delivery is None:
             return None
         now = dict(zip(_STATE, state, strict=True))
-        self._records.known(place, now["status"], _STATUSES)
+        self._records.require_known(place, now["status"], _STATUSES)
         now |= {"receipt": text(now["receipt"]), "error": text(now["error"])}
         now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
         return delivery.replace(**now, number=number, held_for=held_for)
 
 
 def added(delivery: Delivery, *, once: bool) -> Do:
-    """Keeps a delivery, after all that are there."""
+    """Insert a delivery behind all others."""
     named = (delivery.delivery_id, *delivery.destination, delivery.owner, delivery.run_id, delivery.answer_id)
-    row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_resting(delivery)))
+    row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_fixed_part(delivery)))
     return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
 
 
 def changed(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
-    """Notes how far a delivery is, unless it has changed meanwhile."""
+    """Save the state of a delivery, unless it has changed meanwhile."""
     until = f"{NOW} + {hold!r}" if lease_sql.notifies and hold else "0"
     names = ", ".join(f"{name} = ?" for name in _STATE[:-1])
     return Do(
@@ -147,7 +147,7 @@ def changed(delivery: Delivery, hold: float, lease_sql: LeaseSql) -> Do:
 
 
 def rest_ended(delivery: Delivery, error: str, at: float) -> Do:
-    """Gives up the parts that follow a dead one."""
+    """Give up the parts that follow a dead one."""
     return Do(
         "UPDATE deliveries SET status = 'dead', error = ?, ended_at = ?, until = 0, fence = fence + 1 "
         "WHERE channel = ? AND place = ? AND ended_at IS NULL AND answer_id = ? AND part > ?",
@@ -161,8 +161,8 @@ def _state(delivery: Delivery) -> tuple[Any, ...]:
     return (delivery.status, delivery.attempts, *times, _bytes(delivery.receipt), _bytes(delivery.error), history)
 
 
-def _resting(delivery: Delivery) -> Delivery:
-    """What does not change is in the record, and the rest in columns."""
+def _fixed_part(delivery: Delivery) -> Delivery:
+    """Return the part of a delivery that never changes; the rest is in columns."""
     return delivery.replace(status="pending", attempts=0, receipt=None, error=None, history=(), ended_at=None, fence=0)
 
 

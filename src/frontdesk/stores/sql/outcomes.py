@@ -1,4 +1,4 @@
-"""How whoever waits for the database is told what came of it."""
+"""Outcomes of writes, and how they reach their waiters."""
 
 import asyncio
 from typing import Any, TypeVar
@@ -9,17 +9,17 @@ E = TypeVar("E", bound=BaseException)
 class Outcome(asyncio.Future[Any]):
     """The outcome of a write. A waiter that is cancelled gets the cancellation when the outcome is known.
 
-    The write is done in any case. A waiter that left earlier would give its session free while the turn that it wrote
-    is still on its way, and the next turn would not see it.
+    The write is done in any case. A waiter that left earlier would release its session while its turn is still being
+    written, and the next turn would not see it.
     """
 
     def cancel(self, msg: Any = None) -> bool:
-        """Refuse: the task is cancelled when it goes on."""
+        """Refuse; the task is cancelled when it resumes."""
         return False
 
 
 def settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
-    """Gives an outcome to its waiter, if there still is one; an exception is raised there."""
+    """Pass an outcome to its waiter, if there still is one; an exception is raised there."""
     if answer.done():
         return
     if isinstance(outcome, BaseException):
@@ -29,6 +29,6 @@ def settle(answer: "asyncio.Future[Any]", outcome: Any) -> None:
 
 
 def caused(error: E, cause: BaseException) -> E:
-    """An error that is handed on as a value, with what led to it."""
+    """Return an error with its cause, for an error that is passed on as a value."""
     error.__cause__ = cause
     return error

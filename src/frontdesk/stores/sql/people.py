@@ -1,4 +1,4 @@
-"""The drawer of identities, with the last ones looked up kept in memory."""
+"""The drawer of identities, with a cache of those that were looked up last."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ _SEEN = "UPDATE identities SET seen_at = ? WHERE channel = ? AND native_id = ? R
 T = TypeVar("T")
 
 
-class Known(Generic[T]):
-    """What was looked up of identities, bounded, and fresh unless somebody else may have changed it since."""
+class IdentityCache(Generic[T]):
+    """A bounded cache of values by identity; an entry expires where another process may change the value."""
 
     def __init__(self, clock: Clock, fresh_for: float | None) -> None:
         self._clock = clock
@@ -35,27 +35,27 @@ class Known(Generic[T]):
         self.changes = 0
 
     def get(self, identity: ChannelIdentity) -> tuple[float, T] | None:
-        """Return when it was looked up, by the steady clock, and what was found; `None` if it has to be looked up."""
-        known = self.kept.get(identity.key)
-        if known is not None and (self._fresh_for is None or self._clock.steady() - known[0] < self._fresh_for):
-            return known
+        """Return the time of the look-up, by the steady clock, and the value; `None` if it has to be looked up."""
+        entry = self.kept.get(identity.key)
+        if entry is not None and (self._fresh_for is None or self._clock.steady() - entry[0] < self._fresh_for):
+            return entry
         return None
 
     def put(self, identity: ChannelIdentity, at: float, changes: int, value: T) -> None:
-        """Keeps what was found, unless something has changed while it was looked up."""
+        """Keep a value, unless something has changed while it was looked up."""
         if changes == self.changes:
             self.kept[identity.key] = (at, value)
             if len(self.kept) > KEPT:
                 self.kept.popitem(last=False)
 
     def forget(self, identity: ChannelIdentity) -> None:
-        """What was known of an identity has changed."""
+        """Drop the entry of an identity that has changed."""
         self.changes += 1
         self.kept.pop(identity.key, None)
 
 
 class SqlIdentities:
-    """Who was issued which isolation key, who was linked with whom, and where they were last seen."""
+    """Identities with their isolation keys, links and the places where they were last seen."""
 
     def __init__(
         self,
@@ -66,23 +66,24 @@ class SqlIdentities:
         fresh_for: float | None,
         seen_every: float | None = None,
     ) -> None:
-        """`fresh_for` is how long an identity that was looked up counts as known; `None` if nobody else changes it.
+        """Cache an identity for `fresh_for` seconds; `None` if no other process changes it.
 
-        `seen_every` is after how long it is noted again that somebody was seen; `None` if that is not needed.
+        `seen_every` is the interval after which the time of the last use is written again; `None` if it is not needed.
         """
         self._engine = engine
         self._records = records
         self._clock = clock
         self._seen_every = seen_every
-        # What is known is used without a look at the row, which is dropped if nobody looks at it for long.
-        self._known: Known[IdentityRecord] = Known(clock, seen_every if fresh_for is None else fresh_for)
-        self._reach: Known[Reach] = Known(clock, seen_every if fresh_for is None else fresh_for)
-        self._links: Known[LinkRecord | None] = Known(clock, fresh_for)
+        # A cached identity is used without a look at the row, and a row that is not looked at for long is dropped.
+        cached_for = seen_every if fresh_for is None else fresh_for
+        self._known: IdentityCache[IdentityRecord] = IdentityCache(clock, cached_for)
+        self._reach: IdentityCache[Reach] = IdentityCache(clock, cached_for)
+        self._links: IdentityCache[LinkRecord | None] = IdentityCache(clock, fresh_for)
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
-        known = None if fresh else self._known.get(identity)
-        if known is not None:
-            return known[1]
+        cached = None if fresh else self._known.get(identity)
+        if cached is not None:
+            return cached[1]
         changes, asked_at = self._known.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         rows = await self._engine.read(_FIND, place)
@@ -95,29 +96,29 @@ class SqlIdentities:
         return record
 
     async def _see(self, place: tuple[str, str], seen_at: float | None, now: float) -> bool:
-        """Note that somebody was seen, unless that was noted lately; tell whether they are still known."""
+        """Write the time of use, unless that was done lately; tell whether the identity is still there."""
         every = self._seen_every
         if every is None or (seen_at is not None and now - seen_at < every):
             return True
-        # Before anything is done for them, so that they are not forgotten meanwhile.
+        # Before the identity is used, so that it is not dropped meanwhile.
         seen = Do(_SEEN, (now, *place), answers=True)
         return bool((await self._engine.write([seen]))[0])
 
     async def reach(self, identity: ChannelIdentity) -> Reach:
-        known = self._reach.get(identity)
-        if known is not None:
-            return known[1]
+        cached = self._reach.get(identity)
+        if cached is not None:
+            return cached[1]
         changes, asked_at = self._reach.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
         rows = await self._engine.read(_REACH, place)
         where: Place = ("identities", ("channel", "native_id"), place)
-        reference, group = (self._records.read_column(where, one) for one in (rows[0] if rows else (None, None)))
+        reference, group = (self._records.read_column(where, column) for column in (rows[0] if rows else (None, None)))
         reach = Reach(reference=reference or {}, group=group)
         self._reach.put(identity, asked_at, changes, reach)
         return reach
 
     def forget(self, identity: ChannelIdentity) -> None:
-        """What was known of an identity, or of its link, has changed."""
+        """Drop the cached values of an identity that has changed, or whose link has."""
         self._known.forget(identity)
         self._reach.forget(identity)
         self._links.forget(identity)
@@ -125,7 +126,7 @@ class SqlIdentities:
     async def remember(self, record: IdentityRecord) -> IdentityRecord:
         identity = record.identity
         place = (key(identity.channel), key(identity.native_id))
-        found = await self._engine.write(
+        answers = await self._engine.write(
             [
                 Do(
                     _FIRST,
@@ -135,8 +136,8 @@ class SqlIdentities:
             ]
         )
         where: Place = ("identities", ("channel", "native_id"), place)
-        # One that can't be read is put aside, and there is room for this one.
-        return await self._records.read("identities", where, found[0][0][0]) or await self.remember(record)
+        # A broken record is set aside, so that the new one can take its place.
+        return await self._records.read("identities", where, answers[0][0][0]) or await self.remember(record)
 
     async def of_owner(self, isolation_key: str) -> Sequence[ChannelIdentity]:
         rows = await self._engine.read(
@@ -159,22 +160,22 @@ class SqlIdentities:
         return await self._read(f"{_LINK} WHERE isolation_key = ? ORDER BY channel, native_id", (key(isolation_key),))
 
     async def link(self, identity: ChannelIdentity) -> LinkRecord | None:
-        known = self._links.get(identity)
-        if known is not None:
-            return known[1]
+        cached = self._links.get(identity)
+        if cached is not None:
+            return cached[1]
         changes, asked_at = self._links.changes, self._clock.steady()
         place = (key(identity.channel), key(identity.native_id))
-        found = await self._read(f"{_LINK} WHERE channel = ? AND native_id = ?", place)
-        link = found[0] if found else None
-        # That there is none is kept too: it is asked for at every request of those who are not linked.
+        links = await self._read(f"{_LINK} WHERE channel = ? AND native_id = ?", place)
+        link = links[0] if links else None
+        # Its absence is cached too: every request of an identity that is not linked asks for it.
         self._links.put(identity, asked_at, changes, link)
         return link
 
     async def linked_as(self, subject: str) -> LinkRecord | None:
-        found = await self._read(
+        links = await self._read(
             f"{_LINK} WHERE subject = ? ORDER BY linked_at, channel, native_id LIMIT 1", (key(subject),)
         )
-        return found[0] if found else None
+        return links[0] if links else None
 
     async def all_links(self, *, after: ChannelIdentity | None = None, limit: int = 100) -> Sequence[LinkRecord]:
         if after is None:
@@ -193,16 +194,16 @@ class SqlIdentities:
 
     async def grant(self, grant_id: str) -> Grant | None:
         place = (key(grant_id),)
-        # It may have ended, and wait to be dropped.
+        # An expired grant may not have been dropped yet.
         still = (*place, self._clock.now())
         rows = await self._engine.read("SELECT data FROM grants WHERE grant_id = ? AND expires_at > ?", still)
         return None if not rows else await self._records.read("grants", ("grants", ("grant_id",), place), rows[0][0])
 
     async def secret(self, name: str, new: bytes) -> bytes:
-        found = await self._engine.write(
+        answers = await self._engine.write(
             [
                 Do("INSERT INTO secrets (name, data) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", (key(name), new)),
                 Do("SELECT data FROM secrets WHERE name = ?", (key(name),), answers=True),
             ]
         )
-        return bytes(found[0][0][0])
+        return bytes(answers[0][0][0])

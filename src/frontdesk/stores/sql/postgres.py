@@ -28,7 +28,7 @@ from frontdesk.kit.auth.secrets import Secret, revealed
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.arrays import columns
 from frontdesk.stores.sql.background import shared
-from frontdesk.stores.sql.connecting import Address, HungError, Line, statement, told
+from frontdesk.stores.sql.connecting import Address, HungError, TimedConnection, error_line, statement
 from frontdesk.stores.sql.engine import Rows
 from frontdesk.stores.sql.listener import Listener
 from frontdesk.stores.sql.neighbours import APPLICATION
@@ -40,7 +40,7 @@ from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, group,
 
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 _AWAY = (PoolTimeout, HungError)
-"""With these another try would only take longer."""
+"""Errors after which a retry would only take longer."""
 _WRONG = (psycopg.Error, ValueError)
 _CLASHED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 _MOST = 256
@@ -51,7 +51,7 @@ class PostgresStateStore(SqlStateStore):
     """Everything in one database, for any number of processes."""
 
     outlasts_timeouts = True
-    """Whether leases must; a test that can't wait for a lease to end may do without."""
+    """Whether a lease must be longer than the timeouts; a test that can't wait for its end may turn it off."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PostgresStateStore(SqlStateStore):
         statement_timeout: float = 10.0,
         connect_timeout: float = 3.0,
     ) -> None:
-        """`conninfo` is what libpq takes, such as `postgresql://user@host/name`.
+        """Use the database at `conninfo`, as libpq takes it: `postgresql://user@host/name`.
 
         A lease must outlast a statement that hangs: `lease_seconds` is longer than the two timeouts together.
         """
@@ -75,7 +75,7 @@ class PostgresStateStore(SqlStateStore):
             )
         engine = PostgresEngine(revealed(conninfo), lease_seconds, pool_size, statement_timeout, connect_timeout)
         clock = clock or SystemClock()
-        # Another process may change an identity, by linking it; that is seen here a moment later.
+        # Another process may change an identity by linking it; this one sees it within a second.
         super().__init__(
             engine,
             engine.leases,
@@ -102,7 +102,7 @@ class PostgresStateStore(SqlStateStore):
 
 
 class PostgresEngine:
-    """Answers and writes through a pool of connections."""
+    """Reads and writes through a pool of connections."""
 
     def __init__(
         self, conninfo: str, lease_seconds: float, pool_size: int, statement_timeout: float, connect_timeout: float
@@ -112,16 +112,16 @@ class PostgresEngine:
         self._wait = connect_timeout
         self.leases = SharedLeases(RandomIds().new("host"), lease_seconds, self.write)
         self._queue: list[tuple[Write, asyncio.Future[Any]]] = []
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._closing = True
         self._refused = False
 
     def refuse(self) -> None:
-        """Neither answer nor write from now on: the database is no longer what this process knows."""
+        """Refuse all reads and writes from now on, because the schema has become too new."""
         self._refused = True
 
     async def open(self) -> None:
-        """Connects, and brings the schema up to date."""
+        """Connect, and migrate the schema."""
         await self.address.prepare()
         self._refused = False
         self._pool = AsyncConnectionPool(
@@ -130,24 +130,24 @@ class PostgresEngine:
             max_size=self._size,
             open=False,
             timeout=self._wait,
-            # Its pauses between two attempts double. After this it gives up, and begins anew when it is next asked.
+            # The pauses between attempts double. After this the pool gives up, and starts anew at the next request.
             reconnect_timeout=2 * self._wait,
             name=APPLICATION,
-            connection_class=Line,
+            connection_class=TimedConnection,
             configure=self.address.configure,
             kwargs=self.address.settings,
         )
         await self._pool.open()
         self._closing = False
-        self._writer = spawn_clean(self._go_on())
+        self._writer = spawn_clean(self._write_batches())
 
     async def close(self) -> None:
-        """Writes what is under way, and disconnects; nothing, if it was never opened."""
+        """Finish the queued writes, and disconnect; do nothing if it was never opened."""
         if self._closing:
             return
         await self.leases.settled()
         self._closing = True
-        self._news.set()
+        self._wakeup.set()
         await self._writer
         await self._pool.close()
 
@@ -157,15 +157,15 @@ class PostgresEngine:
         try:
             return await self._rows(sql, values)
         except _AWAY as error:
-            raise self._failed("read", error) from error
+            raise self._unavailable("read", error) from error
         except _GONE:
-            # A connection that the server has closed looks alive until it is used: the others are looked at, and it
-            # is tried once more.
+            # A connection that the server has closed looks alive until it is used: check the others, and try once
+            # more.
             await self._pool.check()
         try:
             return await self._rows(sql, values)
         except _GONE as error:
-            raise self._failed("read", error) from error
+            raise self._unavailable("read", error) from error
         except _WRONG as error:
             raise StoreError("the database refused to answer") from error
 
@@ -174,8 +174,8 @@ class PostgresEngine:
             cursor = await connection.execute(statement(sql), values)
             return await cursor.fetchall()
 
-    def _failed(self, what: str, error: BaseException) -> StoreUnavailableError:
-        log.error("the state store can't be %s: %s", what, told(error))
+    def _unavailable(self, what: str, error: BaseException) -> StoreUnavailableError:
+        log.error("the state store can't be %s: %s", what, error_line(error))
         return StoreUnavailableError()
 
     async def write(self, ops: Sequence[Op]) -> list[Rows]:
@@ -187,24 +187,24 @@ class PostgresEngine:
                 continue
             if not self.leases.holds(op.lease):
                 raise StaleTurnError
-            if (row := self.leases.needs_row(op)) is not None:
+            if (row := self.leases.missing_row(op)) is not None:
                 ops.append(row)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._queue.append((Write(ops), answer))
-        self._news.set()
+        self._wakeup.set()
         return await answer
 
-    async def _go_on(self) -> None:
+    async def _write_batches(self) -> None:
         while self._queue or not self._closing:
             if not self._queue:
-                self._news.clear()
-                await self._news.wait()
+                self._wakeup.clear()
+                await self._wakeup.wait()
                 continue
             batch, self._queue = self._queue[:_MOST], self._queue[_MOST:]
             writes = [write for write, _ in batch]
             try:
-                outcomes = await self._written(writes)
-            except Exception as error:  # Whoever waits must be told, and the task must go on.
+                outcomes = await self._write_all(writes)
+            except Exception as error:  # Every waiter must get an outcome, and the task must go on.
                 outcomes = [error] * len(writes)
             for (write, answer), outcome in zip(batch, outcomes, strict=True):
                 if not isinstance(outcome, BaseException):
@@ -212,75 +212,76 @@ class PostgresEngine:
                         self.leases.saved(fence)
                 settle(answer, outcome)
 
-    async def _written(self, writes: Sequence[Write]) -> Sequence[Any]:
+    async def _write_all(self, writes: Sequence[Write]) -> Sequence[Any]:
         for attempt in range(1, _TRIES + 1):
-            step = _Step()
+            progress = _Progress()
             try:
-                return await self._commit(writes, step)
+                return await self._commit(writes, progress)
             except _CLASHED as error:
-                # Another process has changed the same rows in another order; one by one, they get past each other.
+                # Another process has locked the same rows in another order; one write at a time avoids that.
                 if len(writes) > 1:
-                    return [(await self._written([write]))[0] for write in writes]
+                    return [(await self._write_all([write]))[0] for write in writes]
                 if attempt == _TRIES:
-                    return [self._failed("written", error)]
+                    return [self._unavailable("written", error)]
             except _GONE as error:
-                if step.committing or attempt > 1 or isinstance(error, _AWAY):
-                    return [self._failed("written", error) for _ in writes]
+                if progress.committing or attempt > 1 or isinstance(error, _AWAY):
+                    return [self._unavailable("written", error) for _ in writes]
                 await self._pool.check()
             except _WRONG as error:
                 if len(writes) == 1:
-                    log.error("the database refused a write: %s", told(error))
+                    log.error("the database refused a write: %s", error_line(error))
                     return [caused(StoreError("the database refused the write"), error)]
-                # Something in the batch is wrong in itself; by itself it fails alone.
-                return [(await self._written([write]))[0] for write in writes]
+                # One write of the batch is refused; alone, only that one fails.
+                return [(await self._write_all([write]))[0] for write in writes]
         raise AssertionError("unreachable")
 
-    async def _commit(self, writes: Sequence[Write], step: "_Step") -> list[Any]:
+    async def _commit(self, writes: Sequence[Write], progress: "_Progress") -> list[Any]:
         try:
             async with self._pool.connection() as connection:
-                found = await self._commit_all(connection, writes, step)
+                outcomes = await self._commit_all(connection, writes, progress)
         except _GONE:
             raise
         except _WRONG:
-            # What is refused by one statement may be wrong for the next, which need not have been sent.
-            found = None
-        if found is not None:
-            return found
+            # A statement may fail only because one before it was to be refused.
+            outcomes = None
+        if outcomes is not None:
+            return outcomes
         async with self._pool.connection() as connection:
-            return await self._commit_each(connection, writes, step)
+            return await self._commit_each(connection, writes, progress)
 
     async def _commit_all(
-        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step"
+        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], progress: "_Progress"
     ) -> list[Any] | None:
-        """Sends everything without waiting for answers in between; nothing is kept if any of it is to be refused."""
+        """Send all writes as one pipeline; roll back and return `None` if any of them is to be refused."""
         sent: list[_Sent] = []
-        async with _undone(connection, step):
+        async with _rolled_back_on_error(connection, progress):
             try:
                 async with connection.pipeline():
                     await connection.execute("BEGIN")
                     for unit in grouped(writes):
-                        sent += await self._sent(connection, unit)
+                        sent += await self._send(connection, unit)
             except BaseException:
-                # After an error the server skips the rest, and psycopg takes statements for prepared that never were.
+                # After an error the server skips the rest, but psycopg takes the skipped statements for prepared.
                 await connection.close()
                 raise
-            if not all(one.good() for one in sent):
+            if not all(request.good() for request in sent):
                 await connection.execute("ROLLBACK")
                 return None
-            step.committing = True
+            progress.committing = True
             await self._finish(connection)
         for write in writes:
             write.answers.clear()
-        for one in sent:
-            if isinstance(one.op, Do) and one.op.answers and one.write is not None:
-                one.write.answers.append(await one.cursor.fetchall())
+        for request in sent:
+            if isinstance(request.op, Do) and request.op.answers and request.write is not None:
+                request.write.answers.append(await request.cursor.fetchall())
         return [write.answers for write in writes]
 
-    async def _sent(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> "list[_Sent]":
+    async def _send(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> "list[_Sent]":
         writes = unit.writes if isinstance(unit, Group) else [unit]
         sent: list[_Sent] = []
         if fences := [fence for write in writes for fence in write.fences if self.leases.has_row(fence.lease)]:
-            sent.append(_Sent(await connection.execute(statement(CHECK), _held(fences)), None, None, len(fences)))
+            cursor = await connection.execute(statement(CHECK), _lease_columns(fences))
+            sent.append(_Sent(cursor, None, None, len(fences)))
         if isinstance(unit, Group):
             for table, rows in unit.rows:
                 await connection.execute(statement(arrays_sql(table)), columns(table.types, rows))
@@ -293,46 +294,46 @@ class PostgresEngine:
         return sent
 
     async def _commit_each(
-        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], step: "_Step"
+        self, connection: "AsyncConnection[Any]", writes: Sequence[Write], progress: "_Progress"
     ) -> list[Any]:
-        """One after the other, so that what is refused is refused alone."""
+        """Run the writes one after the other, so that one that is refused fails alone."""
         outcomes: dict[int, Any] = {}
         for write in writes:
             write.answers.clear()
         await connection.execute("BEGIN")
-        async with _undone(connection, step):
+        async with _rolled_back_on_error(connection, progress):
             for unit in grouped(writes):
-                for write, outcome in await self._unit(connection, unit):
+                for write, outcome in await self._run_unit(connection, unit):
                     outcomes[id(write)] = outcome
-            step.committing = True
+            progress.committing = True
             await self._finish(connection)
         return [outcomes[id(write)] for write in writes]
 
     async def _finish(self, connection: "AsyncConnection[Any]") -> None:
         await connection.execute("COMMIT")
 
-    async def _unit(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> Sequence[tuple[Write, Any]]:
+    async def _run_unit(self, connection: "AsyncConnection[Any]", unit: Group | Write) -> Sequence[tuple[Write, Any]]:
         if isinstance(unit, Write):
-            return [(unit, await self._one(connection, unit))]
-        stale = await self._stale(connection, unit.writes)
+            return [(unit, await self._run_one(connection, unit))]
+        stale = await self._stale_writes(connection, unit.writes)
         good = [write for write in unit.writes if write not in stale]
         for table, rows in (unit if not stale else group(good)).rows:
             await connection.execute(statement(arrays_sql(table)), columns(table.types, rows))
         return [(write, StaleTurnError() if write in stale else write.answers) for write in unit.writes]
 
-    async def _stale(self, connection: "AsyncConnection[Any]", writes: Sequence[Write]) -> Sequence[Write]:
+    async def _stale_writes(self, connection: "AsyncConnection[Any]", writes: Sequence[Write]) -> Sequence[Write]:
         fences = [fence for write in writes for fence in write.fences if self.leases.has_row(fence.lease)]
         if not fences:
             return ()
-        cursor = await connection.execute(statement(CHECK), _held(fences))
+        cursor = await connection.execute(statement(CHECK), _lease_columns(fences))
         good = {tuple(row) for row in await cursor.fetchall()}
         gone = [fence for fence in fences if (key(fence.lease.session_id), fence.lease.fence) not in good]
         return [write for write in writes if any(fence in gone for fence in write.fences)]
 
-    async def _one(self, connection: "AsyncConnection[Any]", write: Write) -> Any:
+    async def _run_one(self, connection: "AsyncConnection[Any]", write: Write) -> Any:
         await connection.execute("SAVEPOINT one")
         try:
-            if await self._stale(connection, [write]):
+            if await self._stale_writes(connection, [write]):
                 raise StaleTurnError
             for op in write.ops:
                 await self._do(connection, write, op)
@@ -354,7 +355,7 @@ class PostgresEngine:
 
 
 class _Sent(NamedTuple):
-    """A statement whose answer says whether all may be kept."""
+    """A statement whose answer decides whether the transaction may commit."""
 
     cursor: Any
     write: Write | None
@@ -362,29 +363,29 @@ class _Sent(NamedTuple):
     fences: int
 
     def good(self) -> bool:
-        """Whether no lease was lost, and nothing is to be refused."""
+        """Tell whether no lease was lost, and nothing is to be refused."""
         if self.op is None:
             return self.cursor.rowcount == self.fences
         return self.op.answers or self.op.refusal is None or self.cursor.rowcount > 0
 
 
-def _held(fences: Sequence[Fence]) -> list[Any]:
+def _lease_columns(fences: Sequence[Fence]) -> list[Any]:
     rows = [(key(fence.lease.session_id), fence.lease.fence, fence.keep) for fence in fences]
     return columns(("text", "bigint", "boolean"), rows)
 
 
 @asynccontextmanager
-async def _undone(connection: "AsyncConnection[Any]", step: "_Step") -> AsyncGenerator[None]:
-    """Takes back what was begun when it fails; once a commit was sent, nobody knows whether there is anything left."""
+async def _rolled_back_on_error(connection: "AsyncConnection[Any]", progress: "_Progress") -> AsyncGenerator[None]:
+    """Roll back on an error; after the commit was sent it is unknown whether there is anything to roll back."""
     try:
         yield
     except BaseException:
-        if not connection.closed and not step.committing:
+        if not connection.closed and not progress.committing:
             await connection.execute("ROLLBACK")
         raise
 
 
-class _Step:
-    """How far a transaction came: one whose commit was sent may have been done, and is not tried again."""
+class _Progress:
+    """The progress of a transaction: one whose commit was sent may be complete, and is not retried."""
 
     committing = False

@@ -15,7 +15,7 @@ from frontdesk.stores.sql.neighbours import APPLICATION, HOSTS
 from frontdesk.stores.sql.writes import Row
 
 _AT_ONCE = 20
-"""How many rows are read at a time; each may have some megabytes."""
+"""The number of rows that are read at a time; each may have some megabytes."""
 
 
 class PostgresEnd(End):
@@ -27,7 +27,7 @@ class PostgresEnd(End):
         try:
             parts = conninfo_to_dict(conninfo)
         except psycopg.ProgrammingError:
-            # What it says may quote a part of the password.
+            # The error may quote a part of the password.
             raise MoveError("the address of the database is not one that libpq understands") from None
         self.name = f"the database {parts.get('dbname') or parts.get('user') or ''}".rstrip()
         self._conninfo = conninfo
@@ -44,13 +44,13 @@ class PostgresEnd(End):
         tables = [shape.name for shape in shapes_of(self.version() or 0)]
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         if tables:
-            # Nobody writes from here on, and what is read later is read as it is now.
+            # From here on there are no writes, and all reads see the same snapshot.
             self.execute(f"LOCK TABLE {', '.join(tables)} IN SHARE MODE NOWAIT")
 
     def take(self) -> None:
         self._open()
         self.execute("BEGIN")
-        # Under this lock a host that starts looks at the schema: until we have ended, it waits.
+        # A host that starts takes this lock to look at the schema, so it waits until the move has ended.
         if not self.execute("SELECT pg_try_advisory_xact_lock(?)", (MIGRATIONS,))[0][0]:
             raise MoveError(self._in_use)
 

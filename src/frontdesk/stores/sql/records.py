@@ -1,7 +1,7 @@
-"""Records as they are stored, and what happens to one that can't be read.
+"""Reads stored records, and handles those that can't be read.
 
-One that no version can read is broken, and is put aside. One that a newer version may read is left where it is: whoever
-needs it is told so, and whoever takes up work leaves it to a process that knows it.
+A record that no version can read is broken, and is set aside. A record that a newer version may read stays where it is:
+reading it is an error, and work that depends on it is left to a process that can read it.
 """
 
 from collections import OrderedDict
@@ -17,12 +17,12 @@ from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.writes import Do
 
 _MOST_KNOWN = 10_000
-"""How many records are known to be unreadable; one that was forgotten is counted again."""
+"""The number of unreadable records that are remembered; one that was forgotten is counted again."""
 _MOST_LEFT_ALONE = 1000
 
 
 class Records:
-    """Reads records; one that is broken is put aside, so that the host goes on without it."""
+    """Reads records; a broken one is set aside, so that the host goes on without it."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
@@ -32,11 +32,11 @@ class Records:
         self._left: OrderedDict[tuple[str, tuple[Any, ...]], None] = OrderedDict()
 
     def now(self) -> float:
-        """What time it is."""
+        """Return the time."""
         return self._clock.now()
 
     async def read(self, kind: str, place: "Place", data: bytes, *, also: Sequence[Do] = ()) -> Any:
-        """Return the value of a record, or `None` if it is broken; `also` is what has to be done with it then.
+        """Return the value of a record, or `None` if it is broken; `also` are statements to run with its removal.
 
         A record that a newer version may read raises `UnreadableRecordError`, and stays where it is.
         """
@@ -46,7 +46,7 @@ class Records:
             self.leave(place, error)
             raise
         except BrokenRecordError as error:
-            await self._put_aside(kind, place, data, error, also)
+            await self._set_aside(kind, place, data, error, also)
             return None
 
     def read_column(self, place: "Place", data: bytes | None) -> Any:
@@ -62,7 +62,7 @@ class Records:
             self.leave(place, error)
             raise
         except BrokenRecordError as error:
-            # It is written anew when there is something new to write, and the record beside it is good.
+            # The next write replaces it, and the record beside it is good.
             log.error("a column of %s can't be read, and counts as empty: %s", place[0], error)
             return None
 
@@ -70,10 +70,10 @@ class Records:
         """Count a record that a newer version may read, and log it once."""
         table, _, values = place
         name = (table, tuple(values))
-        known = name in self._left
+        counted = name in self._left
         self._left[name] = None
         self._left.move_to_end(name)
-        if known:
+        if counted:
             return
         self.unreadable += 1
         log.warning(
@@ -82,73 +82,73 @@ class Records:
         if len(self._left) > _MOST_KNOWN:
             self._left.popitem(last=False)
 
-    def known(self, place: "Place", word: str, words: Collection[str]) -> None:
-        """Refuse a word of a column that only a newer version knows, as if it were in the record."""
+    def require_known(self, place: "Place", word: str, words: Collection[str]) -> None:
+        """Refuse a word of a column that only a newer version knows, as `read` refuses a record."""
         if word not in words:
             error = UnreadableRecordError(f"{word!r} is not one of {', '.join(words)}")
             self.leave(place, error)
             raise error
 
-    async def read_all(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """The values of many records, without those that are broken."""
-        values = [await self.read(kind, place, data) for place, data in found]
+    async def read_all(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
+        """Return the values of many records, without those that are broken."""
+        values = [await self.read(kind, place, data) for place, data in records]
         return [value for value in values if value is not None]
 
-    async def read_large(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """The same, away from the event loop if there is much to read."""
-        return [value for value in await self.read_each(kind, found) if value is not None]
+    async def read_large(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
+        """Return the same as `read_all`, decoded off the event loop if the records are large."""
+        return [value for value in await self.read_each(kind, records) if value is not None]
 
-    async def read_each(self, kind: str, found: Sequence[tuple["Place", bytes]]) -> list[Any]:
-        """The same, with `None` in the place of each that is broken."""
-        size = sum(len(data) for _, data in found)
+    async def read_each(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
+        """Return the same as `read_large`, with `None` in the place of each that is broken."""
+        size = sum(len(data) for _, data in records)
         if size <= LARGE:
-            return [await self.read(kind, place, data) for place, data in found]
-        decoded = await off_loop(lambda: [_try(decode, data) for _, data in found])
+            return [await self.read(kind, place, data) for place, data in records]
+        decoded = await off_loop(lambda: [_try(decode, data) for _, data in records])
         return [
             value if not isinstance(value, CodecError) else await self.read(kind, place, data)
-            for value, (place, data) in zip(decoded, found, strict=True)
+            for value, (place, data) in zip(decoded, records, strict=True)
         ]
 
-    async def _put_aside(
+    async def _set_aside(
         self, kind: str, place: "Place", data: bytes, error: CodecError, also: Sequence[Do] = ()
     ) -> None:
         table, columns, values = place
-        # Only if it is still the same: another reader may have put it aside, and a good one may lie in its place.
+        # Only if it is unchanged: another reader may have set it aside, and a good record may have replaced it.
         broken = f"FROM {table} WHERE {' AND '.join(f'{column} = ?' for column in (*columns, 'data'))}"
-        found = (*values, data)
+        identified_by = (*values, data)
         why = (kind, repr(tuple(values)), self._clock.now(), repr(str(error)))
         moved = Do(
             f"INSERT INTO set_aside (kind, name, at, error, data) SELECT ?, ?, ?, ?, data {broken} RETURNING number",
-            (*why, *found),
+            (*why, *identified_by),
             answers=True,
         )
-        if (await self._engine.write([moved, Do(f"DELETE {broken}", found), *also]))[0]:
+        if (await self._engine.write([moved, Do(f"DELETE {broken}", identified_by), *also]))[0]:
             self.set_aside += 1
             log.error("a record of %s can't be read and was put aside: %s", kind, error)
 
 
 class LeftAlone:
-    """The rows of a table that this process can't read, now or ever: it need not take them up again."""
+    """The rows of a table that this process can't read and does not claim again."""
 
     def __init__(self, column: str) -> None:
         self._column = column
         self._names: OrderedDict[Any, None] = OrderedDict()
 
     def add(self, name: Any) -> None:
-        """Leave a row alone from now on."""
+        """Exclude a row from now on."""
         self._names[name] = None
         if len(self._names) > _MOST_LEFT_ALONE:
             self._names.popitem(last=False)
 
     def condition(self) -> tuple[str, tuple[Any, ...]]:
-        """Return what the other rows have in common, and its values."""
+        """Return a condition that excludes the rows, and its values."""
         if not self._names:
             return "", ()
         return f"AND {self._column} NOT IN ({', '.join('?' for _ in self._names)})", tuple(self._names)
 
 
 Place = tuple[str, Sequence[str], Sequence[Any]]
-"""Where a record lies: the table, the columns that find it, and their values."""
+"""The place of a record: its table, the columns that identify it, and their values."""
 
 
 def _try(read: Callable[[bytes], Any], data: bytes) -> Any:

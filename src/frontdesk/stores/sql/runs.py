@@ -1,4 +1,4 @@
-"""The drawers of runs, approvals, checkpoints and what comes in."""
+"""The drawers of runs, approvals and checkpoints."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -38,15 +38,15 @@ _WAITING = f"{_QUESTION} AND status = 'pending' UNION ALL {_QUESTION} AND begun 
 
 
 class SqlApprovals:
-    """Questions that wait for a human."""
+    """Approvals that wait for a human."""
 
     def __init__(self, engine: Engine, records: Records) -> None:
         self._engine = engine
         self._records = records
 
     async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
-        found = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
-        return found[0] if found else None
+        approvals = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
+        return approvals[0] if approvals else None
 
     async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
         return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
@@ -55,20 +55,20 @@ class SqlApprovals:
         return await self._read(_WAITING, (key(owner), key(owner)))
 
     async def _read(self, sql: str, values: Sequence[Any]) -> list[PendingApproval]:
-        found: list[PendingApproval] = []
+        approvals: list[PendingApproval] = []
         for _, owner, approval_id, *decision, data in await self._engine.read(sql, values):
             status, decided_at, reason, attempt, begun = decision
             place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
-            question: PendingApproval | None = await self._records.read("approvals", place, data)
-            if question is not None:
-                self._records.known(place, status, _STATUSES)
+            approval: PendingApproval | None = await self._records.read("approvals", place, data)
+            if approval is not None:
+                self._records.require_known(place, status, _STATUSES)
                 decided = {"status": status, "decided_at": decided_at, "reason": text(reason)}
-                found.append(question.replace(**decided, attempt=attempt, begun=bool(begun)))
-        return found
+                approvals.append(approval.replace(**decided, attempt=attempt, begun=bool(begun)))
+        return approvals
 
 
 class SqlCheckpoints:
-    """Where workflows have paused."""
+    """Checkpoints of workflows that have paused."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -82,5 +82,5 @@ class SqlCheckpoints:
 
 
 def text(value: Any) -> str | None:
-    """A text as it was before it became bytes."""
+    """Return a text that was stored as bytes."""
     return None if value is None else bytes(value).decode("utf-8", "surrogatepass")

@@ -20,7 +20,7 @@ _OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND own
 
 
 class Leases(Protocol):
-    """Who may write which session."""
+    """The leases of sessions: the holder of the last one may write."""
 
     def begin(self, owner: str, session_id: str) -> Lease: ...
 
@@ -31,11 +31,11 @@ class Leases(Protocol):
     def release(self, lease: Lease) -> None: ...
 
     def begun(self, session_id: str) -> str | None:
-        """The owner of a session that was begun here and is not stored yet."""
+        """Return the owner of a session that was begun here and is not stored yet."""
         ...
 
     def taken(self) -> Collection[str]:
-        """The sessions for which a lease was given out here and not released."""
+        """Return the sessions for which a lease was given out here and not released."""
         ...
 
 
@@ -69,7 +69,7 @@ class SqlSessions:
             return None
         session_id, data = rows[0]
         place: Place = ("sessions", ("session_id",), (session_id,))
-        # Its messages stay, but nobody comes back to them: what is begun anew under its name is another session.
+        # Its messages stay but are not used again: its name leads to a new session.
         unnamed = Do(f"DELETE FROM names WHERE session_id = ? AND NOT EXISTS ({_THERE})", (session_id, session_id))
         return await self._records.read("sessions", place, data, also=[unnamed])
 
@@ -77,7 +77,9 @@ class SqlSessions:
         rows = await self._engine.read(
             f"{_PAST} ORDER BY s.updated_at DESC, s.session_id DESC LIMIT ?", (name_key(name), key(name.owner), limit)
         )
-        places: list[tuple[Place, bytes]] = [(("sessions", ("session_id",), (found,)), data) for found, data in rows]
+        places: list[tuple[Place, bytes]] = [
+            (("sessions", ("session_id",), (session_id,)), data) for session_id, data in rows
+        ]
         return await self._records.read_all("sessions", places)
 
     async def was(self, name: SessionName, session_id: str) -> bool:
@@ -87,7 +89,7 @@ class SqlSessions:
     async def reserve(self, name: SessionName, session_id: str) -> str:
         if name.kind == "named" and await self._is_itself(name):
             return name.value
-        found = await self._engine.write(
+        answers = await self._engine.write(
             [
                 Do(
                     "INSERT INTO names (name, session_id) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
@@ -96,7 +98,7 @@ class SqlSessions:
                 Do("SELECT session_id FROM names WHERE name = ?", (name_key(name),), answers=True),
             ]
         )
-        return str(found[0][0][0])
+        return str(answers[0][0][0])
 
     async def _is_itself(self, name: SessionName) -> bool:
         if self._leases.begun(name.value) == name.owner:

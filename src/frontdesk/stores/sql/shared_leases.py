@@ -1,4 +1,4 @@
-"""Leases where many processes share the database: a row each, and the time is the database's."""
+"""Leases of a database that many processes share: a row each, timed by the clock of the database."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -31,14 +31,14 @@ FROM unnest(%b::text[], %b::bigint[], %b::boolean[]) AS mine (session_id, fence,
 WHERE leases.session_id = mine.session_id AND leases.fence = mine.fence
 RETURNING leases.session_id, leases.fence
 """
-"""The leases that are still good; they are given free unless they are to be kept."""
+"""Returns the leases that are still valid; releases them unless they are to be kept."""
 
 _BEGUN = 0
-"""The number of a session that nobody else knows of yet; it has no row."""
+"""The fence of a session that no other process knows yet; it has no row."""
 
 
 class SharedLeases:
-    """Who may write which session, over all processes."""
+    """The leases of sessions over all processes."""
 
     def __init__(self, holder: str, seconds: float, write: Callable[[Sequence[Op]], Awaitable[list[Rows]]]) -> None:
         self._holder = holder
@@ -48,7 +48,7 @@ class SharedLeases:
         self._given: dict[str, int] = {}
         """The last lease that was given out here for each session, until it is released."""
         self._held: dict[str, int] = {}
-        """Those that have a row, which has to be given free."""
+        """The leases that have a row, which has to be released."""
         self._releasing: set[asyncio.Task[None]] = set()
 
     def begin(self, owner: str, session_id: str) -> Lease:
@@ -67,13 +67,13 @@ class SharedLeases:
         return Lease(session_id=session_id, fence=fence)
 
     async def renew(self, leases: Sequence[Lease]) -> Sequence[Lease]:
-        lost = [one for one in leases if not self.holds(one)]
-        written = [one for one in leases if one not in lost and self.has_row(one)]
+        lost = [lease for lease in leases if not self.holds(lease)]
+        written = [lease for lease in leases if lease not in lost and self.has_row(lease)]
         if not written:
             return lost
-        values = (self._seconds, [key(one.session_id) for one in written], [one.fence for one in written])
+        values = (self._seconds, [key(lease.session_id) for lease in written], [lease.fence for lease in written])
         kept = {tuple(row) for row in (await self._write([Do(_RENEW, values, answers=True)]))[0]}
-        return [*lost, *(one for one in written if (key(one.session_id), one.fence) not in kept)]
+        return [*lost, *(lease for lease in written if (key(lease.session_id), lease.fence) not in kept)]
 
     def release(self, lease: Lease) -> None:
         if not self.holds(lease):
@@ -86,33 +86,33 @@ class SharedLeases:
             task.add_done_callback(self._releasing.discard)
 
     async def _free(self, lease: Lease) -> None:
-        # If the database can't be reached, the lease ends by itself.
+        # If the database can't be reached, the lease expires.
         with suppress(StoreUnavailableError, StoreError):
             place = (key(lease.session_id), lease.fence)
             await self._write([Do("UPDATE leases SET until = 0 WHERE session_id = ? AND fence = ?", place)])
 
     def begun(self, session_id: str) -> str | None:
-        """The owner of a session that was begun here and is not stored yet."""
+        """Return the owner of a session that was begun here and is not stored yet."""
         return self._begun.get(session_id)
 
     async def settled(self) -> None:
-        """Returns when everything that was released is free."""
+        """Wait until all releases are written."""
         await asyncio.gather(*self._releasing)
 
     def taken(self) -> Collection[str]:
-        """The sessions for which a lease was given out here and not released."""
+        """Return the sessions for which a lease was given out here and not released."""
         return self._given.keys()
 
     def holds(self, lease: Lease) -> bool:
-        """Whether a lease is the last one that was given out here; whether it is still good the database knows."""
+        """Tell whether a lease is the last one that was given out here; only the database knows whether it is valid."""
         return self._given.get(lease.session_id) == lease.fence
 
     def has_row(self, lease: Lease) -> bool:
-        """Whether the database knows of a lease."""
+        """Tell whether the database has a row for a lease."""
         return lease.fence != _BEGUN or self._held.get(lease.session_id) == _BEGUN
 
-    def needs_row(self, fence: Fence) -> Do | None:
-        """A session that was begun, and is kept after it was stored, must be seen to be taken."""
+    def missing_row(self, fence: Fence) -> Do | None:
+        """Return the insert of a row for a lease that is kept and has none yet."""
         if self.has_row(fence.lease) or not fence.keep:
             return None
         values = (key(fence.lease.session_id), _BEGUN, self._holder, self._seconds)
@@ -123,7 +123,7 @@ class SharedLeases:
         )
 
     def saved(self, fence: Fence) -> None:
-        """A session was stored, and given free with it unless it is kept."""
+        """Note that a session was stored, and with that released unless it is kept."""
         session_id = fence.lease.session_id
         if not self.holds(fence.lease):
             return
@@ -132,5 +132,5 @@ class SharedLeases:
         else:
             self._held.pop(session_id, None)
             if self._begun.pop(session_id, None) is not None:
-                # From here on others can take it, and there is no row that would show that they have.
+                # From here on others can claim it, and no row would show it.
                 del self._given[session_id]

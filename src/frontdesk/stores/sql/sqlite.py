@@ -31,12 +31,12 @@ from frontdesk.stores.sql.threads import BatchThread
 from frontdesk.stores.sql.writes import Do, Fence, Group, Op, Put, Write, grouped
 
 _MOST_ROWS = 128
-"""In one statement; SQLite takes 32,766 parameters."""
+"""The number of rows in one statement; SQLite takes 32,766 parameters."""
 _READERS = 2
 _LINGER = 0.0005
-"""A third of what a commit takes: under load, more share it than it delays."""
+"""The time to wait for more writes, a third of a commit: under load it gains more than it delays."""
 _WRONG = (sqlite3.Error, OverflowError, ValueError)
-"""What a statement can be refused with, its values included."""
+"""Errors of a statement that is refused, because of its values too."""
 
 
 class SqliteStateStore(SqlStateStore):
@@ -49,7 +49,7 @@ class SqliteStateStore(SqlStateStore):
 
 
 class SqliteEngine:
-    """Answers and writes, away from the event loop."""
+    """Reads and writes on threads of its own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,7 +60,7 @@ class SqliteEngine:
         self._connection: Any = None
 
     async def open(self) -> None:
-        """Opens the file, made if need be, and brings its schema up to date."""
+        """Open the file, created if need be, and migrate its schema."""
         self._writer = BatchThread("frontdesk-store", self._write_batch, linger=_LINGER, answer=Outcome)
         try:
             await self._writer.do(None)
@@ -70,7 +70,7 @@ class SqliteEngine:
         self._readers = [Reader(self._path, f"frontdesk-read-{number}") for number in range(_READERS)]
 
     async def close(self) -> None:
-        """Writes what is under way, and closes the file; nothing, if it is not open."""
+        """Finish the queued writes, and close the file; do nothing if it is not open."""
         readers, self._readers = self._readers, []
         writer, self._writer = self._writer, None
         for reader in readers:
@@ -104,13 +104,13 @@ class SqliteEngine:
             return self._commit(writes)
         except sqlite3.OperationalError as error:
             log.error("the state store can't be written: %s", error)
-            # One for each, because each is told of its own run.
+            # An error for each, because each gets the id of its own run.
             return [caused(StoreUnavailableError(), error) for _ in writes]
         except _WRONG:
-            # Something in the batch is wrong in itself; by itself it fails alone.
-            return [self._alone(write) for write in writes]
+            # One write of the batch is refused; alone, only that one fails.
+            return [self._commit_alone(write) for write in writes]
 
-    def _alone(self, write: Write) -> Any:
+    def _commit_alone(self, write: Write) -> Any:
         try:
             return self._commit([write])[0]
         except sqlite3.OperationalError as error:
@@ -126,7 +126,7 @@ class SqliteEngine:
         run("BEGIN IMMEDIATE")
         try:
             for unit in grouped(writes):
-                outcomes += self._put_all(unit) if isinstance(unit, Group) else [self._one(unit)]
+                outcomes += self._put_all(unit) if isinstance(unit, Group) else [self._run_one(unit)]
             self._finish()
         except BaseException:
             self._undo()
@@ -137,18 +137,18 @@ class SqliteEngine:
         self._connection.execute("COMMIT")
 
     def _undo(self) -> None:
-        # A full disk ends the transaction by itself.
+        # On a full disk SQLite rolls back by itself.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
     def _put_all(self, unit: Group) -> list[Any]:
         for table, rows in unit.rows:
             for start in range(0, len(rows), _MOST_ROWS):
-                some = rows[start : start + _MOST_ROWS]
-                self._connection.execute(values_sql(table, len(some)), [value for row in some for value in row])
+                batch = rows[start : start + _MOST_ROWS]
+                self._connection.execute(values_sql(table, len(batch)), [value for row in batch for value in row])
         return [write.answers for write in unit.writes]
 
-    def _one(self, write: Write) -> Any:
+    def _run_one(self, write: Write) -> Any:
         run = self._connection.execute
         run("SAVEPOINT one")
         for op in write.ops:
@@ -173,7 +173,7 @@ class SqliteEngine:
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            # Made by us first, so that nobody else on the machine can read it.
+            # Created here, so that no other user of the machine can read it.
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = _connected(self._path)
         except (OSError, sqlite3.Error) as error:
@@ -201,11 +201,11 @@ class Reader:
         self._thread = BatchThread[tuple[str, Sequence[Any]]](name, self._answer)
 
     async def read(self, sql: str, values: Sequence[Any]) -> Rows:
-        """The rows of a query."""
+        """Return the rows of a query."""
         return await self._thread.do((sql, values))
 
     async def close(self) -> None:
-        """Answers what was asked, and disconnects."""
+        """Finish the queued reads, and disconnect."""
         await self._thread.stop()
         self._connection.close()
 
@@ -223,13 +223,13 @@ class Reader:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    # All steps together: if one fails, the file is what it was before.
+    # All steps in one transaction: if one fails, the file is unchanged.
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(SCHEMA_TABLE)
-    found = connection.execute(FOUND).fetchone()[0] or 0
-    if found > VERSION:
+    current = connection.execute(FOUND).fetchone()[0] or 0
+    if current > VERSION:
         check_floor(connection.execute(FLOOR).fetchone()[0])
-    for version, statements in steps_from(found, **SQLITE):
+    for version, statements in steps_from(current, **SQLITE):
         for backfill in needed_by(version):
             _fill(connection, backfill)
         for statement in (*statements, *notes_of(version)):
@@ -237,7 +237,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    # The first look opens the log, and holds the file: from here on others see that it is in use.
+    # The first read opens the write-ahead log, and so shows other processes that the file is in use.
     connection.execute("SELECT version FROM frontdesk_schema").fetchall()
 
 

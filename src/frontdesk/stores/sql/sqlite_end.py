@@ -14,21 +14,21 @@ from frontdesk.stores.sql.writes import Row
 
 
 class SqliteEnd(End):
-    """A file that nobody else has open."""
+    """A file that no other process has open."""
 
     words = SQLITE
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         self._path = path
-        self._made = False
+        self._created = False
         self._stack = ExitStack()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        if self._made:
+        if self._created:
             self._path.unlink()
 
     def hold(self) -> None:
@@ -40,13 +40,13 @@ class SqliteEnd(End):
     def take(self) -> None:
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
-            self._made = True
+            self._created = True
         except FileExistsError:
             pass
         except OSError as error:
             raise MoveError(f"{self.name} can't be made: {error.strerror}") from error
         self._open()
-        # What is new needs no place in a rollback journal; in a write-ahead log it would need twice the disk.
+        # New pages need no space in a rollback journal; a write-ahead log would need twice the disk.
         self.execute("PRAGMA journal_mode = DELETE")
         self.execute("PRAGMA synchronous = FULL")
         self.execute("BEGIN EXCLUSIVE")
@@ -58,7 +58,7 @@ class SqliteEnd(End):
         except sqlite3.Error as error:
             raise self._failed(error) from error
         self._stack.callback(self._connection.close)
-        # A host keeps its connections open, so that with one of them this mode is not to be had.
+        # A host keeps its connections open, so this mode fails while a host runs.
         self.execute("PRAGMA locking_mode = EXCLUSIVE")
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
@@ -91,4 +91,4 @@ class SqliteEnd(End):
 
     def commit(self) -> None:
         self.execute("COMMIT")
-        self._made = False
+        self._created = False

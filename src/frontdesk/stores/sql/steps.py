@@ -1,11 +1,11 @@
-"""What a step of the schema can be besides a list of statements."""
+"""Steps of the schema that are more than a list of statements."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 BATCH = 200
-"""How many rows of a backfill are changed in one transaction."""
+"""The number of rows of a backfill that are changed in one transaction."""
 Statement = tuple[str, Sequence[Any]]
 _EXPANDS = re.compile(
     r"CREATE TABLE |CREATE INDEX |ALTER TABLE \w+ ADD COLUMN (?!.*NOT NULL)|ALTER TABLE \w+ ADD COLUMN .*DEFAULT ", re.S
@@ -17,17 +17,17 @@ class Backfill(NamedTuple):
 
     name: str
     select: str
-    """Up to so many rows (the second parameter) that still need it and come after a position (the first), in order.
+    """A query of the rows that still need it, in order; its parameters are a position to start after, and a limit.
 
     The first column is the position, as a text or a number that the database compares with one.
     """
     change: Callable[[Sequence[Any]], Iterable[Statement]]
-    """What to write for a row; only if the row is still as it was read, because it may have changed since."""
+    """Returns the statements for a row; they must check that the row is still as it was read."""
     start: str = "0"
     """The position before all rows."""
 
     def changes(self, rows: Iterable[Sequence[Any]]) -> Iterator[Statement]:
-        """Return what to write for some rows."""
+        """Yield the statements for some rows."""
         for row in rows:
             yield from self.change(row)
 
@@ -48,14 +48,14 @@ class Step(tuple[str, ...]):
         backfill: Backfill | None = None,
         needs: tuple[str, ...] = (),
     ) -> Self:
-        """`min_reader` is the lowest schema that a host has to know to work with the store after this step.
+        """Make a step after which a host has to know the schema `min_reader` at least.
 
-        `contracts` says that it takes something away which those hosts do not use; `needs` names the backfills that
-        are completed before.
+        `contracts` says that it removes something which those hosts do not use; `needs` names the backfills that have
+        to be complete before.
         """
         step = super().__new__(cls, statements)
         step.min_reader, step.backfill, step.needs = min_reader, backfill, needs
-        wrong = [one for one in step if min_reader is not None and not contracts and not _EXPANDS.match(one)]
-        if wrong:
-            raise ValueError(f"an older host may not be able to go on after {wrong[0]!r}; is it contracts=True?")
+        refused = [statement for statement in step if not _EXPANDS.match(statement)]
+        if refused and min_reader is not None and not contracts:
+            raise ValueError(f"an older host may not be able to go on after {refused[0]!r}; is it contracts=True?")
         return step

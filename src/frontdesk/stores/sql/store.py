@@ -1,4 +1,4 @@
-"""The state store, on whatever database."""
+"""The state store on a SQL database."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ class SqlStateStore:
         refuse: Callable[[], None] | None = None,
         identities_fresh_for: float | None = None,
     ) -> None:
-        """`refuse` is called if another process has made the database what this one does not know."""
+        """Put the drawers together; `refuse` is called if another process migrates to a schema that is too new."""
         self._engine = engine
         self._clock = clock
         self._expiry = expiry
@@ -76,7 +76,7 @@ class SqlStateStore:
         )
 
     def listen(self, on_change: OnChange) -> None:
-        """No other process writes here."""
+        """Do nothing: no other process writes here."""
 
     async def open(self) -> None:
         await self._engine.open()

@@ -1,4 +1,4 @@
-"""Drops what has expired, a little at a time, so that nobody waits for it."""
+"""Drops expired records, a few at a time, so that requests do not wait for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -16,15 +16,15 @@ from frontdesk.stores.sql.writes import Do
 
 EVERY = 60.0
 PAGE = 25 * AT_ONCE
-"""How many rows a look reads of a table whose old rows no index knows."""
+"""The number of rows that one pass reads of a table without an index by age."""
 Key = tuple[str, ...]
 
 
 class Sweep:
-    """Looks again and again for what has expired."""
+    """Drops expired records at intervals."""
 
     def __init__(self, engine: Engine, expiry: Expiry, clock: Clock, taken: Callable[[], Collection[str]]) -> None:
-        """`taken` tells which sessions this process works on."""
+        """Choose the tables to read page by page; `taken` returns the sessions that this process works on."""
         self._engine = engine
         self._expiry = expiry
         self._clock = clock
@@ -36,31 +36,31 @@ class Sweep:
             columns, kept = ("conversation_id",), expiry.conversations
             self._pages.append(_Pages("conversations", columns, "updated_at", kept, self._drop_conversations))
         if expiry.identities_kept is not None:
-            # Last, because what is dropped before may have been all that was left of somebody.
+            # Last, because the records dropped before may have been all that an identity owned.
             columns, kept = ("channel", "native_id"), expiry.identities_kept
             self._pages.append(_Pages("identities", columns, "seen_at", kept, self._drop_identities))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look."""
-        self._task = spawn_clean(self._go_on())
+        """Start the task."""
+        self._task = spawn_clean(self._run())
 
     async def stop(self) -> None:
-        """Ends."""
+        """Stop the task."""
         await stopped(self._task)
 
-    async def _go_on(self) -> None:
+    async def _run(self) -> None:
         while True:
-            # What went wrong was logged where it happened, and the next look comes.
+            # The error was logged where it happened, and the next pass tries again.
             with suppress(StoreUnavailableError, StoreError):
                 await self.look()
             await asyncio.sleep(EVERY)
 
     async def look(self) -> int:
-        """Drop what indexes show to be old, and what is old on the next page of the other tables; returns how much.
+        """Drop old rows that an index finds, and those on the next page of the other tables; return how many.
 
-        A page on which something was old is followed by the next at once, so that a look costs a page and what it
-        drops, however large the tables are.
+        After a page with old rows the next one follows at once. So a pass costs one page and what it drops, however
+        large the tables are.
         """
         dropped = await self._drop_indexed()
         for pages in self._pages:
@@ -69,10 +69,10 @@ class Sweep:
         return dropped
 
     async def once(self) -> int:
-        """Drop everything that has expired by now; returns how many records."""
+        """Drop all records that have expired; return how many."""
         dropped = await self._drop_indexed()
         for pages in self._pages:
-            # What was dropped may have been all that built on others, so only an empty look is the last.
+            # The dropped sessions may have been the last branches of others, so repeat until nothing is dropped.
             while gone := await pages.all(self._engine, self._clock.now()):
                 dropped += gone
         return dropped
@@ -97,7 +97,7 @@ class Sweep:
         return await self._drop(identities([(channel, name) for channel, name in keys], self._expiry, now))
 
     async def _drop(self, batch: Batch) -> int:
-        # Each write is a transaction of its own, between those of the requests.
+        # Each write is a transaction of its own, so that requests can come between.
         for part in batch.parts:
             while len((await self._engine.write([part]))[0]) == AT_ONCE:
                 pass
@@ -105,7 +105,7 @@ class Sweep:
 
 
 class _Pages:
-    """A table without an index of what is old, which each turn would have to keep; read in the order of its keys."""
+    """A table read in the order of its keys: an index by age would cost every turn a write."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Pages:
         kept: float,
         drop: Callable[[Sequence[Key], float], Awaitable[int]],
     ) -> None:
-        """`time` is the column that says since when a row may be old."""
+        """Start at the first page; `time` is the column with the time of the last use."""
         self._table = table
         self._columns = ", ".join(columns)
         self._marks = f"({', '.join('?' for _ in columns)})"
@@ -125,7 +125,7 @@ class _Pages:
         self._after: Key | None = None
 
     async def all(self, engine: Engine, now: float) -> int:
-        """Drop what is old in the whole table; returns how many records."""
+        """Drop the old rows of the whole table; return how many."""
         self._after = None
         dropped = await self.next(engine, now)
         while self._after is not None:
@@ -133,13 +133,13 @@ class _Pages:
         return dropped
 
     async def next(self, engine: Engine, now: float) -> int:
-        """Drop what is old on the page behind the last one, or on the first; returns how many records."""
+        """Drop the old rows of the next page, or of the first after the last; return how many."""
         behind, values = "", ()
         if self._after is not None:
             behind, values = f"WHERE ({self._columns}) > {self._marks} ", self._after
         sql = f"SELECT {self._columns}, {self._time} FROM {self._table} {behind}ORDER BY {self._columns} LIMIT ?"
         rows = [(tuple(key), at) for *key, at in await engine.read(sql, (*values, PAGE))]
-        await self._begin(engine, [key for key, at in rows if at is None], now)
+        await self._set_time(engine, [key for key, at in rows if at is None], now)
         old = [key for key, at in rows if at is not None and at < now - self._kept]
         dropped = 0
         for start in range(0, len(old), AT_ONCE):
@@ -147,11 +147,11 @@ class _Pages:
         self._after = rows[-1][0] if len(rows) == PAGE else None
         return dropped
 
-    async def _begin(self, engine: Engine, keys: Sequence[Key], now: float) -> None:
-        """Let the time of rows begin that were written by a version which did not note it."""
+    async def _set_time(self, engine: Engine, keys: Sequence[Key], now: float) -> None:
+        """Set the time of rows that an earlier version wrote without one."""
         for start in range(0, len(keys), AT_ONCE):
-            some = keys[start : start + AT_ONCE]
-            rows = ", ".join(self._marks for _ in some)
+            batch = keys[start : start + AT_ONCE]
+            rows = ", ".join(self._marks for _ in batch)
             where = f"({self._columns}) IN (VALUES {rows}) AND {self._time} IS NULL"
-            values = (now, *(value for key in some for value in key))
+            values = (now, *(value for key in batch for value in key))
             await engine.write([Do(f"UPDATE {self._table} SET {self._time} = ? WHERE {where}", values)])

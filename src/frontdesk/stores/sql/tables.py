@@ -1,8 +1,8 @@
 """The tables, and how a row is put into one. Pure.
 
-Records are kept as the codec writes them, in `data`; the other columns are what is looked for. Texts that come from
-outside go through `key` first, so that every text is a key like any other: long ones, empty ones, and those with a NUL,
-which Postgres can't store.
+Records are stored as the codec writes them, in `data`; the other columns are for look-ups. Texts that come from outside
+go through `key` first, so that every text can be a key: long ones, empty ones, and those with a NUL, which Postgres
+can't store.
 """
 
 import hashlib
@@ -17,18 +17,18 @@ from frontdesk.kit.names import digest
 
 _LONGEST = 200
 DIGEST = "\x01"
-"""With which a key begins that stands for another text; no printable one does."""
+"""The prefix of a key that is a digest; no printable text begins with it."""
 
 
 def key(text: str) -> str:
-    """A text as a key: itself if it is short and plain, else its digest, marked so that no plain one equals it."""
+    """Return a text as a key: the text if it is short and printable, else its digest with a prefix."""
     if len(text) <= _LONGEST and text.isprintable():
         return text
     return DIGEST + digest(text)
 
 
 def name_key(name: SessionName) -> str:
-    """A session's name as one key."""
+    """Return the name of a session as one key."""
     parts = (name.owner, name.kind, name.value, name.channel, name.conversation_id)
     return hashlib.sha256(json.encode(parts)).hexdigest()
 
@@ -42,14 +42,14 @@ class Table(NamedTuple):
     unique: tuple[str, ...]
     """The columns that make two rows the same; none, if every row is a new one."""
     decides: str = ""
-    """A column by which a row that has the same in it is left as it is."""
+    """A column; an existing row with the same value in it is left as it is."""
     newest: str = ""
-    """A column with a time, by which a row that is newer is left as it is."""
-    # There is one of each, and hashing all its names for every row costs more than the row.
+    """A column with a time; an existing row that is newer is left as it is."""
+    # Tables are singletons, and hashing all names for every row costs more than the row.
     __hash__ = object.__hash__
 
     def key_of(self, row: Sequence[Any]) -> tuple[Any, ...]:
-        """What makes a row the same as another."""
+        """Return the key of a row."""
         return tuple(row[: len(self.unique)])
 
     def time_of(self, row: Sequence[Any]) -> float:
@@ -109,14 +109,14 @@ CHECKPOINTS = Table(
 
 @lru_cache(maxsize=1024)
 def values_sql(table: Table, rows: int) -> str:
-    """Puts rows, each value a parameter of its own."""
+    """Return the upsert of some rows, each value a parameter of its own."""
     row = f"({', '.join('?' for _ in table.columns)})"
     return f"{_insert(table)} VALUES {', '.join([row] * rows)}{_replace(table)}"
 
 
 @lru_cache(maxsize=64)
 def arrays_sql(table: Table) -> str:
-    """Puts any number of rows, each column an array."""
+    """Return the upsert of any number of rows, each column an array."""
     arrays = ", ".join(f"%b::{kind}[]" for kind in table.types)
     return f"{_insert(table)} SELECT * FROM unnest({arrays}){_replace(table)}"
 
@@ -128,7 +128,7 @@ def _insert(table: Table) -> str:
 def _replace(table: Table) -> str:
     if not table.unique:
         return ""
-    changed = ", ".join(f"{one} = excluded.{one}" for one in table.columns if one not in table.unique)
+    changed = ", ".join(f"{column} = excluded.{column}" for column in table.columns if column not in table.unique)
     unless = f" WHERE {table.name}.{table.decides} <> excluded.{table.decides}" if table.decides else ""
     if table.newest:
         unless = f" WHERE {table.name}.{table.newest} <= excluded.{table.newest}"

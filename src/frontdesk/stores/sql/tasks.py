@@ -31,7 +31,7 @@ name = CASE WHEN {_WAITS} THEN tasks.name ELSE excluded.name END,
 data = CASE WHEN {_WAITS} THEN tasks.data ELSE excluded.data END,
 status = 'pending', ended_at = NULL
 """
-"""What waits stays as it was first asked for, at the earlier time; what runs is asked for again."""
+"""A task that waits keeps its record and gets the earlier time; one that runs is scheduled to run again."""
 _SETTLE = """
 UPDATE tasks SET holder = '', until = 0,
 status = CASE WHEN again_at IS NULL THEN ? ELSE 'pending' END,
@@ -53,13 +53,13 @@ class SqlTasks:
         self._left = LeftAlone("task_id")
 
     async def get(self, task_id: str) -> TaskRecord | None:
-        found = await self._read(
+        tasks = await self._read(
             await self._engine.read(f"SELECT {_TASK} FROM tasks WHERE task_id = ?", (key(task_id),))
         )
-        return found[0] if found else None
+        return tasks[0] if tasks else None
 
     async def schedule(self, task: TaskRecord) -> None:
-        row = (key(task.task_id), key(task.name), task.due_at, encode(_resting(task)))
+        row = (key(task.task_id), key(task.name), task.due_at, encode(_fixed_part(task)))
         await self._engine.write([Do(_SCHEDULE, row)])
 
     async def due(self, names: Sequence[str], before: float, *, holder: str, limit: int) -> Sequence[TaskRecord]:
@@ -77,11 +77,11 @@ class SqlTasks:
             f"AND name IN ({marks}) {others} ORDER BY due_at LIMIT ?",
             (time, holder, *map(key, names), *left, limit),
         )
-        found: list[TaskRecord] = []
+        tasks: list[TaskRecord] = []
         for row in rows:
             with suppress(UnreadableRecordError):
-                found += await self._read([row])
-        return found
+                tasks += await self._read([row])
+        return tasks
 
     async def claim(self, task_id: str, holder: str, *, now: float) -> TaskRecord | None:
         rows = await self._engine.write(
@@ -97,13 +97,13 @@ class SqlTasks:
             ]
         )
         try:
-            found = await self._read(rows[0])
+            claimed = await self._read(rows[0])
         except UnreadableRecordError:
-            # Whoever knows it must be able to take it up, as if it had not been tried.
+            # A process that can read it must be able to claim it, as if it had not been tried.
             task_id, *_, fence, _, _ = rows[0][0]
             await self._engine.write([Do(_UNCLAIMED, (task_id, fence))])
             return None
-        return found[0] if found else None
+        return claimed[0] if claimed else None
 
     async def renew(self, tasks: Sequence[TaskRecord]) -> Sequence[TaskRecord]:
         if not tasks:
@@ -129,8 +129,8 @@ class SqlTasks:
         rows = await self._engine.write([Do(f"{_SETTLE} RETURNING {_TASK}", values, answers=True)])
         # A newer version may have scheduled it again meanwhile.
         with suppress(UnreadableRecordError):
-            for found in await self._read(rows[0]):
-                return found
+            for settled in await self._read(rows[0]):
+                return settled
         return None
 
     async def cancel(self, task_id: str) -> bool:
@@ -147,22 +147,22 @@ class SqlTasks:
         return bool(rows[0])
 
     async def _read(self, rows: Rows) -> list[TaskRecord]:
-        found: list[TaskRecord] = []
+        tasks: list[TaskRecord] = []
         for task_id, status, due_at, attempts, holder, fence, error, data in rows:
             place = ("tasks", ("task_id",), (task_id,))
             try:
                 task: TaskRecord | None = await self._records.read("tasks", place, data)
-                self._records.known(place, status, _STATUSES)
+                self._records.require_known(place, status, _STATUSES)
             except UnreadableRecordError:
                 self._left.add(task_id)
                 raise
             if task is not None:
                 state: dict[str, Any] = {"due_at": due_at, "attempts": attempts, "holder": holder, "fence": fence}
                 why = None if error is None else bytes(error).decode("utf-8", "surrogatepass")
-                found.append(task.replace(**state, status="running" if holder else status, error=why))
-        return found
+                tasks.append(task.replace(**state, status="running" if holder else status, error=why))
+        return tasks
 
 
-def _resting(task: TaskRecord) -> TaskRecord:
-    """What does not change is in the record, and the rest in columns."""
+def _fixed_part(task: TaskRecord) -> TaskRecord:
+    """Return the part of a task that never changes; the rest is in columns."""
     return TaskRecord(task_id=task.task_id, name=task.name, payload=task.payload, due_at=0.0)

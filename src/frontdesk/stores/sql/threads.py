@@ -1,7 +1,7 @@
-"""A thread that takes whatever has queued up, all at once, and answers all at once.
+"""A thread that works on all queued jobs as one batch.
 
-While it is busy with one batch, the next gathers. That is what lets many transactions share a commit, and what keeps
-the price of going to another thread small when there is much to do.
+While it is busy with one batch, the next queues up. So many transactions share a commit, and under load the cost of
+switching to another thread is shared too.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from frontdesk.stores.sql.outcomes import settle
 J = TypeVar("J")
 
 _MIN_BATCH = 8
-"""From how many on a batch is worth waiting for more: that many come at once only when there is much to do."""
+"""The size from which a batch waits for more: so many jobs come at once only under load."""
 
 
 class BatchThread(Generic[J]):
-    """Does jobs in batches, on a thread of its own; an outcome that is an exception is raised where it is awaited."""
+    """Runs jobs in batches on a thread of its own; an outcome that is an exception is raised where it is awaited."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class BatchThread(Generic[J]):
         linger: float = 0.0,
         answer: type[asyncio.Future[Any]] = asyncio.Future,
     ) -> None:
-        """A batch of some size waits `linger` seconds for more, where a batch costs much and one more in it little.
+        """Start the thread; a batch of some size waits `linger` seconds for more jobs.
 
-        `answer` is the kind of future that a job's outcome comes with.
+        `answer` is the kind of future that carries the outcome of a job.
         """
         self._work = work
         self._answer = answer
@@ -47,7 +47,7 @@ class BatchThread(Generic[J]):
         self._thread.start()
 
     def do(self, job: J) -> "asyncio.Future[Any]":
-        """Queues a job; its outcome comes with the future."""
+        """Queue a job; return a future of its outcome."""
         answer = self._answer(loop=self._loop)
         if self._stopping.is_set():
             answer.set_exception(StoreUnavailableError())
@@ -56,7 +56,7 @@ class BatchThread(Generic[J]):
         return answer
 
     async def stop(self) -> None:
-        """Ends after what is queued has been done; what comes later is refused."""
+        """Refuse new jobs, and wait until the queued ones are done."""
         self._stopping.set()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -69,7 +69,7 @@ class BatchThread(Generic[J]):
                 continue
             try:
                 outcomes = self._work([job for job, _ in batch])
-            except BaseException as error:  # Whoever waits must be told, and the thread must go on.
+            except BaseException as error:  # Every waiter must get an outcome, and the thread must go on.
                 outcomes = [error] * len(batch)
             self._loop.call_soon_threadsafe(_answer, batch, outcomes)
 
@@ -85,7 +85,7 @@ class BatchThread(Generic[J]):
     def _gather(
         self, batch: "list[tuple[J, asyncio.Future[Any]]]", entry: "tuple[J, asyncio.Future[Any]] | None"
     ) -> bool:
-        """Adds an entry and all that have queued up behind it; whether there will be more."""
+        """Add an entry and all that are queued behind it to a batch; tell whether there will be more."""
         try:
             while entry is not None:
                 batch.append(entry)

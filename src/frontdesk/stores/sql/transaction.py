@@ -1,4 +1,4 @@
-"""Takes note of what is to be written, as rows and statements."""
+"""The transaction, which collects rows and statements."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -30,7 +30,7 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
 
 class SqlTransaction:
-    """Everything that is noted here is written together when the block is left."""
+    """Collects operations, and writes them together when the block is left."""
 
     __slots__ = ("_changed", "_clock", "_engine", "_forget", "_forms", "_grants_for", "_lease_sql", "_ops")
 
@@ -43,7 +43,7 @@ class SqlTransaction:
         *,
         grants_for: float | None,
     ) -> None:
-        """`forget` is told of the identities that have changed; no grant is kept longer than `grants_for`."""
+        """Begin with no operations; `forget` is called with changed identities, `grants_for` limits new grants."""
         self._engine = engine
         self._clock = clock
         self._lease_sql = lease_sql
@@ -74,7 +74,7 @@ class SqlTransaction:
         row = (
             key(record.session_id),
             key(record.owner),
-            # Its id is also the name by which its owner finds it.
+            # Whether its id is also its name.
             int(record.key == record.session_id),
             None if parent is None else key(parent.session_id),
             None if parent is None else parent.messages,
@@ -91,7 +91,8 @@ class SqlTransaction:
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
-            self._ops.append(Put(tables.HISTORY, (key(session_id), seal([self._form(one) for one in messages]))))
+            forms = [self._form(message) for message in messages]
+            self._ops.append(Put(tables.HISTORY, (key(session_id), seal(forms))))
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         self._changed.append(record.identity)
@@ -100,8 +101,8 @@ class SqlTransaction:
         if instead_of is None:
             self._ops.append(Put(tables.IDENTITIES, (*place, *row)))
         else:
-            known = (*place, key(instead_of.isolation_key), instead_of.version)
-            self._ops.append(Do(_CHANGED, (*row, *known), IdentityChangedError()))
+            expected = (*place, key(instead_of.isolation_key), instead_of.version)
+            self._ops.append(Do(_CHANGED, (*row, *expected), IdentityChangedError()))
 
     def keep_reference(self, identity: ChannelIdentity, reference: Mapping[str, Any]) -> None:
         self._keep(identity, "reference", encode(dict(reference)) if reference else None)
@@ -118,10 +119,10 @@ class SqlTransaction:
         self._ops.append(Put(tables.LAST_SEEN, (key(seen.isolation_key), seen.at, encode(seen))))
 
     def add_link(self, link: LinkRecord) -> None:
-        who = link.identity
-        self._changed.append(who)
+        identity = link.identity
+        self._changed.append(identity)
         subject = None if link.subject is None else key(link.subject)
-        place = (key(who.channel), key(who.native_id), key(link.isolation_key))
+        place = (key(identity.channel), key(identity.native_id), key(link.isolation_key))
         self._ops.append(Put(tables.LINKS, (*place, subject, link.linked_at, encode(link))))
 
     def remove_link(self, isolation_key: str, identity: ChannelIdentity) -> None:
@@ -147,21 +148,21 @@ class SqlTransaction:
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
 
     def _encoded(self, record: RunRecord) -> bytes:
-        said: Any = record.input
-        if type(said) is not list:
+        messages: Any = record.input
+        if type(messages) is not list:
             return encode(record)
-        forms = [self._form(one) for one in cast("list[Any]", said)]
+        forms = [self._form(message) for message in cast("list[Any]", messages)]
         form = form_of(record.replace(input=None))
-        # One with fields of a newer version is a tree.
+        # A record with fields of a newer version is a dict.
         return seal({**form, "input": forms} if isinstance(form, dict) else form.replace(input=forms))
 
     def _form(self, value: Any) -> Any:
-        """The form of a value; a run's question is in the history too, and need not be written out twice."""
-        known = self._forms.get(id(value))
-        if known is None:
-            # The value is kept with it, so that no other can have its id.
-            known = self._forms[id(value)] = (value, form_of(value))
-        return known[1]
+        """Return the form of a value; the input of a run is in the history too, and need not be encoded twice."""
+        cached = self._forms.get(id(value))
+        if cached is None:
+            # The value is kept with it, so that its id is not reused.
+            cached = self._forms[id(value)] = (value, form_of(value))
+        return cached[1]
 
     def delete_run(self, owner: str, run_id: str) -> None:
         place = (key(run_id), key(owner))
@@ -181,7 +182,7 @@ class SqlTransaction:
         self._ops += background.saved(job, self._lease_sql)
 
     def cancel_job(self, owner: str, run_id: str) -> None:
-        self._ops += background.marked(owner, run_id, self._lease_sql)
+        self._ops += background.cancelled(owner, run_id, self._lease_sql)
 
     def end_job(self, job: BackgroundRun) -> None:
         self._ops += background.ended(job, self._lease_sql)
@@ -217,7 +218,7 @@ class SqlTransaction:
 
     def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
         place = (key(owner), key(approval_id), attempt)
-        # Without its name, what the attempt has sent before and arrives after this changes nothing.
+        # Without its name, a write of the attempt that arrives later changes nothing.
         self._ops.append(Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:

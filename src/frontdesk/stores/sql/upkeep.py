@@ -1,4 +1,4 @@
-"""Goes on with the backfills of a store, and watches whether this process still knows its schema."""
+"""Runs the backfills of a store, and watches whether this process still knows its schema."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,47 +19,47 @@ _MOVED = "UPDATE backfills SET position = ?, done = ? WHERE name = ? AND positio
 
 
 class Upkeep:
-    """Works beside the requests, for as long as a store is open."""
+    """Runs backfills and schema checks beside the requests, while a store is open."""
 
     def __init__(self, engine: Engine, refuse: Callable[[], None] | None) -> None:
-        """`refuse` is called if the schema is no longer known; `None` where no other process can change it."""
+        """Call `refuse` if the schema has become too new; `None` where no other process can change it."""
         self._engine = engine
         self._refuse = refuse
         self._noticed = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
-        self._task = spawn_clean(self._go_on())
+        """Start the task."""
+        self._task = spawn_clean(self._run())
 
     async def stop(self) -> None:
-        """End."""
+        """Stop the task."""
         await stopped(self._task)
 
-    async def _go_on(self) -> None:
-        known = backfills()
-        while known or self._refuse is not None:
+    async def _run(self) -> None:
+        open_backfills = backfills()
+        while open_backfills or self._refuse is not None:
             with suppress(StoreUnavailableError, StoreError):
                 if self._refuse is not None and not await self.check(self._refuse):
                     return
-                if known and await self.fill():
-                    known = {}
+                if open_backfills and await self.fill():
+                    open_backfills = {}
             await asyncio.sleep(EVERY)
 
     async def check(self, refuse: Callable[[], None]) -> bool:
-        """Return whether this version may go on with the store; if not, everything is refused from now on."""
-        ((floor, found),) = await self._engine.read(FLOOR_AND_FOUND)
+        """Tell whether this version may go on with the store; if not, call `refuse`."""
+        ((floor, version),) = await self._engine.read(FLOOR_AND_FOUND)
         try:
             check_floor(floor)
         except NewerStoreError as error:
             log.error("this host stops using its state store: %s", error)
             refuse()
             return False
-        if found > max(VERSION, self._noticed):
-            self._noticed = found
+        if version > max(VERSION, self._noticed):
+            self._noticed = version
             log.warning(
                 "a newer host has taken the schema of the state store to version %d; this one knows %d and goes on",
-                found,
+                version,
                 VERSION,
             )
         return True
@@ -78,7 +78,7 @@ class Upkeep:
             rows = await self._engine.read(backfill.select, (position, BATCH))
             done, last = not rows, str(rows[-1][0]) if rows else position
             moved = Do(_MOVED, (last, int(done), backfill.name, position), StoreError("another process has done it"))
-            # The rows, and how far it is: both or neither, so that whoever goes on goes on from here.
+            # The rows and the position in one transaction, so that another process continues from here.
             await self._engine.write([moved, *(Do(sql, values) for sql, values in backfill.changes(rows))])
             position = last
         log.info("backfill %s is complete at schema version %s", backfill.name, VERSION)

@@ -1,7 +1,7 @@
-"""What is to be written, and how many transactions become few statements. Pure.
+"""Operations of transactions, and how many transactions become few statements. Pure.
 
 A transaction is a list of operations. Those that only put whole rows need no answer, so the rows of many transactions
-go into one statement a table; everything else runs by itself, in its order.
+go into one statement per table; everything else runs by itself, in its order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ Row = Sequence[Any]
 
 
 class Put(Struct, frozen=True, gc=False):
-    """A whole row."""
+    """The upsert of a whole row."""
 
     table: Table
     row: Row
@@ -28,13 +28,13 @@ class Do(Struct, frozen=True, gc=False):
     sql: str
     values: Row = ()
     refusal: Exception | None = None
-    """Fails the transaction if the statement changes nothing."""
+    """The error that fails the transaction if the statement changes nothing."""
     answers: bool = False
     """Whether its rows are wanted."""
 
 
 class Fence(Struct, frozen=True, gc=False):
-    """A session's lease must still be the last one given out; it is given free unless it is kept."""
+    """A check that a lease is still the last one of its session; it is released unless it is kept."""
 
     lease: Lease
     keep: bool
@@ -55,19 +55,19 @@ class Write:
 
     @property
     def fences(self) -> list[Fence]:
-        """The leases on which it depends."""
+        """Return the checks of the leases on which it depends."""
         return [op for op in self.ops if type(op) is Fence]
 
 
 class Group(NamedTuple):
-    """Transactions whose rows are put together, a statement a table."""
+    """Transactions whose rows are put together, one statement per table."""
 
     writes: list[Write]
     rows: list[tuple[Table, list[Row]]]
 
 
 def grouped(writes: Iterable[Write]) -> Iterator[Group | Write]:
-    """The same work in fewer statements, in an order that gives the same result."""
+    """Yield the same work in fewer statements, in an order that gives the same result."""
     together: list[Write] = []
     for write in writes:
         if write.plain:
@@ -82,7 +82,7 @@ def grouped(writes: Iterable[Write]) -> Iterator[Group | Write]:
 
 
 def group(writes: list[Write]) -> Group:
-    """The rows of plain transactions; of two with the same key the later one counts, or the one with the later time."""
+    """Merge the rows of plain transactions; of two with the same key the later one wins, or the newer by its time."""
     tables: dict[Table, dict[Any, Row]] = {}
     for write in writes:
         for op in write.ops:
@@ -98,5 +98,5 @@ def group(writes: list[Write]) -> Group:
 
 
 def _in_order(table: Table, rows: dict[Any, Row]) -> list[Row]:
-    # Two processes that lock the same rows in the same order never wait for each other.
+    # Processes that lock rows in the same order never deadlock.
     return [rows[place] for place in sorted(rows)] if table.unique else list(rows.values())
