@@ -5,10 +5,11 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.databases import postgres_server
 from tests.judge.actors.approvals import Approvals
@@ -125,10 +126,11 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
             await place.move(kind, where, hosts=2 if kind == "postgres" else 1, workers=int(kind == "postgres"))
     await asyncio.gather(*(actor.settle() for actor in actors))
     ledger.effects = place.effects("did")
-    await _shown(court)
+    left = await _shown(court)
     verdicts = ledger.verdicts()
     ids = {run_id for verdict in verdicts for run_id in _RUN_ID.findall(str(verdict))}
-    return Report(plan, court, verdicts, [line for line in place.logs() if ids & set(_RUN_ID.findall(line))])
+    logged = [line for line in place.logs() if ids & set(_RUN_ID.findall(line))]
+    return Report(plan, court, verdicts, [*logged, *_deliveries_of(verdicts, left)])
 
 
 def _fresh(place: Site) -> Path:
@@ -187,17 +189,33 @@ async def _right(court: Court) -> None:
             await process.start()
 
 
-async def _shown(court: Court) -> None:
-    """Ask what an operator sees: an answer that may have arrived, on a platform without keys, is shown as unknown."""
+async def _shown(court: Court) -> list[dict[str, Any]]:
+    """Ask what an operator sees, and return the deliveries that were not accepted.
+
+    An answer that may have arrived, on a platform without keys, is shown as unknown.
+    """
     place = court.site
     for process in place.processes:
         await process.stop()
-    shown = await place.command(
-        *("deliveries", "list", "--status", "unknown", "--channel", "plain"),
-        *("--limit", "10000", "--json", "--state", place.address),
-    )
-    unknown = Counter(f"plain:{one['to']}" for one in json.loads(shown)["deliveries"])
-    for one in court.ledger.messages.values():
-        if unknown[one.chat] and not one.answers:
-            one.doubtful = True
-            unknown[one.chat] -= 1
+    left: list[dict[str, Any]] = []
+    for status in ("unknown", "dead", "pending", "sending"):
+        shown = await place.command(
+            *("deliveries", "list", "--status", status, "--limit", "10000", "--json", "--state", place.address)
+        )
+        left += json.loads(shown)["deliveries"]
+    unknown = Counter(_line(one) for one in left if one["status"] == "unknown" and one["channel"] == "plain")
+    for message in court.ledger.messages.values():
+        if unknown[message.chat] and not message.answers:
+            message.doubtful = True
+            unknown[message.chat] -= 1
+    return left
+
+
+def _line(delivery: Mapping[str, Any]) -> str:
+    """Return the chat of a delivery as the ledger names it."""
+    return f"{delivery['channel']}:{delivery['to']}"
+
+
+def _deliveries_of(verdicts: Sequence[Verdict], left: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what is left of answers to the chats that verdicts are about."""
+    return [f"    left: {one}" for one in left if any(_line(one) in str(verdict) for verdict in verdicts)]
