@@ -61,12 +61,12 @@ class SessionRecord(Noun, frozen=True, kw_only=True):
     """Where the session's workflow stands; the next turn goes on from here."""
     openai_conversation_id: str | None = msgspec.field(default=None, name="conversation_id")
     """The conversation of the OpenAI APIs whose session it is: its turns are items of the conversation too."""
-    unheard: int = 0
-    """How many messages at the beginning no longer count; if all, the items of the conversation are told instead."""
+    ignored: int = msgspec.field(default=0, name="unheard")
+    """The number of first messages that no longer count; if all, the items of the conversation are the history."""
 
-    def unheard_at(self, messages: int) -> int:
-        """The same for whoever continues from so many messages; a place before the change has all that it had."""
-        return self.unheard if messages > self.unheard else 0
+    def ignored_at(self, messages: int) -> int:
+        """Return `ignored` for a branch after so many messages; one from before the change ignores none."""
+        return self.ignored if messages > self.ignored else 0
 
 
 class SessionSummary(Value, frozen=True, kw_only=True):

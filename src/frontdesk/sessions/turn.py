@@ -144,7 +144,7 @@ class Turn:
     def has_history(self) -> bool:
         """Whether there may be any; a session that has none need not be asked."""
         record = self.record
-        return bool(self.rebuilt_history) or (record is not None and record.messages != record.unheard)
+        return bool(self.rebuilt_history) or (record is not None and record.messages != record.ignored)
 
     async def history(self) -> Sequence[Any]:
         """The session's messages before this turn, oldest first; nobody may change them."""
@@ -163,9 +163,9 @@ class Turn:
         if record.turns == 0 and record.parent is not None:
             # A branch that is not stored yet has only what it shares.
             shared = await self._store.sessions.history(record.owner, record.parent.session_id)
-            return shared[record.unheard : record.parent.messages]
+            return shared[record.ignored : record.parent.messages]
         found = await self._store.sessions.history(record.owner, record.session_id)
-        return found[record.unheard :] if record.unheard else found
+        return found[record.ignored :] if record.ignored else found
 
     async def question(self, approval_id: str) -> PendingApproval | None:
         """A question that was asked of the turn's owner, decided or not."""

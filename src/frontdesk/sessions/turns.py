@@ -175,7 +175,7 @@ class Turns:
             return turn
         # Looked at again, because it may have been deleted while the turn waited.
         await find_conversation(self._store, record.owner, record.openai_conversation_id)
-        if record.messages == record.unheard:
+        if record.messages == record.ignored:
             turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.openai_conversation_id)
             turn.record = record.replace(client_calls=calls)
         return turn
@@ -308,7 +308,7 @@ class Turns:
         return fresh_session(admitted, self._ids.new("ses")).replace(
             state=run.state or {},
             messages=run.messages,
-            unheard=parent.unheard_at(run.messages),
+            ignored=parent.ignored_at(run.messages),
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
