@@ -35,7 +35,7 @@ from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.ending import TOO_LATE, Ending
 from frontdesk.runs.opening import Opening
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.endings import ended_stream, joined, tell_of_run
+from frontdesk.sessions.endings import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.turns import Turns
 
@@ -103,7 +103,7 @@ class Pipeline:
                 return await self._ending.fail(run, error)
             return await self._deliver(run, await self._ending.record(run, result))
         except RequestError as error:
-            tell_of_run(error, run.record)
+            attach_run(error, run.record)
             raise
         finally:
             self._opening.close(run)
@@ -165,7 +165,7 @@ class Pipeline:
             try:
                 return ended_stream(await self._ending.fail(run, error))
             except RequestError as told:
-                tell_of_run(told, run.record)
+                attach_run(told, run.record)
                 raise
             finally:
                 self._opening.close(run)
@@ -199,7 +199,7 @@ class Pipeline:
                 await stream.close()
             recorded = await self._ending.record(run, result)
             if hook is not None and recorded.run.status == "completed":
-                recorded = recorded.replace(result=joined(shown, result))
+                recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded))
         finally:
             self._opening.close(run)
