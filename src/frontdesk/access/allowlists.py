@@ -1,4 +1,4 @@
-"""The built-in allowlists. Anything but `ALLOW` lets nobody in."""
+"""The built-in allowlists. A caller is let in by `ALLOW` alone."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, cast

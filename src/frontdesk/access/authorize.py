@@ -46,7 +46,7 @@ class Authorizer:
         default: AccessRule,
         linker: IdentityLinker | None,
     ) -> None:
-        """`rules` has the rule of each channel."""
+        """Take the rule of each channel as `rules`, and one for all others as `default`."""
         self._keys = keys
         self._rules = rules
         self._default = default
@@ -69,9 +69,9 @@ class Authorizer:
         """
         if channel in self._open and identity is None and rule is None:
             return self._with_key(caller.identity, caller.claims, "channel" if caller.claims else "none", hooked)
-        about = identity or caller.identity
+        subject = identity or caller.identity
         own = caller if identity is None else None
-        return self._decide(about, own, rule or self.rule(channel or about.channel), hooked)
+        return self._decide(subject, own, rule or self.rule(channel or subject.channel), hooked)
 
     def rule(self, channel: str) -> AccessRule:
         """Return the rule of a channel."""
@@ -96,28 +96,29 @@ class Authorizer:
         return await self.decide(who, who.identity.channel, rule=rule)
 
     async def _with_key(
-        self, who: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
+        self, identity: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
     ) -> Decision:
-        key, waits = await self._keys.ask_before_hook(who) if hooked else (await self._keys.look_up(who), False)
-        if key is None and not self._keys.issues and not waits:
+        keys = self._keys
+        key, waits = await keys.ask_before_hook(identity) if hooked else (await keys.look_up(identity), False)
+        if key is None and not keys.issues and not waits:
             # Decided here and not at `admit`, because a stranger must reach no hook.
             return REFUSED
         return Allowed(isolation_key=key, verified_claims=claims, claim_source=source)
 
     async def _decide(
-        self, who: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool = False
+        self, identity: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool = False
     ) -> Decision:
         """Decide about an identity; `caller` is given if it is the caller's own, with its claims."""
         # All anonymous callers share one identity, which must not be linked to a person.
         linker = None if caller is not None and caller.anonymous else self._linker
-        link = None if linker is None else await _link(linker, who)
+        link = None if linker is None else await _link(linker, identity)
         claims: Mapping[str, Any] = {} if caller is None else caller.claims
-        allowed = await self._with_key(who, claims, "channel" if claims else "none", hooked)
+        allowed = await self._with_key(identity, claims, "channel" if claims else "none", hooked)
         if not isinstance(allowed, Allowed):
             return allowed
         if link is not None:
             allowed = allowed.replace(isolation_key=link.isolation_key)
-        context = _context(who, allowed)
+        context = _context(identity, allowed)
         verdict = before_link(await _evaluate(rule.allowlist, context), require_link=rule.require_link)
         proved = _proved(allowed, link)
         if verdict == "allowed":
@@ -125,7 +126,7 @@ class Authorizer:
         if verdict is None:
             # Without a link, only the channel's own claims are new in the second phase; and they are no link.
             has_news = link is not None or (bool(claims) and not rule.require_link)
-            second = _context(who, proved).replace(phase="post_link")
+            second = _context(identity, proved).replace(phase="post_link")
             decision = await _evaluate(rule.allowlist, second) if has_news else None
             linked, linking = link is not None, _linking(linker)
             verdict = after_link(decision, require_link=rule.require_link, linked=linked, linking=linking)
@@ -136,8 +137,8 @@ def _is_open(rule: AccessRule) -> bool:
     return not rule.require_link and (rule.allowlist is None or type(rule.allowlist) is AllowAll)
 
 
-async def _link(linker: IdentityLinker, who: ChannelIdentity) -> LinkRecord | None:
-    link: Any = await call_access("linker", linker.resolve, who)
+async def _link(linker: IdentityLinker, identity: ChannelIdentity) -> LinkRecord | None:
+    link: Any = await call_access("linker", linker.resolve, identity)
     # The empty key owns the sessions of groups, and would open all of them.
     if link is None or (isinstance(link, LinkRecord) and link.isolation_key):
         return link
@@ -157,9 +158,9 @@ async def _evaluate(allowlist: IdentityAllowlist | None, context: AuthorizationC
     return await call_access("allowlist", evaluate, allowlist, context)
 
 
-def _context(who: ChannelIdentity, allowed: Allowed) -> AuthorizationContext:
+def _context(identity: ChannelIdentity, allowed: Allowed) -> AuthorizationContext:
     return AuthorizationContext(
-        identity=who,
+        identity=identity,
         isolation_key=allowed.isolation_key,
         verified_claims=allowed.verified_claims,
         claim_source=allowed.claim_source,

@@ -32,9 +32,9 @@ class Contacts:
     def __init__(
         self, store: HostStateStore, clock: Clock, *, grouped: Collection[str] = (), introduces: bool = False
     ) -> None:
-        """`grouped` are the channels on which people are reached in the groups that they share.
+        """Reach people on channels of `grouped` in the groups that they share.
 
-        `introduces` says that isolation keys come from elsewhere, so that nobody else notes who has one.
+        `introduces` stores new identities, where isolation keys come from elsewhere and nothing else stores them.
         """
         self._identities = store.identities
         self._store = store

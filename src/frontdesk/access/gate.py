@@ -39,7 +39,7 @@ class Gate(Authorizer):
         contacts: Contacts | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
-        """`rules` has the rule of each channel, `run_prefixes` the prefix of its run ids."""
+        """Take the rule of each channel as `rules`, and the prefix of its run ids as `run_prefixes`."""
         super().__init__(keys, rules, default, linker)
         self._run_prefixes = run_prefixes or {}
         self._ids = ids

@@ -30,7 +30,7 @@ class ExplicitAllowList:
     def __init__(
         self, pairs: Collection[tuple[str, str]] = (), *, allowed_pairs: Collection[tuple[str, str]] = ()
     ) -> None:
-        """`pairs` are names of channels, such as `[("teams", "webchat")]`.
+        """Allow `pairs` of channel names both ways, such as `[("teams", "webchat")]`, and `allowed_pairs` one way.
 
         `allowed_pairs` are `(source, destination)`, each a `confidentiality_tier` or the name of a channel, such as
         `{("public", "internal")}`: the second may learn what the first knows, and not the other way.

@@ -62,9 +62,9 @@ class DestinationDrain:
         """Send what is due, and return when to come back by the steady clock; `None` if nothing is left."""
         try:
             while rows := await self._store.outbox.open(self._destination):
-                again = await self._send_all(rows)
-                if again is not None:
-                    return again
+                return_at = await self._send_all(rows)
+                if return_at is not None:
+                    return return_at
                 await self._flush()
                 if self._sent >= _MOST:
                     return self._clock.steady()
@@ -76,12 +76,12 @@ class DestinationDrain:
     async def _send_all(self, rows: Sequence[Delivery]) -> float | None:
         for row in rows:
             try:
-                again = await self._step(row)
+                return_at = await self._step(row)
             except LostDeliveryError:
                 # Another process has changed this part, and perhaps the rest too.
                 return None
-            if again is not None:
-                return None if again <= _AT_ONCE else again
+            if return_at is not None:
+                return None if return_at <= _AT_ONCE else return_at
         return None
 
     async def _step(self, row: Delivery) -> float | None:
@@ -165,8 +165,8 @@ class DestinationDrain:
             attempts = row.attempts if decision.counts else row.attempts - 1
             # Parts that wait for the platform go before one that has just failed.
             after = max(decision.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
-            again = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
-            return await self._wait(again.replace(due_at=now + after), steady + after)
+            retried = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
+            return await self._wait(retried.replace(due_at=now + after), steady + after)
         return await self._mark_unknown(row, error.code, queued)
 
     async def _wait(self, row: Delivery, until: float) -> float:

@@ -108,8 +108,8 @@ class Outbox:
             return until
         self._busy.add(destination)
         try:
-            again = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
-            return None if again is None else self._time_of(again)
+            return_at = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
+            return None if return_at is None else self._time_of(return_at)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)

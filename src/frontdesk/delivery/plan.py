@@ -46,7 +46,7 @@ class Planner:
         allow: AsksAllow | None = None,
         active_window: float = ACTIVE_WINDOW,
     ) -> None:
-        """`allow` decides about each channel that an answer would go to; without it, all are allowed.
+        """Ask `allow` about each channel that an answer would go to; without it, all are allowed.
 
         `active_window` is the number of seconds for which a person counts as being where they were last seen.
         """
@@ -67,22 +67,22 @@ class Planner:
         if target.kind == "active":
             return await self._route_to_active(admitted, origin)
         by_name = target.kind in ("channels", "all_linked")
-        known = await self._identities(admitted) if by_name else ()
-        named = {address.channel for address in wanted(target, known, origin)}
+        identities = await self._identities(admitted) if by_name else ()
+        named = {address.channel for address in wanted(target, identities, origin)}
         allow = await self._allowed_among(origin.channel, named & self.pushing)
-        return route(target, origin=origin, known=known, pushing=self.pushing, allow=allow)
+        return route(target, origin=origin, known=identities, pushing=self.pushing, allow=allow)
 
     async def _route_to_active(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
         """Return the route of an answer that goes to where the person is active."""
         waiting = not admitted.pushes and not admitted.request.background
         seen = await self._store.identities.last_seen(admitted.owner)
-        known = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
-        places = known if seen is None else (seen.identity, *known)
+        identities = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
+        places = identities if seen is None else (seen.identity, *identities)
         named = {identity.channel for identity in places}
         return route(
             admitted.request.response_target,
             origin=origin,
-            known=known,
+            known=identities,
             last_seen=seen,
             pushing=self.pushing,
             allow=await self._allowed_among(origin.channel, named & self.pushing),
@@ -99,8 +99,9 @@ class Planner:
 
     async def _identities(self, admitted: AdmittedRequest) -> Sequence[ChannelIdentity]:
         """Return the identities of the person, with that of the request even if it is new."""
-        known = await self._known(admitted.owner)
-        return known if any(each.key == admitted.identity.key for each in known) else [*known, admitted.identity]
+        identities = await self._known(admitted.owner)
+        is_new = all(each.key != admitted.identity.key for each in identities)
+        return [*identities, admitted.identity] if is_new else identities
 
     async def rows(
         self, admitted: AdmittedRequest, result: Any, run: RunRecord, route: Route, asked: Sequence[Message]
@@ -131,23 +132,23 @@ class Planner:
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
         """Return the identities at some addresses, with the attributes that were given or else the newest."""
-        known = {Address.of(identity): identity for identity in await self._known(owner)}
+        stored = {Address.of(identity): identity for identity in await self._known(owner)}
         people: list[ChannelIdentity] = []
         for address in addresses:
             named = ChannelIdentity(address.channel, address.native_id, address.attributes)
-            people.append(known.get(address) or await self.with_attributes(named))
+            people.append(stored.get(address) or await self.with_attributes(named))
         return people
 
-    async def with_attributes(self, who: ChannelIdentity) -> ChannelIdentity:
+    async def with_attributes(self, identity: ChannelIdentity) -> ChannelIdentity:
         """Return an identity with the attributes that it was named with, or else with the newest that are stored."""
-        record = None if who.attributes else await self._store.identities.find(who)
-        return who if record is None else record.identity
+        record = None if identity.attributes else await self._store.identities.find(identity)
+        return identity if record is None else record.identity
 
-    async def group_of(self, who: ChannelIdentity) -> PushGroup | None:
+    async def group_of(self, identity: ChannelIdentity) -> PushGroup | None:
         """Return the group in which a person is reached, on channels whose conversations are shared."""
-        if self._channels[who.channel].conversation_scope != "per_conversation":
+        if self._channels[identity.channel].conversation_scope != "per_conversation":
             return None
-        return (await self._store.identities.reach(who)).group
+        return (await self._store.identities.reach(identity)).group
 
     def _pushes_back(self, admitted: AdmittedRequest) -> bool:
         """Tell whether an answer for its origin is a delivery: after an event, or where `active` has led back to."""
@@ -157,31 +158,32 @@ class Planner:
         return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
 
     async def failure_notice(
-        self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
+        self, request: ChannelRequest, identity: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
     ) -> list[Delivery]:
         """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
-        blank = self._blank(owner, request, who, run_id, originating=True)
+        blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, text, "failed", request.details)
 
-    def reply(self, request: ChannelRequest, who: ChannelIdentity, text: str, key: str) -> list[Delivery]:
+    def reply(self, request: ChannelRequest, identity: ChannelIdentity, text: str, key: str) -> list[Delivery]:
         """Return a text of the channel's own to where a request came from; the same key gives the same ids."""
-        blank = self._blank("", request, who, f"run_{key}", originating=True)
+        blank = self._blank("", request, identity, f"run_{key}", originating=True)
         rows = self._plain(blank, text, "completed", request.details)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
-    def notice(self, who: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
+    def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
-        if who.channel not in self.pushing:
+        if identity.channel not in self.pushing:
             return []
-        blank = self._blank(owner, ChannelRequest(channel=who.channel), who, self._ids.new("run"), originating=False)
+        request = ChannelRequest(channel=identity.channel)
+        blank = self._blank(owner, request, identity, self._ids.new("run"), originating=False)
         return self._plain(blank, text, "completed")
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
         """Return a text on the progress of a run, for where it was asked; empty where the channel can't push."""
-        who = admitted.caller.identity
-        if who.channel not in self.pushing:
+        identity = admitted.caller.identity
+        if identity.channel not in self.pushing:
             return []
-        blank = self._blank(admitted.owner, admitted.request, who, admitted.run_id, originating=True)
+        blank = self._blank(admitted.owner, admitted.request, identity, admitted.run_id, originating=True)
         return self._plain(blank, text, "queued", admitted.request.details)
 
     def _plain(
@@ -212,7 +214,7 @@ class Planner:
         self,
         owner: str,
         request: ChannelRequest,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         run_id: str,
         *,
         originating: bool,
@@ -227,12 +229,12 @@ class Planner:
             answer_id=self._ids.new("ans"),
             run_id=run_id,
             owner=owner,
-            channel=who.channel,
-            identity=who,
+            channel=identity.channel,
+            identity=identity,
             conversation_id=there,
             reference=reference,
             # A direct chat has one queue, for answers and for messages that the host starts.
-            queue="" if there is None or shared else who.native_id,
+            queue="" if there is None or shared else identity.native_id,
             part=0,
             payload=None,
             created_at=now,
@@ -245,23 +247,23 @@ class Planner:
     async def reach(self, owner: str) -> ChannelIdentity | None:
         """Return where to reach a person who has not asked: where they were last seen, or else anywhere."""
         seen = await self._store.identities.last_seen(owner)
-        known = [identity for identity in await self._known(owner) if identity.channel in self.pushing]
-        here = [identity for identity in known if seen is not None and identity.key == seen.identity.key]
-        return next(iter([*here, *known]), None)
+        reachable = [identity for identity in await self._known(owner) if identity.channel in self.pushing]
+        here = [identity for identity in reachable if seen is not None and identity.key == seen.identity.key]
+        return next(iter([*here, *reachable]), None)
 
     async def told(
         self,
         owner: str,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         messages: Sequence[Message],
         run: RunRecord,
         key: str,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
         """Return the deliveries of a message that the host starts; the same key gives the same ids."""
-        request = ChannelRequest(channel=who.channel, identity=who)
+        request = ChannelRequest(channel=identity.channel, identity=identity)
         answer = HostedRunResult(result=AgentResponse(messages=list(messages)), run=run)
-        parts = await self._answer(owner, request, answer, who, group=group)
+        parts = await self._answer(owner, request, answer, identity, group=group)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in parts]
 
     async def _answer(
@@ -269,15 +271,15 @@ class Planner:
         owner: str,
         request: ChannelRequest,
         answer: Result,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         echo: Result | None = None,
         *,
         originating: bool = False,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
         """Return the parts for one destination; an error here fails this destination alone."""
-        channel = self._channels[who.channel]
-        blank = self._blank(owner, request, who, answer.run.run_id, originating=originating, group=group)
+        channel = self._channels[identity.channel]
+        blank = self._blank(owner, request, identity, answer.run.run_id, originating=originating, group=group)
         parts: list[Delivery] = []
         if echo is not None:
             parts += await self._parts(channel, echo, blank.replace(is_echo=True), request, originating)

@@ -11,7 +11,7 @@ class Presence:
     """Writes when and where people were last seen, on a host with channels that can push."""
 
     def __init__(self, store: HostStateStore, pushing: Collection[str], *, introduces: bool = False) -> None:
-        """`pushing` are the channels that can push; without any, nothing is recorded.
+        """Record where people are if there are channels that can push (`pushing`).
 
         `introduces` also stores the identities seen on these, where isolation keys come from elsewhere and nothing
         else stores them.
@@ -34,11 +34,11 @@ class Presence:
         if not self.matters or not request.store:
             return
         # A caller who acts for another person is not where that person is.
-        who = admitted.identity if admitted.identity.key == caller.key else caller
+        seen = admitted.identity if admitted.identity.key == caller.key else caller
         if self._introduces and request.channel in self._pushing and request.granted_key is None:
             introduced = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=at)
             transaction.remember_identity(introduced)
-        self.note_place(transaction, admitted.owner, who, request.conversation_id, at)
+        self.note_place(transaction, admitted.owner, seen, request.conversation_id, at)
 
     def note_place(
         self,

@@ -29,8 +29,8 @@ def is_refusal(error: RequestError) -> bool:
 
 def attach_run(error: RequestError, record: RunRecord) -> None:
     """Attach the run to an error that a client would retry: the target was called, and would be called once more."""
-    again = error.status >= 500 or error.status in (408, 409, 429)
-    if error.run is None and again and not is_refusal(error):
+    is_retried = error.status >= 500 or error.status in (408, 409, 429)
+    if error.run is None and is_retried and not is_refusal(error):
         error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 

@@ -31,7 +31,7 @@ class EventLog:
     """Stores the updates of a stream in batches, and shows them to readers once they are committed."""
 
     def __init__(self, store: HostStateStore, job: BackgroundRun, notify: Callable[[], None], last: int = 0) -> None:
-        """`notify` is called when readers can see more; `last` is the number of the last event that is stored."""
+        """Call `notify` when readers can see more; `last` is the number of the last event that is stored."""
         self._store = store
         self._job = job
         self._owner, self._run_id = job.key
@@ -118,7 +118,7 @@ class Job:
     def __init__(
         self, store: HostStateStore, run: BackgroundRun, log: EventLog | None = None, earlier: Sequence[Any] = ()
     ) -> None:
-        """`earlier` are the outputs of a workflow before it was interrupted."""
+        """Take the outputs of a workflow before it was interrupted as `earlier`."""
         self._store = store
         self.run = run
         self.log = log

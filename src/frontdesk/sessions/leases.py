@@ -65,7 +65,7 @@ class LeaseRenewal(Generic[H]):
         renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
         give_up: Callable[[H], None],
     ) -> None:
-        """`seconds` is the lifetime of a lease, if the store has leases; the others are those of `renew_leases`."""
+        """Take the lifetime of a lease as `seconds`, if there are any; the others are those of `renew_leases`."""
         self._seconds, self._held, self._renew, self._give_up = seconds, held, renew, give_up
         self._task: asyncio.Task[None] | None = None
 
@@ -89,7 +89,7 @@ class LeaseKeeper:
         active: ActiveRuns,
         interrupt: Callable[[str, str], bool] = lambda owner, run_id: False,
     ) -> None:
-        """`interrupt` stops a run that another process can go on with, if it is one."""
+        """Call `interrupt` to stop a run; it returns false unless another process can continue the run."""
         self._interrupt = interrupt
         self._store = store
         self._turns = turns
