@@ -16,7 +16,7 @@ HistoryChoice = Literal["host", "agent"]
 _FRAMEWORK_PACKAGES = "agent_framework_"
 """The prefix of the framework's packages beside its core: A2A, Claude, Copilot Studio and others."""
 _TWO_KEEPERS = (
-    'history="host": the agent has a history provider of its own, and would get every message twice; leave one out'
+    'history="host": the agent has a history provider, and would get each message twice; leave one of them out'
 )
 _NO_SESSION = "history=\"agent\": the agent's run takes no session, so that it can't tell conversations apart"
 _NOT_IN_WORKFLOWS = 'history="agent": a workflow that is run as an agent keeps no history; leave it out'
