@@ -23,7 +23,7 @@ from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"
 _PAGE = 500
-_UNREADABLE_PAUSE = 30.0
+_LEFT_ALONE = 30.0
 """The seconds for which a destination is left to processes that can read the first row of its queue."""
 
 
@@ -36,7 +36,7 @@ class Outbox:
         self._ages = Ages(clock, shared=store.lease_seconds is not None)
         self._outlets = {name: _outlet(channel, clock) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
-        self._paused: Pauses[Destination] = Pauses(clock, _UNREADABLE_PAUSE)
+        self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
 
     def register(self, runner: DurableTaskRunner) -> None:
