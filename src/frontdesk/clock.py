@@ -1,4 +1,4 @@
-"""The only place that knows what time it is."""
+"""The only module that reads the clock."""
 
 import time
 from typing import Protocol
@@ -7,12 +7,12 @@ from typing import Protocol
 class Clock(Protocol):
     """Tells the time, and how much of it has passed.
 
-    The time of day is what is written down and shown, and somebody can set it. How long something takes or waits in
-    this process is the difference of two steady readings.
+    The time of day is stored and shown, and can be set by the operator. Durations and waits in this process are the
+    difference of two steady readings.
     """
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         ...
 
     def steady(self) -> float:

@@ -1,4 +1,4 @@
-"""Everything Frontdesk raises on purpose.
+"""The errors that Frontdesk raises.
 
     FrontdeskError
     ├── ChannelConfigurationError      found when the host is built; all findings at once
@@ -10,7 +10,7 @@
     │   └── StateDirectoryInUseError   another host does already
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
-    │   ├── LostRunError               a background run was fenced off: another process works on it, or nobody may
+    │   ├── LostRunError               a background run was fenced off: another process works on it, or none may
     │   ├── LostEventError             an event was fenced off: another process answers it, or has
     │   ├── LostDeliveryError          a delivery was changed by another meanwhile
     │   ├── ApprovalExistsError        the owner has an approval with this id
@@ -92,14 +92,14 @@ class StateDirectoryError(FrontdeskError):
 
 
 class StateDirectoryInUseError(StateDirectoryError):
-    """Another host uses the state directory; `pid`, `machine` and `since` say which, if it has told."""
+    """Another host uses the state directory; `pid`, `machine` and `since` tell which, if it has recorded them."""
 
     def __init__(
         self, path: Path, *, pid: int | None = None, machine: str | None = None, since: str | None = None
     ) -> None:
         self.pid, self.machine, self.since = pid, machine, since
-        known = "" if pid is None else f", process {pid} on {machine} since {since}"
-        super().__init__(path, f"another host uses it{known}", "stop that one")
+        holder = "" if pid is None else f", process {pid} on {machine} since {since}"
+        super().__init__(path, f"another host uses it{holder}", "stop that one")
 
 
 class StoreError(FrontdeskError):
@@ -161,7 +161,7 @@ class PushError(FrontdeskError):
         everywhere: bool = False,
         code: str | None = None,
     ) -> None:
-        """`everywhere` says that a wait is for the whole channel and not for one destination."""
+        """Set `everywhere` if a wait is for the whole channel and not for one destination."""
         super().__init__(message or type(self).__doc__ or "")
         self.retry_after = retry_after
         self.everywhere = everywhere
@@ -220,16 +220,16 @@ class RequestError(FrontdeskError):
         self.param = param
         self.retry_after = retry_after
         self.run: BegunRun | None = None
-        """The run that failed. Where there is one, the target was asked: whoever tries again runs it once more."""
+        """The run that failed. If there is one, the target was called, and a retry calls it once more."""
 
     @property
     def run_id(self) -> str | None:
-        """The id of the run that failed, under which the log has the reason."""
+        """Return the id of the run that failed, under which the log has the reason."""
         return None if self.run is None else self.run.run_id
 
     @property
     def message(self) -> str:
-        """The text for the caller."""
+        """Return the text for the caller."""
         return str(self.args[0])
 
 
@@ -253,7 +253,7 @@ class ForbiddenError(RequestError):
     status = 403
     code = "forbidden"
     group_message = "You can't do that here."
-    """What to say where others read it; the message itself is for the person alone."""
+    """The text for a place where others read it; the message itself is for the person alone."""
 
     def __init__(
         self,
@@ -360,7 +360,7 @@ class HookError(RequestError):
 
 
 class SessionTooLargeError(RequestError):
-    """What the agent remembers of this session is larger than this host stores; begin a new session."""
+    """The agent's state in this session is larger than this host stores; begin a new session."""
 
     status = 422
     code = "session_too_large"
@@ -387,7 +387,7 @@ class TooManyRequestsError(RequestError):
         retry_after: float | None = None,
         limit: int | None = None,
     ) -> None:
-        """`limit` is how many there may be in a time, if it is that which was passed."""
+        """Set `limit` to the number of requests allowed in a time, if that was exceeded."""
         super().__init__(message, code=code, retry_after=retry_after)
         self.limit = limit
 
@@ -435,7 +435,7 @@ class UnavailableError(RequestError):
 
 
 class StoreUnavailableError(UnavailableError):
-    """What this service remembers can't be reached at the moment; nothing that was confirmed is lost."""
+    """The storage of this service can't be reached at the moment; nothing that was confirmed is lost."""
 
     code = "store_unavailable"
 
@@ -449,7 +449,7 @@ class UnreadableRecordError(CodecError, UnavailableError):
     code = "newer_record"
 
     def __init__(self, reason: str = "") -> None:
-        """`reason` is for the log: it may quote what is stored."""
+        """Take a `reason` for the log alone, as it may quote the record."""
         super().__init__(retry_after=5.0)
         self.reason = reason
 

@@ -1,7 +1,7 @@
-"""The only place that makes ids: unguessable, and in the order of their making.
+"""The only module that makes ids: unguessable, and ordered by time.
 
 48 bits of milliseconds come first, so that rows written together lie together in an index; 80 random bits follow, from
-the operating system. Random bytes are drawn in blocks, because a system call for each id is what an id costs.
+the operating system. Random bytes are read in blocks, because a system call for each id would be most of its cost.
 """
 
 import os
@@ -20,7 +20,7 @@ class Ids(Protocol):
     """Makes ids."""
 
     def new(self, prefix: str) -> str:
-        """A new id, such as `run_0192f0c1a2b3...`."""
+        """Return a new id, such as `run_0192f0c1a2b3...`."""
         ...
 
 
@@ -41,25 +41,25 @@ class RandomIds:
         self._block = iter(())
 
     def new(self, prefix: str) -> str:
-        digits = next(self._block, None) or self._draw()
+        digits = next(self._block, None) or self._refill()
         now = time_ns() // 1_000_000
         if now != self._now:
             self._now, self._stamp = now, f"{now:012x}"
         return f"{prefix}_{self._stamp}{digits}"
 
-    def _draw(self) -> str:
-        drawn = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
-        # Of a list, whose next one no two threads are given.
-        self._block = iter(_PIECE.findall(drawn))
+    def _refill(self) -> str:
+        digits = os.urandom(_BLOCK * _RANDOM_DIGITS // 2).hex()
+        # The iterator of a list never gives the same item to two threads.
+        self._block = iter(_PIECE.findall(digits))
         return next(self._block)
 
 
 def _call(method: WeakMethod[Callable[[], None]]) -> None:
-    found = method()
-    if found is not None:
-        found()
+    bound = method()
+    if bound is not None:
+        bound()
 
 
 def new_secret() -> str:
-    """192 random bits in hexadecimal digits, for what must never be guessed."""
+    """Return 192 random bits in hexadecimal digits, for a value that must never be guessed."""
     return os.urandom(24).hex()

@@ -1,4 +1,4 @@
-"""The loggers, one a subject. What they get never holds message text, tokens or claims."""
+"""The loggers, one for each subject. No log line has message text, tokens or claims in it."""
 
 import logging
 

@@ -1,17 +1,16 @@
-"""The whole way of a request, top to bottom.
+"""The whole path of a request, top to bottom.
 
     identify -> authorize -> hook -> admit -> open session -> run target -> record -> deliver
 
-A stranger reaches no operator code and leaves nothing behind, so the caller is identified and authorized before the
-hook runs. What the hook changed is decided about again at `admit`. One session runs one turn at a time. What a turn
-leaves behind is written in one transaction, before anybody gets the answer.
+A stranger reaches no operator code and nothing is stored for them, so the caller is identified and authorized before
+the hook runs. Fields that the hook changed are decided about again at `admit`. One session runs one turn at a time. The
+outcome of a turn is written in one transaction, before the answer is sent.
 
-The way has two halves, because a run in the background goes the second one later, in a worker:
+The pipeline has two halves, because a worker does the second half of a background run later:
 
-- `admit` has the first four steps, `run_admitted` the other four; `run` goes both.
+- `admit` has the first four steps, `run_admitted` the other four; `run` does both.
 - `stream` differs in how the target runs: its updates are handed on as they come.
-- `answer` differs in who waits: a platform sent an event, nobody waits on a wire, and the answer is recorded as
-  deliveries.
+- `answer` is for an event of a platform: no caller waits on a wire, and the answer is recorded as deliveries.
 - `Deferral` decides between the halves whether a run goes to the background.
 """
 
@@ -35,7 +34,7 @@ from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.ending import TOO_LATE, Ending
 from frontdesk.runs.opening import Opening
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
-from frontdesk.sessions.endings import ended_stream, joined, tell_of_run
+from frontdesk.sessions.endings import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.turns import Turns
 
@@ -79,7 +78,7 @@ class Pipeline:
         if hook is not None:
             hooked = await call_run_hook(hook, claimed, target=self._target.native, protocol_request=protocol_request)
         admitted = await self._gate.admit(hooked, caller, claimed, allowed)
-        # Which questions are answered is looked up behind the gate, for whom the request was admitted.
+        # The answered questions are looked up after admission, among those of the request's owner.
         return await self._answers.find(admitted, settle) if admitted.request.approvals else admitted
 
     async def run_admitted(
@@ -96,20 +95,20 @@ class Pipeline:
             try:
                 result = await self._target.run(run.turn)
             except InvalidRequestError:
-                # What the target can't take leaves nothing behind.
+                # A request that the target refuses is not recorded.
                 await self._opening.revoke(run.turn)
                 raise
             except BaseException as error:
                 return await self._ending.fail(run, error)
             return await self._deliver(run, await self._ending.record(run, result))
         except RequestError as error:
-            tell_of_run(error, run.record)
+            attach_run(error, run.record)
             raise
         finally:
             self._opening.close(run)
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
-        """Return the result as the channel shows it; what goes elsewhere was recorded as deliveries."""
+        """Return the result as the channel shows it; answers to other places were recorded as deliveries."""
         admitted = run.turn.admitted
         if recorded.run.status != "completed" or admitted.pushes:
             return recorded
@@ -118,7 +117,7 @@ class Pipeline:
 
     def proceed(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, Result]:
         """Answer an admitted request, here or in the background."""
-        # Of most requests nothing has to be asked first, and they are spared the step.
+        # Most requests need no deferral, and skip that step.
         return self.run_admitted(admitted) if self._deferral.is_needless(admitted) else self._received(admitted)
 
     async def _received(self, admitted: AdmittedRequest) -> Result:
@@ -131,13 +130,13 @@ class Pipeline:
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
-        """Answer an event that a platform sent: the answer goes out as a delivery, and the event is done with it."""
+        """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
         admitted = (await self.admit(request, event.caller, event.payload, settle)).pushing()
         queued = await self._deferral.receive_event(admitted, event)
         return await self.run_admitted(admitted, patient=True, event=event) if queued is None else queued
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
-        """Queue a run of the operator's own for somebody, who is not seen anywhere by that."""
+        """Queue a run of the operator's own for a person; it does not count as their presence."""
         return (await self._deferral.queue(await self.admit(request, caller))).run
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
@@ -164,8 +163,8 @@ class Pipeline:
         except BaseException as error:
             try:
                 return ended_stream(await self._ending.fail(run, error))
-            except RequestError as told:
-                tell_of_run(told, run.record)
+            except RequestError as failure:
+                attach_run(failure, run.record)
                 raise
             finally:
                 self._opening.close(run)
@@ -199,7 +198,7 @@ class Pipeline:
                 await stream.close()
             recorded = await self._ending.record(run, result)
             if hook is not None and recorded.run.status == "completed":
-                recorded = recorded.replace(result=joined(shown, result))
+                recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded))
         finally:
             self._opening.close(run)
@@ -209,7 +208,7 @@ class Pipeline:
     ) -> None:
         await updates.aclose()
         if self._active.get(run.record.owner, run.record.run_id) is run:
-            # Nobody ever asked for the first update, so the generator had nothing to clean up.
+            # The generator was never started, so its own cleanup has not run.
             await stream.close()
             try:
                 outcome.append(await self._ending.fail(run, asyncio.CancelledError()))

@@ -160,7 +160,7 @@ class TestJoining:
 
         door.gate.link_by_claims = join
         assert first == LinkRequired()
-        decision = await door.gate.joined(CALLER, "web", first)
+        decision = await door.gate.link_and_decide(CALLER, "web", first)
         assert isinstance(decision, Allowed)
         assert decision.isolation_key == "key_of_both"
 
@@ -172,7 +172,7 @@ class TestJoining:
 
         door.gate.link_by_claims = join
         decision = await door.decide(CALLER)
-        assert await door.gate.joined(CALLER, "web", decision) is decision
+        assert await door.gate.link_and_decide(CALLER, "web", decision) is decision
 
     async def test_where_nothing_changed_the_decision_stays(self) -> None:
         door = Door(linker=FixedLinker())
@@ -182,7 +182,7 @@ class TestJoining:
 
         door.gate.link_by_claims = join
         decision = await door.decide(CALLER)
-        assert await door.gate.joined(CALLER, "web", decision) is decision
+        assert await door.gate.link_and_decide(CALLER, "web", decision) is decision
 
 
 class TestTheWire:

@@ -100,7 +100,7 @@ GOLDEN: tuple[tuple[Any, str], ...] = (
     ),
     (
         SessionRecord(
-            session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, openai_conversation_id="c", unheard=3
+            session_id="s", owner="o", key="c", created_at=1.5, updated_at=2.5, openai_conversation_id="c", ignored=3
         ),
         '{"$":"SessionRecord","session_id":"s","owner":"o","key":"c","created_at":1.5,"updated_at":2.5,'
         '"conversation_id":"c","unheard":3}',

@@ -1,1 +1,1 @@
-"""Who is at the door, and whether they may come in."""
+"""Identification and authorization of callers, and the links between their accounts."""

@@ -1,4 +1,4 @@
-"""Allowlists that come with the house. Whatever is not a clear yes is not one."""
+"""The built-in allowlists. A caller is let in by `ALLOW` alone."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, cast
@@ -14,7 +14,7 @@ ClaimValue = str | int | bool
 
 
 class AllowAll:
-    """Everyone whom the channel has verified may come in."""
+    """Allows everyone whom the channel has verified."""
 
     requires_linked_claims = False
 
@@ -23,11 +23,11 @@ class AllowAll:
 
 
 class NativeIdAllowlist:
-    """The users whose native ids are listed, and nobody else: names and chats never count.
+    """Allows the users whose native ids are listed, and nobody else; names and chats never count.
 
     The list is fixed, or loaded by a function (async, if it is slow) and kept for `cache_seconds`. While it can't be
-    loaded, the last one counts; before the first, nobody comes in. With `channel` it speaks of that channel's users
-    only.
+    loaded, the last one counts; before the first, everyone is denied. With `channel` it decides about that channel's
+    users only.
     """
 
     requires_linked_claims = False
@@ -50,14 +50,14 @@ class NativeIdAllowlist:
             return ABSTAIN
         if self._fixed is not None:
             return ALLOW if identity.native_id in self._fixed else DENY
-        return self._look(identity.native_id)
+        return self._load_and_decide(identity.native_id)
 
-    async def _look(self, native_id: str) -> AllowlistDecision:
+    async def _load_and_decide(self, native_id: str) -> AllowlistDecision:
         return ALLOW if native_id in await self._ids.present() else DENY
 
 
 class LinkedClaimAllowlist:
-    """The people of whom a verified claim has one of some values; a claim may have several values itself."""
+    """Allows people with a verified claim that has one of the given values; a claim may have several values itself."""
 
     requires_linked_claims = True
 
@@ -68,64 +68,65 @@ class LinkedClaimAllowlist:
             raise ValueError("LinkedClaimAllowlist needs the name of a claim, and at least one value")
         if not all(isinstance(value, (str, int)) for value in cast("list[Any]", listed)):
             raise TypeError("LinkedClaimAllowlist compares texts, whole numbers and booleans")
-        # With their types, because True is 1 to a set.
+        # With their types, because True equals 1 in a set.
         self._values = frozenset((type(value), value) for value in listed)
 
     def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
-        found = context.verified_claims.get(self.claim)
-        if found is None:
+        value = context.verified_claims.get(self.claim)
+        if value is None:
             return ABSTAIN if context.phase == "pre_link" else DENY
-        return ALLOW if any(self._is_listed(value) for value in _values(found)) else DENY
+        return ALLOW if any(self._is_listed(item) for item in _values(value)) else DENY
 
     def _is_listed(self, value: Any) -> bool:
         return isinstance(value, (str, int)) and (type(value), value) in self._values
 
 
-def _values(found: Any) -> Collection[Any]:
-    return cast("Collection[Any]", found) if isinstance(found, (list, tuple, set, frozenset)) else (found,)
+def _values(value: Any) -> Collection[Any]:
+    return cast("Collection[Any]", value) if isinstance(value, (list, tuple, set, frozenset)) else (value,)
 
 
 class _Combined:
-    """Several allowlists that decide together; none decide nothing."""
+    """Several allowlists that decide together; without any, the decision is `ABSTAIN`."""
 
     def __init__(self, *allowlists: IdentityAllowlist) -> None:
-        for one in allowlists:
-            if not is_allowlist(one):
-                raise TypeError(f"{type(self).__name__} takes allowlists one by one, and {type(one).__name__} is none")
+        for allowlist in allowlists:
+            if not is_allowlist(allowlist):
+                kind = type(allowlist).__name__
+                raise TypeError(f"{type(self).__name__} takes allowlists one by one, and {kind} is none")
         self.parts = allowlists
 
     @property
     def requires_linked_claims(self) -> bool:
-        """Whether one of them can't decide without claims."""
-        return any(requires_linked_claims(one) for one in self.parts)
+        """Tell whether one of them can't decide without claims."""
+        return any(requires_linked_claims(allowlist) for allowlist in self.parts)
 
 
 class AnyOfAllowlists(_Combined):
-    """Lets in whom one of several lets in; denies whom all deny."""
+    """Allows callers whom one of several allowlists allows; denies those whom all deny."""
 
     async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
-        said: set[AllowlistDecision] = set()
-        for one in self.parts:
-            said.add(await evaluate(one, context))
-            if ALLOW in said:
+        decisions: set[AllowlistDecision] = set()
+        for allowlist in self.parts:
+            decisions.add(await evaluate(allowlist, context))
+            if ALLOW in decisions:
                 return ALLOW
-        return DENY if said == {DENY} else ABSTAIN
+        return DENY if decisions == {DENY} else ABSTAIN
 
 
 class AllOfAllowlists(_Combined):
-    """Lets in whom each of several lets in; denies whom one denies."""
+    """Allows callers whom each of several allowlists allows; denies those whom one denies."""
 
     async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
-        said: set[AllowlistDecision] = set()
-        for one in self.parts:
-            said.add(await evaluate(one, context))
-            if DENY in said:
+        decisions: set[AllowlistDecision] = set()
+        for allowlist in self.parts:
+            decisions.add(await evaluate(allowlist, context))
+            if DENY in decisions:
                 return DENY
-        return ALLOW if said == {ALLOW} else ABSTAIN
+        return ALLOW if decisions == {ALLOW} else ABSTAIN
 
 
 class CallableAllowlist:
-    """Asks a function, sync or async; say whether it needs claims, so that their source is looked for at build."""
+    """Calls a function, sync or async; `requires_linked_claims` makes the build check that claims have a source."""
 
     def __init__(
         self,
@@ -141,21 +142,21 @@ class CallableAllowlist:
 
 
 async def evaluate(allowlist: IdentityAllowlist, context: AuthorizationContext) -> AllowlistDecision:
-    """What an allowlist says; anything that is no decision, such as `True`, counts as a denial."""
-    said: Any = await settle(allowlist.evaluate(context))
-    if isinstance(said, AllowlistDecision):
-        return said
-    log.error("%s has answered with %s, which is no decision: denied", type(allowlist).__name__, type(said).__name__)
+    """Return the decision of an allowlist; anything that is no decision, such as `True`, counts as a denial."""
+    decision: Any = await settle(allowlist.evaluate(context))
+    if isinstance(decision, AllowlistDecision):
+        return decision
+    log.error("%s has returned %s, which is no decision: denied", type(allowlist).__name__, type(decision).__name__)
     return DENY
 
 
 def requires_linked_claims(allowlist: IdentityAllowlist) -> bool:
-    """Whether an allowlist says that it can't decide without claims."""
+    """Tell whether an allowlist declares that it can't decide without claims."""
     return getattr(allowlist, "requires_linked_claims", False) is True
 
 
 def walk(allowlist: Any) -> Iterator[Any]:
-    """An allowlist and all that it is made of."""
+    """Yield an allowlist and all its parts."""
     yield allowlist
     if isinstance(allowlist, _Combined):
         for part in allowlist.parts:
@@ -163,5 +164,5 @@ def walk(allowlist: Any) -> Iterator[Any]:
 
 
 def is_allowlist(given: Any) -> bool:
-    """Whether something can be asked."""
+    """Tell whether an object is an allowlist."""
     return not isinstance(given, type) and callable(getattr(given, "evaluate", None))

@@ -1,4 +1,4 @@
-"""Decides about callers: asks the allowlist of the door, and the linker. It changes nothing."""
+"""Decides about callers by the allowlist of their channel, and the linker. It changes nothing."""
 
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ _DENIED = {reason: Denied(reason_code=reason, log_details=why) for reason, why i
 
 
 class Authorizer:
-    """Says who may come in."""
+    """Decides who is allowed in."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Authorizer:
         default: AccessRule,
         linker: IdentityLinker | None,
     ) -> None:
-        """`rules` has the rule of each channel."""
+        """Take the rule of each channel as `rules`, and one for all others as `default`."""
         self._keys = keys
         self._rules = rules
         self._default = default
         self._linker = linker
-        # Who lets everyone in need not be asked about each.
+        # A channel that is open to everyone needs no decision for each caller.
         self._open = frozenset(name for name, rule in rules.items() if linker is None and _is_open(rule))
 
     def decide(
@@ -62,19 +62,19 @@ class Authorizer:
         rule: AccessRule | None = None,
         hooked: bool = False,
     ) -> Coroutine[Any, Any, Decision]:
-        """Decide about a caller at a door, or about another identity for which the operator lets the caller speak.
+        """Decide about a caller on a channel, or about another identity that the caller may act for.
 
-        A decision only: it changes nothing. Without `channel` the door is that of the identity; `rule` is asked instead
-        of the door's own. `hooked` says that a hook comes next and may tell the operator's resolver more.
+        A decision only: it changes nothing. Without `channel` it is that of the identity; `rule` replaces the rule of
+        the channel. `hooked` means that a hook runs next and may add attributes for the operator's resolver.
         """
         if channel in self._open and identity is None and rule is None:
-            return self._known(caller.identity, caller.claims, "channel" if caller.claims else "none", hooked)
-        who = identity or caller.identity
-        door = channel or who.channel
-        return self._decide(who, caller if identity is None else None, rule or self.rule(door), hooked)
+            return self._with_key(caller.identity, caller.claims, "channel" if caller.claims else "none", hooked)
+        subject = identity or caller.identity
+        own = caller if identity is None else None
+        return self._decide(subject, own, rule or self.rule(channel or subject.channel), hooked)
 
     def rule(self, channel: str) -> AccessRule:
-        """The rule of a door."""
+        """Return the rule of a channel."""
         return self._rules.get(channel, self._default)
 
     async def ask(
@@ -84,7 +84,7 @@ class Authorizer:
         allowlist: Allowlist | None,
         claims: Mapping[str, Any] | None,
     ) -> Decision:
-        """The decision for the operator's own code: about a caller, or an identity with claims that it has verified."""
+        """Decide for the operator's own code about a caller, or about an identity with claims that it has verified."""
         if isinstance(who, ChannelIdentity):
             who = Caller(identity=who, claims=claims or {})
         elif claims is not None:
@@ -95,40 +95,41 @@ class Authorizer:
             rule = rule.replace(require_link=require_link)
         return await self.decide(who, who.identity.channel, rule=rule)
 
-    async def _known(
-        self, who: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
+    async def _with_key(
+        self, identity: ChannelIdentity, claims: Mapping[str, Any], source: ClaimSource, hooked: bool = False
     ) -> Decision:
-        key, waits = await self._keys.ask_before_hook(who) if hooked else (await self._keys.look_up(who), False)
-        if key is None and not self._keys.issues and not waits:
-            # Decided here and not at `admit`, because a stranger reaches no hook.
+        keys = self._keys
+        key, waits = await keys.ask_before_hook(identity) if hooked else (await keys.look_up(identity), False)
+        if key is None and not keys.issues and not waits:
+            # Decided here and not at `admit`, because a stranger must reach no hook.
             return REFUSED
         return Allowed(isolation_key=key, verified_claims=claims, claim_source=source)
 
     async def _decide(
-        self, who: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool = False
+        self, identity: ChannelIdentity, caller: Caller | None, rule: AccessRule, hooked: bool = False
     ) -> Decision:
-        """`caller` is there if the decision is about the caller's own identity, with what was proved of it."""
-        # All who are anonymous have one identity, which must not become somebody's.
+        """Decide about an identity; `caller` is given if it is the caller's own, with its claims."""
+        # All anonymous callers share one identity, which must not be linked to a person.
         linker = None if caller is not None and caller.anonymous else self._linker
-        link = None if linker is None else await _link(linker, who)
+        link = None if linker is None else await _link(linker, identity)
         claims: Mapping[str, Any] = {} if caller is None else caller.claims
-        known = await self._known(who, claims, "channel" if claims else "none", hooked)
-        if not isinstance(known, Allowed):
-            return known
+        allowed = await self._with_key(identity, claims, "channel" if claims else "none", hooked)
+        if not isinstance(allowed, Allowed):
+            return allowed
         if link is not None:
-            known = known.replace(isolation_key=link.isolation_key)
-        asked = _question(who, known)
-        verdict = before_link(await _said(rule.allowlist, asked), require_link=rule.require_link)
-        proved = _proved(known, link)
+            allowed = allowed.replace(isolation_key=link.isolation_key)
+        context = _context(identity, allowed)
+        verdict = before_link(await _evaluate(rule.allowlist, context), require_link=rule.require_link)
+        proved = _proved(allowed, link)
         if verdict == "allowed":
-            return known if claims else proved
+            return allowed if claims else proved
         if verdict is None:
-            # Without a link, claims of the channel's own are all that is new; and they are no link.
-            asks_again = link is not None or (bool(claims) and not rule.require_link)
-            again = _question(who, proved).replace(phase="post_link")
-            said = await _said(rule.allowlist, again) if asks_again else None
+            # Without a link, only the channel's own claims are new in the second phase; and they are no link.
+            has_news = link is not None or (bool(claims) and not rule.require_link)
+            second = _context(identity, proved).replace(phase="post_link")
+            decision = await _evaluate(rule.allowlist, second) if has_news else None
             linked, linking = link is not None, _linking(linker)
-            verdict = after_link(said, require_link=rule.require_link, linked=linked, linking=linking)
+            verdict = after_link(decision, require_link=rule.require_link, linked=linked, linking=linking)
         return _decision(verdict, proved)
 
 
@@ -136,41 +137,41 @@ def _is_open(rule: AccessRule) -> bool:
     return not rule.require_link and (rule.allowlist is None or type(rule.allowlist) is AllowAll)
 
 
-async def _link(linker: IdentityLinker, who: ChannelIdentity) -> LinkRecord | None:
-    link: Any = await call_access("linker", linker.resolve, who)
-    # The empty key is that of groups: it would open everybody's.
+async def _link(linker: IdentityLinker, identity: ChannelIdentity) -> LinkRecord | None:
+    link: Any = await call_access("linker", linker.resolve, identity)
+    # The empty key owns the sessions of groups, and would open all of them.
     if link is None or (isinstance(link, LinkRecord) and link.isolation_key):
         return link
-    log.error("the linker has answered with %s, which is no link: not linked", type(link).__name__)
+    log.error("the linker has returned %s, which is no link: not linked", type(link).__name__)
     return None
 
 
-async def _said(allowlist: IdentityAllowlist | None, context: AuthorizationContext) -> AllowlistDecision:
+async def _evaluate(allowlist: IdentityAllowlist | None, context: AuthorizationContext) -> AllowlistDecision:
     if allowlist is None:
         return AllowlistDecision.ALLOW
     if type(allowlist) is NativeIdAllowlist:
-        # By far the most frequent list, and one that is fixed can't fail: it need not be waited for.
-        said = allowlist.evaluate(context)
-        if isinstance(said, AllowlistDecision):
-            return said
-        return await call_access("allowlist", settle, said)
+        # By far the most frequent allowlist; a fixed one can't fail, and needs no await.
+        decision = allowlist.evaluate(context)
+        if isinstance(decision, AllowlistDecision):
+            return decision
+        return await call_access("allowlist", settle, decision)
     return await call_access("allowlist", evaluate, allowlist, context)
 
 
-def _question(who: ChannelIdentity, known: Allowed) -> AuthorizationContext:
+def _context(identity: ChannelIdentity, allowed: Allowed) -> AuthorizationContext:
     return AuthorizationContext(
-        identity=who,
-        isolation_key=known.isolation_key,
-        verified_claims=known.verified_claims,
-        claim_source=known.claim_source,
+        identity=identity,
+        isolation_key=allowed.isolation_key,
+        verified_claims=allowed.verified_claims,
+        claim_source=allowed.claim_source,
     )
 
 
-def _proved(known: Allowed, link: LinkRecord | None) -> Allowed:
-    """With the claims of the link, if it has any; they are not mixed with the channel's, which may be another's."""
+def _proved(allowed: Allowed, link: LinkRecord | None) -> Allowed:
+    """Return the decision with the claims of the link, if any; they replace the channel's, which may be another's."""
     if link is None or not link.claims:
-        return known
-    return known.replace(verified_claims=link.claims, claim_source="linker")
+        return allowed
+    return allowed.replace(verified_claims=link.claims, claim_source="linker")
 
 
 def _linking(linker: IdentityLinker | None) -> Linking:

@@ -1,4 +1,4 @@
-"""Keeps how people can be reached who were let in: their newest attributes, and what their channel says of them."""
+"""Stores how people can be reached: their newest attributes, and the reference of their channel."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -13,11 +13,11 @@ from frontdesk.errors import CodecError, IdentityChangedError
 from frontdesk.loggers import access as log
 
 LONGEST_REFERENCE = 4096
-"""How many bytes a reference may have as JSON."""
+"""The number of bytes that a reference may have as JSON."""
 
 
 def check_reference(reference: Mapping[str, Any]) -> None:
-    """Refuse a reference that can't be stored, with a `ValueError`; its own words are told to nobody."""
+    """Raise a `ValueError` for a reference that can't be stored; its content is not in the message."""
     try:
         size = len(encode(dict(reference)))
     except CodecError as error:
@@ -32,9 +32,9 @@ class Contacts:
     def __init__(
         self, store: HostStateStore, clock: Clock, *, grouped: Collection[str] = (), introduces: bool = False
     ) -> None:
-        """`grouped` are the channels on which people are reached in the groups that they share.
+        """Reach people on channels of `grouped` in the groups that they share.
 
-        `introduces` says that isolation keys come from elsewhere, so that nobody else notes who has one.
+        `introduces` stores new identities, where isolation keys come from elsewhere and nothing else stores them.
         """
         self._identities = store.identities
         self._store = store
@@ -46,26 +46,26 @@ class Contacts:
         """Tell whether a request may say how its sender is reached, before anything is looked up."""
         if not identity.attributes and not request.reference and request.channel not in self._grouped:
             return False
-        # Of others, for whom a hook lets the caller speak, a request does not say how they are reached.
+        # A request tells how its own caller is reached, not a person whom a hook has set instead.
         return identity.key == caller.identity.key and not caller.anonymous
 
     async def note(self, identity: ChannelIdentity, request: ChannelRequest, owner: str) -> None:
-        """Keep what a request that was let in says of its own sender; `owner` is the sender's own key."""
+        """Store how the sender of an admitted request is reached; `owner` is the sender's own key."""
         record = await self._identities.find(identity)
         has_place = bool(request.reference) or request.channel in self._grouped
         if record is None and has_place and self._introduces and request.granted_key is None:
             record = await self._introduce(identity, owner)
-        # Where a backend speaks for many people in turn, its record is not that of each of them.
+        # A backend that acts for many people has one record, which belongs to none of them.
         if record is None or record.isolation_key != owner:
             return
-        # One without attributes says nothing about them.
+        # An identity without attributes leaves the stored ones as they are.
         if identity.attributes and record.identity.attributes != identity.attributes:
             await self._renew(record, identity)
         if has_place:
             await self._keep_changes(identity, request)
 
     async def keep(self, identity: ChannelIdentity, owner: str, reference: Mapping[str, Any]) -> None:
-        """Keep a reference for somebody who was let in, or could be once they are linked."""
+        """Store a reference for a person who was admitted, or can be once they are linked."""
         check_reference(reference)
         if await self._identities.find(identity) is None:
             await self._introduce(identity, owner)
@@ -78,43 +78,43 @@ class Contacts:
         return await self._identities.remember(record)
 
     async def _renew(self, record: IdentityRecord, identity: ChannelIdentity) -> None:
-        # Of one who is being linked just now nothing is overwritten; their next message brings its attributes again.
+        # A record that is being linked just now is not overwritten; the next message brings the attributes again.
         with suppress(IdentityChangedError):
             try:
                 async with self._store.transaction() as transaction:
                     transaction.remember_identity(record.replace(identity=identity), instead_of=record)
             except CodecError as error:
-                log.error("what %s says of somebody is not kept: %s", identity.channel, error)
+                log.error("the attributes of an identity of %s are not kept: %s", identity.channel, error)
 
     async def _keep_changes(self, identity: ChannelIdentity, request: ChannelRequest) -> None:
-        known = await self._identities.reach(identity)
-        if self._reach_now(request, request.reference, known) == known:
+        stored = await self._identities.reach(identity)
+        if self._reach_now(request, request.reference, stored) == stored:
             return
-        # Only what differs is looked at closely, and what can't be stored changes nothing.
-        told = self._reach_now(request, _storable_reference(request), known)
-        if told == known:
+        # Checked only if it differs; a reference that can't be stored changes nothing.
+        reach = self._reach_now(request, _storable_reference(request), stored)
+        if reach == stored:
             return
         async with self._store.transaction() as transaction:
-            if told.reference != known.reference:
-                transaction.keep_reference(identity, told.reference)
-            if told.group != known.group:
-                transaction.keep_group(identity, told.group)
+            if reach.reference != stored.reference:
+                transaction.keep_reference(identity, reach.reference)
+            if reach.group != stored.group:
+                transaction.keep_group(identity, reach.group)
 
-    def _reach_now(self, request: ChannelRequest, reference: Mapping[str, Any], known: Reach) -> Reach:
+    def _reach_now(self, request: ChannelRequest, reference: Mapping[str, Any], reach: Reach) -> Reach:
         """Return how the sender of a request is reached now."""
         if request.channel in self._grouped and request.conversation_id is not None:
             group = PushGroup(conversation_id=request.conversation_id, reference=reference) if request.group else None
-            known = known.replace(group=group)
-        return known.replace(reference=reference) if reference and not request.group else known
+            reach = reach.replace(group=group)
+        return reach.replace(reference=reference) if reference and not request.group else reach
 
 
 def _storable_reference(request: ChannelRequest) -> Mapping[str, Any]:
-    """Return the reference of a request; none, if it can't be stored: that must not cost the sender an answer."""
+    """Return the reference of a request; an empty one if it can't be stored, because the answer matters more."""
     if not request.reference:
         return {}
     try:
         check_reference(request.reference)
     except ValueError as error:
-        log.error("what %s says of how to reach somebody is not kept: %s", request.channel, error)
+        log.error("a reference of %s is not kept: %s", request.channel, error)
         return {}
     return request.reference

@@ -1,4 +1,4 @@
-"""The decision about a caller, as a pure function of what an allowlist said and of what is known of a link."""
+"""The verdict on a caller, as a pure function of the decision of an allowlist and the state of the link."""
 
 from typing import Literal
 
@@ -16,22 +16,22 @@ Linking = Literal["none", "plain", "with_claims"]
 """Whether a caller could be linked, and whether that would prove claims."""
 
 
-def before_link(said: AllowlistDecision, *, require_link: bool) -> Verdict | None:
-    """The verdict on what the identity and the channel's own claims say; `None` when more must be known."""
-    if said is AllowlistDecision.DENY:
+def before_link(decision: AllowlistDecision, *, require_link: bool) -> Verdict | None:
+    """Return the verdict by the identity and the channel's own claims; `None` if it depends on a link."""
+    if decision is AllowlistDecision.DENY:
         return "allowlist_denied_pre_link"
-    return "allowed" if said is AllowlistDecision.ALLOW and not require_link else None
+    return "allowed" if decision is AllowlistDecision.ALLOW and not require_link else None
 
 
 def after_link(
-    said: AllowlistDecision | None, *, require_link: bool, linked: bool, linking: Linking = "none"
+    decision: AllowlistDecision | None, *, require_link: bool, linked: bool, linking: Linking = "none"
 ) -> Verdict:
-    """The verdict when `before_link` had none; `said` is the second answer, if there was anything new to ask with."""
+    """Return the verdict when `before_link` had none; `decision` is that of the second phase, if there was one."""
     if not linked and require_link:
         return "link_unavailable" if linking == "none" else "link_required"
-    if said is AllowlistDecision.ALLOW:
+    if decision is AllowlistDecision.ALLOW:
         return "allowed"
-    denied = said is AllowlistDecision.DENY
+    denied = decision is AllowlistDecision.DENY
     if not linked and (linking == "with_claims" or (linking == "plain" and not denied)):
         # The channel's own claims were not enough, and a link may prove others.
         return "link_required"

@@ -1,9 +1,8 @@
-"""Who shares a key with whom, and what a link or its end changes of that. Pure.
+"""The identities that share a key, and the changes that a link or an unlink makes to them. Pure.
 
-A family is a tree. Its root is the identity whose own key all of them share. Every other has been linked to one of the
-family (`via`), and has a key of its own to which it goes back (`previous_key`). Whoever leaves takes along those who
-are in the family only because of them: each of these goes back to its own key, and nobody keeps a key of somebody to
-whom no link leads.
+A family is a tree. Its root is the identity whose own key all members share. Every other member was linked to a member
+(`via`), and has a key of its own to which it goes back (`previous_key`). A member that leaves takes its descendants
+along: each goes back to its own key, and no member keeps a key that no link leads to.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ Key = tuple[str, str]
 
 
 class Family(NamedTuple):
-    """Everyone who has one key: the records of all, and their links; somebody who is not linked is one alone."""
+    """The identities that share one key, with their records and links; an identity without a link is alone in one."""
 
     key: str
     records: Mapping[Key, IdentityRecord]
@@ -24,26 +23,26 @@ class Family(NamedTuple):
 
     @property
     def identities(self) -> list[ChannelIdentity]:
-        """All of them."""
+        """Return the identities of all members."""
         return [record.identity for record in self.records.values()]
 
 
 class Change(NamedTuple):
-    """What is to be written together."""
+    """The changes to write in one transaction."""
 
     records: Sequence[tuple[IdentityRecord, IdentityRecord]]
-    """Each record as it is to be, and as it must be before."""
+    """Each record as it is to be, and as it must be now."""
     links: Sequence[LinkRecord] = ()
     gone: Sequence[LinkRecord] = ()
-    """Links that end."""
+    """The links that end."""
     given_up: str | None = None
-    """The key that nobody has any more."""
+    """The key that no identity has any more."""
     divided: str | None = None
-    """The key that those who leave have shared with those who stay."""
+    """The key that the leaving members have shared with the staying ones."""
 
 
-def joined(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
-    """One family of two: all get the key of the survivor's, and those who had another can still read under it."""
+def merge(survivor: Family, at: Key, other: Family, proof: LinkProof, now: float, new_id: Callable[[], str]) -> Change:
+    """Merge two families: all get the survivor's key, and those who had another can still read under that."""
     who = proof.identity.key
     links = {key: _proved(link, proof, now) if key == who else link for key, link in other.links.items()}
     if who not in links:
@@ -53,7 +52,7 @@ def joined(survivor: Family, at: Key, other: Family, proof: LinkProof, now: floa
     stays = survivor.links.get(at) or _root(survivor.records[at].identity, survivor.key, proof, now, new_id())
     moved = [
         link.replace(isolation_key=survivor.key, previous_key=_home(link), via=via)
-        for link, via in _turned(links, who, stays.link_id)
+        for link, via in _rerooted(links, who, stays.link_id)
     ]
     arrived = [
         (
@@ -66,14 +65,14 @@ def joined(survivor: Family, at: Key, other: Family, proof: LinkProof, now: floa
     return Change([*_kept(survivor.records.values()), *arrived], [*new, *moved], given_up=other.key)
 
 
-def parted(family: Family, who: Key) -> Change | None:
-    """The family without one of them, and without those who were linked to it only through that one."""
+def split(family: Family, who: Key) -> Change | None:
+    """Remove a member from a family, with all who were linked to it only through that member."""
     if who not in family.links:
         return None
     staying = _staying(family.links, who)
     gone = [link for key, link in family.links.items() if key not in staying]
     lone = [family.links[key] for key in staying] if len(staying) == 1 else []
-    # With nobody else, only what was proved about the root itself is still a link.
+    # A root that is left alone keeps its link only if a subject was proved for it.
     gone += [link for link in lone if link.subject is None]
     lost = {_home(link) for link in gone if link.identity.key not in staying}
     left = [
@@ -83,7 +82,7 @@ def parted(family: Family, who: Key) -> Change | None:
     ]
     stayed = [
         (
-            record.replace(archived=tuple(one for one in record.archived if one not in lost), version=_next(record)),
+            record.replace(archived=tuple(key for key in record.archived if key not in lost), version=_next(record)),
             record,
         )
         for key, record in family.records.items()
@@ -93,35 +92,35 @@ def parted(family: Family, who: Key) -> Change | None:
 
 
 def leaving(family: Family, who: Key) -> list[ChannelIdentity]:
-    """Who goes when one goes."""
+    """Return the identities that leave with a member, itself included."""
     staying = _staying(family.links, who)
     return [link.identity for key, link in family.links.items() if key not in staying]
 
 
 def _staying(links: Mapping[Key, LinkRecord], who: Key) -> set[Key]:
-    """Those from whom a way leads to the root that does not lead over one of them."""
+    """Return the members whose path to the root does not lead through a given member."""
     by_id = {link.link_id: key for key, link in links.items() if key != who}
     staying: set[Key] = set()
     for key in by_id.values():
         seen: set[Key] = set()
-        place: Key | None = key
-        while place is not None and place not in seen and links[place].previous_key is not None:
-            seen.add(place)
-            place = by_id.get(links[place].via or "")
-        if place is not None and place not in seen:
+        ancestor: Key | None = key
+        while ancestor is not None and ancestor not in seen and links[ancestor].previous_key is not None:
+            seen.add(ancestor)
+            ancestor = by_id.get(links[ancestor].via or "")
+        if ancestor is not None and ancestor not in seen:
             staying.add(key)
     return staying
 
 
-def _turned(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[tuple[LinkRecord, str | None]]:
-    """Each link with the one that it hangs on, once the tree hangs on another tree by one of its leaves."""
+def _rerooted(links: Mapping[Key, LinkRecord], who: Key, via: str) -> Iterable[tuple[LinkRecord, str | None]]:
+    """Return each link with its new parent, once the tree is rerooted at `who` and attached to the link `via`."""
     by_id = {link.link_id: link for link in links.values()}
-    hung: dict[str, str] = {}
-    place: LinkRecord | None = links[who]
-    while place is not None and place.link_id not in hung:
-        hung[place.link_id] = via
-        via, place = place.link_id, by_id.get(place.via or "")
-    return [(link, hung.get(link.link_id, link.via)) for link in links.values()]
+    parents: dict[str, str] = {}
+    ancestor: LinkRecord | None = links[who]
+    while ancestor is not None and ancestor.link_id not in parents:
+        parents[ancestor.link_id] = via
+        via, ancestor = ancestor.link_id, by_id.get(ancestor.via or "")
+    return [(link, parents.get(link.link_id, link.via)) for link in links.values()]
 
 
 def _proved(link: LinkRecord, proof: LinkProof, now: float) -> LinkRecord:
@@ -144,7 +143,7 @@ def _home(link: LinkRecord) -> str:
 
 
 def _kept(records: Iterable[IdentityRecord]) -> list[tuple[IdentityRecord, IdentityRecord]]:
-    # The number changes all the same, so that of two changes to one family at once only one can be written.
+    # The version changes all the same, so that of two concurrent changes to a family only one can be written.
     return [(record.replace(version=_next(record)), record) for record in records]
 
 
@@ -153,4 +152,4 @@ def _next(record: IdentityRecord) -> int:
 
 
 def _archived(record: IdentityRecord, key: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one for one in (*record.archived, record.isolation_key) if one != key))
+    return tuple(dict.fromkeys(past for past in (*record.archived, record.isolation_key) if past != key))

@@ -21,10 +21,10 @@ from frontdesk.loggers import access as log
 
 
 class Gate(Authorizer):
-    """Decides who may come in, and admits their requests."""
+    """Decides who is allowed in, and admits their requests."""
 
     link_by_claims: Callable[[Caller], Awaitable[bool]] | None = None
-    """Links a caller whose verified claims say who they are, without a ceremony; true if that changed anything."""
+    """Links a caller by their verified claims, without a linking flow; returns whether that changed anything."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Gate(Authorizer):
         contacts: Contacts | None = None,
         run_prefixes: Mapping[str, str] | None = None,
     ) -> None:
-        """`rules` has the rule of each channel, `run_prefixes` how the ids of its runs begin."""
+        """Take the rule of each channel as `rules`, and the prefix of its run ids as `run_prefixes`."""
         super().__init__(keys, rules, default, linker)
         self._run_prefixes = run_prefixes or {}
         self._ids = ids
@@ -48,17 +48,19 @@ class Gate(Authorizer):
         self._contacts = contacts
 
     async def authorize(self, caller: Caller, channel: str, *, hooked: bool = False) -> Allowed:
-        """Let a caller in at a door, linked if a verified claim does that; an error for everyone else.
+        """Return the decision that allows a caller, linked if a verified claim does that; raise an error for others.
 
-        Before a hook, one whom the operator's resolver does not know has no key yet: `admit` asks it again.
+        Before a hook, a caller whom the operator's resolver does not know has no key yet: `admit` asks it again.
         """
         decision = await self.decide(caller, channel, hooked=hooked)
         if caller.claims:
-            decision = await self.joined(caller, channel, decision, hooked=hooked)
+            decision = await self.link_and_decide(caller, channel, decision, hooked=hooked)
         return self.require_allowed(decision, caller.identity)
 
-    async def joined(self, caller: Caller, channel: str, decision: Decision, *, hooked: bool = False) -> Decision:
-        """The decision, once a verified claim has linked the caller; whoever is denied is not linked."""
+    async def link_and_decide(
+        self, caller: Caller, channel: str, decision: Decision, *, hooked: bool = False
+    ) -> Decision:
+        """Link a caller by a verified claim, and return the new decision; a caller who is denied is not linked."""
         if self.link_by_claims is None or isinstance(decision, Denied):
             return decision
         if not await call_access("linker", self.link_by_claims, caller):
@@ -68,26 +70,26 @@ class Gate(Authorizer):
     async def admit(
         self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
     ) -> AdmittedRequest:
-        """Admits a request after the hook, deciding again about what the hook changed.
+        """Admit a request after the hook, and decide again about the fields that the hook changed.
 
-        `wire` is the request as it came in: what it names must belong to the caller. What only the hook has set counts
-        as granted by the operator.
+        `wire` is the request as it came in: everything it names must belong to the caller. A field that only the hook
+        has set counts as granted by the operator.
         """
         identity = caller.identity
         if request.response_target.addresses and request.response_target == wire.response_target:
-            await self._own_destinations(wire, caller, allowed.isolation_key)
-        spoken_for = request.identity
-        if spoken_for is not None and spoken_for is not identity and spoken_for != identity:
-            allowed = await self._changed(spoken_for, caller, wire.channel, allowed)
-            identity = spoken_for
+            await self._check_destinations(wire, caller, allowed.isolation_key)
+        hooked = request.identity
+        if hooked is not None and hooked is not identity and hooked != identity:
+            allowed = await self._decide_hooked(hooked, caller, wire.channel, allowed)
+            identity = hooked
         granted = request.granted_key
         if allowed.isolation_key is None and granted is None:
-            _need_nothing_before(request)
+            _refuse_continuation(request)
         own = owner = allowed.isolation_key or await self._keys.issue(identity)
         if owner and granted is not None:
             owner = granted
         if not owner:
-            # The empty key is that of groups: it would open everybody's.
+            # The empty key owns the sessions of groups, and would open all of them.
             raise self.refusal(REFUSED, identity)
         contacts = self._contacts
         if own and contacts is not None and contacts.says_something(caller, identity, request):
@@ -120,43 +122,45 @@ class Gate(Authorizer):
         if record is not None and record.isolation_key == admitted.owner:
             return record
         if not self._keys.issues or record is None or record.version == 0:
-            spoken_for = None if identity.key == caller.identity.key else identity
-            asking = caller if spoken_for is not None else caller.replace(identity=identity)
-            decision = await self.decide(asking, admitted.request.channel, spoken_for)
+            other = None if identity.key == caller.identity.key else identity
+            asking = caller if other is not None else caller.replace(identity=identity)
+            decision = await self.decide(asking, admitted.request.channel, other)
             if isinstance(decision, Allowed) and decision.isolation_key == admitted.owner:
                 return None
         raise UnlinkedError
 
-    async def _changed(self, identity: ChannelIdentity, caller: Caller, door: str, allowed: Allowed) -> Allowed:
-        """Decides anew about an identity that a hook has set: the caller with other attributes, or somebody else."""
+    async def _decide_hooked(
+        self, identity: ChannelIdentity, caller: Caller, channel: str, allowed: Allowed
+    ) -> Allowed:
+        """Decide about an identity that a hook has set: the caller with other attributes, or another person."""
         if identity.key == caller.identity.key:
-            return self.require_allowed(await self.decide(caller.replace(identity=identity), door), identity)
+            return self.require_allowed(await self.decide(caller.replace(identity=identity), channel), identity)
         if allowed.isolation_key is None and not self._keys.issues:
-            # The resolver has not let the caller in, and a hook can't let them speak for another then.
+            # The resolver has refused the caller, so a hook can't let them act for another person.
             raise self.refusal(REFUSED, caller.identity)
-        return await self._another(identity, caller, door)
+        return await self._decide_other(identity, caller, channel)
 
-    async def _another(self, identity: ChannelIdentity, caller: Caller, door: str) -> Allowed:
-        """Decides about somebody for whom a hook lets the caller speak, and whose memory the caller's channel sees."""
-        allowed = self.require_allowed(await self.decide(caller, door, identity), identity)
+    async def _decide_other(self, identity: ChannelIdentity, caller: Caller, channel: str) -> Allowed:
+        """Decide about a person for whom a hook lets the caller act; the caller's channel sees that person's memory."""
+        allowed = self.require_allowed(await self.decide(caller, channel, identity), identity)
         if self._link_policy is not None and identity.channel != caller.identity.channel:
             await self._link_policy.need("link", identity.channel, caller.identity.channel)
         return allowed
 
     async def issue(self, identity: ChannelIdentity) -> str | None:
-        """The isolation key of somebody who was let in; `None` when the operator's resolver refuses them."""
+        """Return the isolation key of a person who is allowed; `None` if the operator's resolver refuses them."""
         return await self._keys.issue(identity)
 
-    async def _own_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
-        """The wire sends an answer to nobody but the person who asks, wherever they are known."""
-        others = {one.plain for one in wire.response_target.addresses} - {Address.of(caller.identity)}
+    async def _check_destinations(self, wire: ChannelRequest, caller: Caller, key: str | None) -> None:
+        """Refuse addresses from the wire that are not the caller's own identities."""
+        others = {address.plain for address in wire.response_target.addresses} - {Address.of(caller.identity)}
         if others and key is not None:
-            others -= {Address.of(one) for one in await self._keys.identities_of(key)}
+            others -= {Address.of(identity) for identity in await self._keys.identities_of(key)}
         if others:
             raise ForbiddenError("An answer can only be sent to yourself.", code="not_yours", param="response_target")
 
     def require_allowed(self, decision: Decision, identity: ChannelIdentity) -> Allowed:
-        """The decision if it lets the caller in, else an error in words that may be shown."""
+        """Return a decision that allows the caller; raise an error that may be shown for any other."""
         if isinstance(decision, Allowed):
             return decision
         if isinstance(decision, Denied):
@@ -164,12 +168,12 @@ class Gate(Authorizer):
         raise LinkRequiredError
 
     def not_denied(self, decision: Decision, identity: ChannelIdentity) -> None:
-        """Lets pass who may come in or could by a link, for what belongs to linking itself."""
+        """Raise an error for a caller who is denied; one who needs a link passes, so that they can get it."""
         if isinstance(decision, Denied):
             raise self.refusal(decision, identity)
 
     def refusal(self, denied: Denied, identity: ChannelIdentity) -> ForbiddenError:
-        """Logs why, and says less."""
+        """Log the reason of a denial, and make an error that does not reveal it."""
         log.info("denied on %s: %s (%s)", identity.channel, denied.reason_code, denied.log_details)
         return ForbiddenError(denied.user_message, code="denied", group_message=denied.group_message)
 
@@ -183,8 +187,8 @@ def identify(request: ChannelRequest, caller: Caller) -> ChannelRequest:
     return request if request.identity is caller.identity else request.replace(identity=caller.identity)
 
 
-def _need_nothing_before(request: ChannelRequest) -> None:
-    """Refuse what goes on from something: who was never here has nothing, and a refusal leaves nothing behind."""
+def _refuse_continuation(request: ChannelRequest) -> None:
+    """Refuse a new caller's request that continues a run or answers an approval, before a key is issued."""
     if request.previous_run_id is not None:
         raise NotFoundError("There is no such run to continue.", param="previous_run_id")
     if request.approvals:

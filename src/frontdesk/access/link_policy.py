@@ -1,4 +1,4 @@
-"""Which channels may share a person's memory and answers: the policies of the house, and how they are asked."""
+"""The built-in policies on which channels may share a person's memory and answers, and their evaluation."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from frontdesk.loggers import access as log
 
 
 class AllowAllLinks:
-    """Every channel may share with every other."""
+    """Lets every channel share with every other."""
 
     def __call__(self, context: LinkPolicyContext) -> bool:
         return True
 
 
 class SameConfidentialityTierOnly:
-    """Channels share that have the same `confidentiality_tier`; those without any have none in common with the rest."""
+    """Lets channels share that have the same `confidentiality_tier`; having none counts as a tier of its own."""
 
     def __call__(self, context: LinkPolicyContext) -> bool:
         return context.source_tier == context.destination_tier
@@ -30,31 +30,31 @@ class ExplicitAllowList:
     def __init__(
         self, pairs: Collection[tuple[str, str]] = (), *, allowed_pairs: Collection[tuple[str, str]] = ()
     ) -> None:
-        """`pairs` are names of channels, such as `[("teams", "webchat")]`.
+        """Allow `pairs` of channel names both ways, such as `[("teams", "webchat")]`, and `allowed_pairs` one way.
 
         `allowed_pairs` are `(source, destination)`, each a `confidentiality_tier` or the name of a channel, such as
-        `{("public", "internal")}`: what is known on the first may become known on the second, and not the other way.
+        `{("public", "internal")}`: the second may learn what the first knows, and not the other way.
         """
-        self.pairs = frozenset(frozenset(_pair(one)) for one in pairs)
-        self.allowed_pairs = frozenset(_pair(one) for one in allowed_pairs)
+        self.pairs = frozenset(frozenset(_pair(pair)) for pair in pairs)
+        self.allowed_pairs = frozenset(_pair(pair) for pair in allowed_pairs)
 
     def findings(self, tiers: Mapping[str, str | None]) -> list[str]:
-        """Tell which names stand for nothing, or for two things; `tiers` has the tier of each channel."""
-        known = {tier for tier in tiers.values() if tier is not None}
+        """Return a line for each name that is unknown or ambiguous; `tiers` has the tier of each channel."""
+        known_tiers = {tier for tier in tiers.values() if tier is not None}
         channels = {name for pair in self.pairs for name in pair}
         either = {name for pair in self.allowed_pairs for name in pair}
         wrong = [f"the host has no channel called {name!r}" for name in sorted(channels - tiers.keys())]
         wrong += [
             f"{name!r} is neither a confidentiality_tier nor a channel of the host"
-            for name in sorted(either - tiers.keys() - known)
+            for name in sorted(either - tiers.keys() - known_tiers)
         ]
         return wrong + [
             f"{name!r} is a confidentiality_tier and a channel of the host; give one of them another name"
-            for name in sorted(either & tiers.keys() & known)
+            for name in sorted(either & tiers.keys() & known_tiers)
         ]
 
     def __call__(self, context: LinkPolicyContext) -> bool:
-        # What stays on its channel is not shared.
+        # Staying on one channel is no sharing.
         if context.source == context.destination or frozenset((context.source, context.destination)) in self.pairs:
             return True
         # No name is a tier and a channel at once: that is a finding when the host is built.
@@ -66,47 +66,47 @@ class ExplicitAllowList:
 
 
 def _pair(given: Any) -> tuple[str, str]:
-    if isinstance(given, str) or len(given) != 2 or not all(isinstance(one, str) and one for one in given):
+    if isinstance(given, str) or len(given) != 2 or not all(isinstance(name, str) and name for name in given):
         raise ValueError(f"ExplicitAllowList takes pairs of names, not {given!r}")
     return tuple(given)
 
 
 class DenyAllLinks:
-    """Nobody is linked, and no answer goes to another channel."""
+    """Forbids all links, and answers on another channel."""
 
     def __call__(self, context: LinkPolicyContext) -> bool:
         return context.operation == "deliver" and context.source == context.destination
 
 
 class TierPolicy:
-    """A policy, and the tiers of the channels that it is asked about."""
+    """A policy with the tiers of the channels that it decides about."""
 
     def __init__(self, policy: LinkPolicy | None, channels: Mapping[str, Channel]) -> None:
         self._policy = None if type(policy) is AllowAllLinks else policy
         self._tiers = {name: channel.confidentiality_tier for name, channel in channels.items()}
 
     async def allows(self, operation: LinkOperation, source: str, destination: str) -> bool:
-        """Whether what is known on `source` may become known on `destination`; linking makes it so both ways."""
+        """Tell whether `destination` may learn what `source` knows; a link needs it both ways."""
         if self._policy is None:
             return True
         if source not in self._tiers or destination not in self._tiers:
-            # Nobody can say how confidential a channel is that the host does not have.
+            # The tier of a channel that the host does not have is unknown.
             return False
-        ways = [(source, destination)]
+        directions = [(source, destination)]
         if operation == "link" and source != destination:
-            ways.append((destination, source))
-        for way in ways:
-            if not await self._asked(self._policy, operation, *way):
+            directions.append((destination, source))
+        for direction in directions:
+            if not await self._evaluate(self._policy, operation, *direction):
                 return False
         return True
 
     async def need(self, operation: LinkOperation, source: str, destination: str) -> None:
-        """The same, as an error for the person: a `LinkRefusedError`."""
+        """Raise a `LinkRefusedError` if the policy does not allow it."""
         if not await self.allows(operation, source, destination):
             log.info("the link policy refuses to %s from %s to %s", operation, source, destination)
             raise LinkRefusedError
 
-    async def _asked(self, policy: LinkPolicy, operation: LinkOperation, source: str, destination: str) -> bool:
+    async def _evaluate(self, policy: LinkPolicy, operation: LinkOperation, source: str, destination: str) -> bool:
         context = LinkPolicyContext(
             operation=operation,
             source=source,
@@ -114,5 +114,5 @@ class TierPolicy:
             source_tier=self._tiers[source],
             destination_tier=self._tiers[destination],
         )
-        said: Any = await call_access("link_policy", policy, context)
-        return said is True
+        allowed: Any = await call_access("link_policy", policy, context)
+        return allowed is True

@@ -1,4 +1,4 @@
-"""A list of ids that is fixed, or loaded now and then; a loader that fails never opens a door."""
+"""A list of ids that is fixed, or loaded from time to time; a loader that fails never allows anybody."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -12,15 +12,15 @@ from frontdesk.loggers import access as log
 Ids = Collection[str] | Awaitable[Collection[str]]
 
 LOAD_SECONDS = 10.0
-"""How long a loader may take."""
+"""The seconds that a loader may take."""
 RETRY_SECONDS = 1.0
-"""How long a loader that has failed is left alone."""
+"""The seconds before a loader that has failed is called again."""
 
 
 class LoadedIds:
-    """The ids of the moment. One load at a time; everybody who comes meanwhile waits for that one.
+    """The current ids. There is one load at a time, and callers wait for it.
 
-    Only while the loader fails, and there is a list that it has loaded before, does nobody wait for it.
+    Only while the loader fails, and an earlier list is there, do they not wait.
     """
 
     def __init__(self, ids: Collection[str] | Callable[[], Ids], cache_seconds: float, clock: Clock | None) -> None:
@@ -37,22 +37,22 @@ class LoadedIds:
 
     @property
     def fixed(self) -> frozenset[str] | None:
-        """The ids, if nothing is ever loaded."""
+        """Return the ids if they are fixed; `None` if they are loaded."""
         return self._ids if self._loader is None else None
 
     async def present(self) -> frozenset[str]:
-        """The ids as they were loaded last, at most `cache_seconds` ago if the loader works."""
+        """Return the ids as they were loaded last, at most `cache_seconds` ago if the loader works."""
         if self._loader is not None and self._is_due():
             if self._loading is None or self._loading.done():
                 self._loading = spawn_clean(self._load(self._loader))
             if not self._failing or self._loaded_at is None:
-                # Whoever waits may leave, and the others still want it.
+                # One caller may be cancelled while others still wait.
                 await asyncio.shield(self._loading)
         return self._ids
 
     def _is_due(self) -> bool:
         now = self._clock.now()
-        # A clock that was set back must not make a list last.
+        # A clock that was set back must not keep an old list valid.
         fresh = self._loaded_at is not None and 0 <= now - self._loaded_at < self._cache_seconds
         tried = self._tried_at is not None and 0 <= now - self._tried_at < min(RETRY_SECONDS, self._cache_seconds)
         return not fresh and not tried
@@ -69,7 +69,7 @@ class LoadedIds:
         if failure is None:
             self._ids, self._loaded_at = work.result(), self._tried_at
         elif self._loaded_at is None:
-            log.error("an allowlist could not be loaded, so that nobody comes in by it", exc_info=failure)
+            log.error("an allowlist could not be loaded, and allows nobody", exc_info=failure)
         else:
             log.warning("an allowlist could not be loaded again, and stays as it was", exc_info=failure)
 
@@ -79,11 +79,11 @@ async def _loaded(loader: Callable[[], Ids]) -> frozenset[str]:
 
 
 def checked(ids: Any) -> frozenset[str]:
-    """The ids, if that is what they are: a text by itself would be taken letter by letter, and a number never match."""
+    """Return ids as a set; refuse a single text, which would count letter by letter, and ids that are no texts."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Collection):
         raise TypeError(f"native ids must be a list or set of texts, not {type(ids).__name__}")
     listed = cast("Collection[Any]", ids)
-    for one in listed:
-        if not isinstance(one, str) or not one:
-            raise TypeError(f"a native id must be a text that is not empty, not {one!r}")
+    for native_id in listed:
+        if not isinstance(native_id, str) or not native_id:
+            raise TypeError(f"a native id must be a text that is not empty, not {native_id!r}")
     return frozenset(listed)

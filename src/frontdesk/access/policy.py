@@ -1,4 +1,4 @@
-"""The usual rules for a door, and which rule is a door's."""
+"""The usual access rules, and the choice of a channel's rule."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -17,24 +17,24 @@ class AuthPolicy:
 
     @staticmethod
     def open() -> AccessRule:
-        """Everyone whom the channel has verified."""
+        """Allow everyone whom the channel has verified."""
         return OPEN
 
     @staticmethod
     def require_link() -> AccessRule:
-        """Everyone who has linked an account."""
+        """Allow everyone who has linked an account."""
         return AccessRule(require_link=True)
 
     @staticmethod
     def native_allowlist(
         native_ids: NativeIds, *, channel: str | None = None, cache_seconds: float = 60.0
     ) -> AccessRule:
-        """The users whose native ids are listed."""
+        """Allow the users whose native ids are listed."""
         return AccessRule(allowlist=NativeIdAllowlist(native_ids, channel=channel, cache_seconds=cache_seconds))
 
     @staticmethod
     def linked_claim_allowlist(claim: str, values: ClaimValue | Collection[ClaimValue]) -> AccessRule:
-        """The people of whom a verified claim has one of some values; whoever has no claims yet is asked to link."""
+        """Allow people with a verified claim that has one of the given values; ask those without claims to link."""
         return AccessRule(allowlist=LinkedClaimAllowlist(claim, values))
 
     @staticmethod
@@ -46,18 +46,18 @@ class AuthPolicy:
         channel: str | None = None,
         cache_seconds: float = 60.0,
     ) -> AccessRule:
-        """The users who are listed, and the people with the claim."""
+        """Allow the users who are listed, and the people with the claim."""
         listed = NativeIdAllowlist(native_ids, channel=channel, cache_seconds=cache_seconds)
         return AccessRule(allowlist=AnyOfAllowlists(listed, LinkedClaimAllowlist(claim, values)))
 
 
 def as_rule(given: Allowlist | None) -> AccessRule:
-    """What was given as an allowlist, as a rule; none is open."""
+    """Return the rule for a given allowlist; without one it is open."""
     return given if isinstance(given, AccessRule) else AccessRule(allowlist=given)
 
 
 def rules_of(channels: Mapping[str, Channel], default: Allowlist | None) -> dict[str, AccessRule]:
-    """The rule of each channel."""
+    """Return the rule of each channel."""
     return {name: _rule(channel, channels, as_rule(default)) for name, channel in channels.items()}
 
 
@@ -65,7 +65,7 @@ def _rule(channel: Channel, channels: Mapping[str, Channel], default: AccessRule
     if channel.allowlist != "inherit":
         rule = as_rule(channel.allowlist)
     else:
-        # Whose callers another channel's are comes in by that one's rule.
+        # A channel whose callers are another channel's has that one's rule.
         other = channels.get(channel.callers_of or channel.name, channel)
         rule = default if other is channel else _rule(other, {}, default)
     return rule.replace(require_link=True) if channel.require_link else rule

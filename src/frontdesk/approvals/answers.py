@@ -1,4 +1,4 @@
-"""Takes answers to questions: each counts once, and only for what was asked."""
+"""Takes answers to approvals: each counts once, and only for the call that was asked about."""
 
 from collections.abc import Sequence
 from hmac import compare_digest
@@ -17,7 +17,7 @@ from frontdesk.ids import new_secret
 
 
 class Answers:
-    """Finds what is answered, and uses answers up; and tells questions that are new from those that are known."""
+    """Finds the questions that are answered, records answers, and tells new questions from known ones."""
 
     def __init__(self, store: HostStateStore, clock: Clock) -> None:
         self._store = store
@@ -26,7 +26,7 @@ class Answers:
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
         """Return a request with the answers that count, and with the session that asked if it names none.
 
-        The questions are those of whom it was admitted for; any other is a `NotFoundError`.
+        The questions must be those of the request's owner; any other is a `NotFoundError`.
         """
         if settle is not None:
             pending = await self._store.approvals.pending(admitted.owner)
@@ -39,8 +39,8 @@ class Answers:
         return admitted.with_request(session=session.replace(session_id=session_id))
 
     async def _asking_session(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
-        questions = [await self._store.approvals.get(owner, one.approval_id) for one in answers]
-        sessions = {None if one is None else one.session_id for one in questions}
+        questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
+        sessions = {None if question is None else question.session_id for question in questions}
         session_id = sessions.pop() if len(sessions) == 1 else None
         if session_id is None:
             raise _unknown()
@@ -51,46 +51,46 @@ class Answers:
     ) -> list[PendingApproval]:
         """Return the questions that are answered; a foreign, unknown or repeated answer refuses all of them.
 
-        An answer is repeated once something was done with the first one; until then, the same answer counts again.
+        An answer is repeated once the first one was acted on; until then, the same answer counts again.
         """
         if session is None:
             raise InvalidRequestError("An approval needs the session that asked for it.", param="approvals")
-        if len({one.approval_id for one in answers}) != len(answers):
+        if len({given.approval_id for given in answers}) != len(answers):
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
-        questions = [await self._question(owner, session, one) for one in answers]
-        for question, one in zip(questions, answers, strict=True):
-            if not question.waits or question.status not in ("pending", _decision(one)):
+        questions = [await self._question(owner, session, given) for given in answers]
+        for question, given in zip(questions, answers, strict=True):
+            if not question.waits or question.status not in ("pending", _decision(given)):
                 raise answered()
         return questions
 
     async def new(
         self, session: SessionRecord | None, questions: Sequence[PendingApproval], *, may_repeat: bool
     ) -> list[PendingApproval]:
-        """Return the questions that are not kept yet; an id that belongs to another question is an `ApprovalIdError`.
+        """Return the questions that are not stored yet; an id that belongs to another question is an `ApprovalIdError`.
 
-        A question may come again that waits where the session is, or where it branched from. One that was decided
-        comes again only if the target tells again what it stands at (`may_repeat`), as a workflow does.
+        A pending question of the session, or of one that it branched from, may come again. A decided one may only if
+        the target repeats the requests that it waits for (`may_repeat`), as a workflow does.
         """
         fresh: list[PendingApproval] = []
         for question in questions:
-            known = await self._store.approvals.get(question.owner, question.approval_id)
-            if known is None:
+            stored = await self._store.approvals.get(question.owner, question.approval_id)
+            if stored is None:
                 fresh.append(question)
                 continue
-            same = compare_digest(known.digest, question.digest) and (may_repeat or known.status == "pending")
-            if not same or session is None or not await self._asked_in(known, session):
+            same = compare_digest(stored.digest, question.digest) and (may_repeat or stored.status == "pending")
+            if not same or session is None or not await self._asked_in(stored, session):
                 raise taken(question)
         return fresh
 
     async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
-        """Write the decisions down, all or none; returns the attempt that may act on them."""
+        """Record the decisions, all or none, and return the attempt that may act on them."""
         now, attempt = self._clock.now(), new_secret()
         try:
             async with self._store.transaction() as transaction:
-                for one in answers:
-                    decision = _decision(one)
+                for given in answers:
+                    decision = _decision(given)
                     transaction.decide_approval(
-                        owner, one.approval_id, decision, at=now, reason=one.reason, attempt=attempt
+                        owner, given.approval_id, decision, at=now, reason=given.reason, attempt=attempt
                     )
         except StoreError:
             raise answered() from None
@@ -103,17 +103,17 @@ class Answers:
         return question
 
     async def _asked_in(self, question: PendingApproval, session: SessionRecord) -> bool:
-        """Whether a session, or one that it branched from, has asked the question."""
-        place: SessionRecord | None = session
-        while place is not None and place.session_id != question.session_id:
-            parent = place.parent
-            place = None if parent is None else await self._store.sessions.get(place.owner, parent.session_id)
-        return place is not None
+        """Tell whether a session, or one that it branched from, has asked the question."""
+        asking: SessionRecord | None = session
+        while asking is not None and asking.session_id != question.session_id:
+            parent = asking.parent
+            asking = None if parent is None else await self._store.sessions.get(asking.owner, parent.session_id)
+        return asking is not None
 
 
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
-    """The messages that resume a run with answers, once these are used up."""
-    return [answer(question, one.approved, one.reason) for question, one in zip(questions, answers, strict=True)]
+    """Return the messages that resume a run with answers."""
+    return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
 
 
 def _decision(answer: ApprovalAnswer) -> ApprovalStatus:

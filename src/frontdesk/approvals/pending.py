@@ -1,4 +1,4 @@
-"""Finds the questions in a result, and turns an answer into what the framework resumes with. Pure."""
+"""Finds the questions in a result, and makes the message of an answer that resumes the run. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,43 +16,43 @@ from frontdesk.kit.names import LONGEST_ID
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
-    """The tool calls of a result that need a human's word; one without an id of its own is an `ApprovalIdError`."""
-    found = _asked(result)
-    if not found:
+    """Return the tool calls of a result that need an approval; one without an id of its own is an `ApprovalIdError`."""
+    contents = _approval_requests(result)
+    if not contents:
         return ()
-    asked = [_question(content, admitted, session_id or "") for content in found]
-    twice = _first_twice(asked)
-    if twice is not None:
-        raise taken(twice)
+    asked = [_question(content, admitted, session_id or "") for content in contents]
+    repeated = _first_repeated(asked)
+    if repeated is not None:
+        raise taken(repeated)
     return asked
 
 
 def taken(question: PendingApproval) -> ApprovalIdError:
-    """The refusal of a question whose id belongs to another one: a yes to the one could run the other."""
+    """Make the refusal of a question whose id belongs to another: an approval of one could run the other."""
     return ApprovalIdError(
         f"The agent asked for an approval of {question.tool!r} under an id that another question has.",
         code="approval_id_taken",
     )
 
 
-def _first_twice(asked: Sequence[PendingApproval]) -> PendingApproval | None:
+def _first_repeated(questions: Sequence[PendingApproval]) -> PendingApproval | None:
     seen: set[str] = set()
-    for question in asked:
+    for question in questions:
         if question.approval_id in seen:
             return question
         seen.add(question.approval_id)
     return None
 
 
-def _asked(result: Any) -> Sequence[Content]:
+def _approval_requests(result: Any) -> Sequence[Content]:
     if not is_response(result):
         return approvals_in(requests_of(result))
-    found: list[Content] = []
-    for message in result.messages:
-        for one in message.contents:
-            if one.type == "function_approval_request" and one.user_input_request:
-                found.append(one)
-    return found
+    return [
+        content
+        for message in result.messages
+        for content in message.contents
+        if content.type == "function_approval_request" and content.user_input_request
+    ]
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:
@@ -69,7 +69,7 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
 
 
 def _id(request: Content) -> str:
-    """Return the id of a request, which has to come back over any channel as it is."""
+    """Return the id of a request; every channel must be able to send it back unchanged."""
     given: Any = request.id
     if given is None or given == "" or (isinstance(given, str) and given.isspace()):
         raise ApprovalIdError(
@@ -84,7 +84,7 @@ def _id(request: Content) -> str:
 
 
 def digest(request: Content) -> str:
-    """What was shown: the name of the tool and its arguments."""
+    """Return a hash of what was shown: the name of the tool and its arguments."""
     call = request.function_call
     arguments = None if call is None else call.parse_arguments()
     shown = msgspec.json.encode([_tool(request), arguments], order="sorted", enc_hook=str)
@@ -97,7 +97,7 @@ def _tool(request: Content) -> str:
 
 
 def answer(question: PendingApproval, approved: bool, reason: str | None) -> Message:
-    """The message that resumes the run, made from the stored question and never from what the wire sent."""
+    """Return the message that resumes the run, made from the stored question and never from what the wire sent."""
     response = question.request.to_function_approval_response(approved)
     contents: list[Content] = [response]
     if reason and not approved:

@@ -10,7 +10,7 @@ ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 
 
 class ApprovalAnswer(Noun, frozen=True, kw_only=True):
-    """A human's word on one question."""
+    """The answer of a human to one question."""
 
     approval_id: str
     approved: bool
@@ -26,7 +26,7 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     run_id: str
     tool: str
     digest: str
-    """Of the call's name and arguments."""
+    """The hash of the call's name and arguments."""
     request: Any
     """The framework's approval request, as it was shown."""
     created_at: float
@@ -34,11 +34,11 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     decided_at: float | None = None
     reason: str | None = None
     attempt: str | None = None
-    """The attempt to act on the answer that has it now; a later one may take the answer over until it has begun."""
+    """The attempt that may act on the answer; a later one may take it over until something was done with it."""
     begun: bool = True
-    """False from an answer until something is done with it, which is done at most once."""
+    """False from an answer until it is acted on, which happens at most once."""
 
     @property
     def waits(self) -> bool:
-        """Tell whether an answer counts: none was given yet, or nothing was done with the one that was."""
+        """Tell whether an answer counts: none was given yet, or it was not acted on."""
         return self.status == "pending" or not self.begun

@@ -6,26 +6,26 @@ from frontdesk.data.session import CheckpointRef
 
 
 class BackgroundRun(Noun, frozen=True, kw_only=True):
-    """A run that waits for its turn or is at work, with all that it takes to run it, in this process or in another."""
+    """A queued or running background run, with all that any process needs to run it."""
 
     admitted: AdmittedRequest
     on_interrupt: OnInterrupt = "fail"
     session_id: str | None = None
-    """The session that is made for it, if it names none: known before it begins, and the same if it begins again."""
+    """The new session of a run that names none: chosen before it begins, and the same if it begins again."""
     holder: str = ""
-    """The process that works on it; nobody, while it waits."""
+    """The process that works on it; empty while it waits."""
     fence: int = 0
-    """How often it was taken up; whoever took it up last has the say."""
+    """The number of claims; only the last claim may write."""
     begun: bool = False
     """Whether something was done for it that can't be done twice."""
     cancelled: bool = False
-    """Whether somebody wants it to end."""
+    """Whether its cancellation was requested."""
     checkpoint: CheckpointRef | None = None
-    """How far its workflow has come."""
+    """The last checkpoint of its workflow."""
     events: int = 0
-    """How many events it had shown at that point."""
+    """The number of events that it had at that checkpoint."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which it is found: its owner and its id."""
+        """Return the key by which it is found: its owner and its id."""
         return self.admitted.owner, self.admitted.run_id

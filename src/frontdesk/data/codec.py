@@ -1,8 +1,8 @@
 """The one JSON codec for everything that is stored or scheduled: `{"v": 1, "data": ...}`.
 
 A value that was encoded is decoded to an equal one of the same type, or is refused with a `CodecError` at encoding; see
-`json_tree` for the form. What a newer version has added to a noun is skipped when it is read, and kept in
-`unknown_fields` for when it is written again. A record of which the rest can't be read is an `UnreadableRecordError`: a
+`json_tree` for the form. Fields that a newer version has added to a noun are skipped when it is read, and kept in
+`unknown_fields` for when it is written again. Any other record that can't be read is an `UnreadableRecordError`, as a
 newer version may read it. Only bytes that no version has ever written are a `BrokenRecordError`.
 
 The types of an application are registered, at import, under a name that stays the same:
@@ -102,17 +102,17 @@ _decoder = msgspec.json.Decoder()
 _moment: Any = Annotated[float, msgspec.Meta(ge=0, lt=2**53)]
 _count: Any = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 _COUNTS: dict[Any, Any] = {float: _moment, float | None: _moment | None, int: _count, int | None: _count | None}
-"""Numbers that are their own form."""
+"""The number types whose usual values are their own form."""
 _registered: dict[str, tuple[type, Form]] = {}
 
 
 def encode(value: Any) -> bytes:
-    """The record of a value."""
+    """Return the record of a value."""
     return seal(form_of(value))
 
 
 def seal(form: Any) -> bytes:
-    """The record of a value whose form is known."""
+    """Return the record of a value whose form is known."""
     try:
         return _encoder.encode({"v": VERSION, "data": form})
     except (ValueError, RecursionError) as error:
@@ -120,7 +120,7 @@ def seal(form: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value of a record."""
+    """Return the value of a record."""
     try:
         record = _decoder.decode(data)
     except (ValueError, RecursionError) as error:
@@ -139,12 +139,12 @@ def decode(data: bytes) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON tree of a value, without a version; texts are checked by `encode` only."""
+    """Return the JSON tree of a value, without a version; texts are checked by `encode` only."""
     return msgspec.to_builtins(form_of(value))
 
 
 def form_of(value: Any) -> Any:
-    """The JSON tree of a value, in which nouns are still nouns: written out, they are what a tree would be."""
+    """Return the JSON tree of a value, in which nouns are left to the encoder, which writes them as trees."""
     try:
         return write(value, 0)
     except CodecError:
@@ -154,7 +154,7 @@ def form_of(value: Any) -> Any:
 
 
 def prepare(make: Callable[[], Mapping[str, Any]]) -> Prepared:
-    """Write a field of a record before the record itself, for one that takes long; `make` gives what to write."""
+    """Encode a field of a record before the record itself, for one that takes long; `make` returns its value."""
     try:
         prepared = Prepared(make())
         # As deep as in a record, of which it is a field.
@@ -168,7 +168,7 @@ def prepare(make: Callable[[], Mapping[str, Any]]) -> Prepared:
 
 
 def from_json(tree: Any) -> Any:
-    """The value of a JSON tree."""
+    """Return the value of a JSON tree."""
     try:
         return read(tree, 0)
     except CodecError:
@@ -178,7 +178,7 @@ def from_json(tree: Any) -> Any:
 
 
 def register(kind: type[T], name: str, to_json: Callable[[T], Any], from_json: Callable[[Any], T]) -> None:
-    """Gives a type a JSON form: `to_json` returns anything that the codec can write, `from_json` gets it back."""
+    """Give a type a JSON form: `to_json` returns anything that the codec can write, `from_json` gets it back."""
     entry = (kind, (to_json, from_json))
     if _registered.get(name) == entry:
         return
@@ -198,17 +198,17 @@ def register(kind: type[T], name: str, to_json: Callable[[T], Any], from_json: C
 
 
 def register_dataclass(kind: type[Any], name: str) -> None:
-    """Gives a dataclass a JSON form, field by field."""
+    """Give a dataclass a JSON form, field by field."""
     register(kind, name, *_dataclass_form(kind))
 
 
 def register_model(kind: type[ModelT], name: str) -> None:
-    """Gives a Pydantic model the JSON form that Pydantic makes of it, by the names of its fields."""
+    """Give a Pydantic model the JSON form that Pydantic makes of it, by the names of its fields."""
     register(kind, name, *_model_form(kind))
 
 
 def register_answer(kind: Any) -> bool:
-    """Gives the type that an agent answers in a JSON form under its own name; false if that name is another's."""
+    """Give the type of an agent's answers a JSON form under its own name; return false if the name is taken."""
     if not isinstance(kind, type) or not hasattr(kind, "model_validate_json") or name_of(kind) is not None:
         return True
     try:
@@ -248,13 +248,13 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
         raise CodecError(f"{kind.__qualname__} is stored as {tag!r}; give it tag={tag!r}")
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
     defaults = {info.name: _default(info) for info in infos}
-    known = {TAG, *(info.encode_name for info in infos)}
+    encode_names = {TAG, *(info.encode_name for info in infos)}
     kinds = {info.name: info.type for info in infos}
-    # Texts have one form only, so that nobody need look at them.
+    # Texts have one form only, so they need no conversion.
     others = [name for name, kind in kinds.items() if not _is_text(kind) or type(defaults[name]) is str]
-    every = _Look(others, defaults, kinds)
-    # Nor at moments and counts, if they are what moments and counts usually are.
-    most = _Look([name for name in others if kinds[name] not in _COUNTS], defaults, kinds)
+    every = _Fields(others, defaults, kinds)
+    # Nor do times and counts with usual values.
+    most = _Fields([name for name in others if kinds[name] not in _COUNTS], defaults, kinds)
     twin = _twin(kind)
     # Without this a text would pass for bytes, as base64; with it every check takes longer.
     builtin_types = (bytes,) if any(info.type is bytes for info in infos) else None
@@ -270,43 +270,43 @@ def _add_noun(tag: str, kind: type[Noun]) -> None:
             return _with_unknown(
                 write_noun(msgspec.structs.replace(noun, unknown_fields=None), depth), noun.unknown_fields
             )
-        look = most
-        # A noun does not check itself, and a record that can't be read again is as good as lost.
+        fields = most
+        # A noun does not check its own types, and a record that can't be read again is lost.
         try:
             msgspec.convert(noun, twin, from_attributes=True, builtin_types=builtin_types)
         except msgspec.ValidationError:
             # It is malformed, or a number in it has another form.
             check({info.encode_name: getattr(noun, info.name) for info in infos}, from_attributes=True)
-            look = every
-        values = look.values(noun)
-        if values == look.usual:
+            fields = every
+        values = fields.values(noun)
+        if values == fields.usual:
             return noun
-        changes = look.forms(values, depth)
+        changes = fields.forms(values, depth)
         return msgspec.structs.replace(noun, **changes) if changes else noun
 
     def read_noun(tree: Tree, depth: int) -> Noun:
-        if known.issuperset(tree):
+        if encode_names.issuperset(tree):
             return check({name: read(item, depth) for name, item in tree.items() if name != TAG})
-        fields = {name: read(item, depth) for name, item in tree.items() if name in known and name != TAG}
-        unknown = {name: item for name, item in tree.items() if name not in known}
+        fields = {name: read(item, depth) for name, item in tree.items() if name in encode_names and name != TAG}
+        unknown = {name: item for name, item in tree.items() if name not in encode_names}
         return check({**fields, UNKNOWN: _encoder.encode(unknown).decode()})
 
     add(kind, tag, write_noun, read_noun)
 
 
 def _with_unknown(form: "Noun | Tree", unknown: str) -> Tree:
-    """The form of a noun with the fields that a newer version gave it."""
+    """Return the form of a noun with the fields that a newer version gave it."""
     return {**_decoder.decode(unknown), **msgspec.to_builtins(form)}
 
 
-class _Look:
-    """The fields of a noun that may have another form."""
+class _Fields:
+    """The fields of a noun whose values may need to be converted."""
 
     def __init__(self, names: Sequence[str], defaults: Tree, kinds: Mapping[str, Any]) -> None:
         self.names = names
         self.defaults = tuple(defaults[name] for name in names)
-        # Only what is the very default is left out of a record, and a text can be equal to it without being it; and
-        # what may be anything may not like to be compared.
+        # A field is left out of a record only if it is the default object itself, which an equal text need not be; and
+        # values of any type may fail to be compared.
         odd = any(type(defaults[name]) is str or kinds[name] is Any for name in names)
         self.usual = None if odd else self.defaults
         self.values: Callable[[Any], tuple[Any, ...]] = (
@@ -314,14 +314,14 @@ class _Look:
         )
 
     def forms(self, values: Sequence[Any], depth: int) -> Tree:
-        """The forms of those that are not their own."""
+        """Return the converted values of the fields that need it."""
         changes: Tree = {}
         for name, value, default in zip(self.names, values, self.defaults, strict=False):
             if value is default or value is None:
                 continue
             if kind_of(value) is type(default) and value == default:
                 if value:
-                    # Only what is the very default is left out.
+                    # Only the default object itself is left out.
                     changes[name] = default
                 continue
             form = write(value, depth)
@@ -331,7 +331,7 @@ class _Look:
 
 
 def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
-    """A type with the same fields: what is of a type already is taken for it unread, and what is not is checked."""
+    """Make another type with the same fields, because msgspec checks no value that has the right type already."""
     infos = [info for info in msgspec.structs.fields(kind) if info.name != UNKNOWN]
     fields = [(info.name, _COUNTS.get(info.type, info.type), None) for info in infos]
     return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
@@ -339,8 +339,8 @@ def _twin(kind: type[Noun]) -> type[msgspec.Struct]:
 
 def _is_text(kind: Any) -> bool:
     if get_origin(kind) in (Union, UnionType):
-        return all(_is_text(one) for one in get_args(kind))
-    return kind in PLAIN or (get_origin(kind) is Literal and all(type(one) is str for one in get_args(kind)))
+        return all(_is_text(member) for member in get_args(kind))
+    return kind in PLAIN or (get_origin(kind) is Literal and all(type(member) is str for member in get_args(kind)))
 
 
 def _default(info: msgspec.structs.FieldInfo) -> Any:

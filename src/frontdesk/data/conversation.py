@@ -18,7 +18,7 @@ class Conversation(Noun, frozen=True, kw_only=True):
 
 
 class ConversationItem(Noun, frozen=True, kw_only=True):
-    """One item of a conversation, in the channel's own words."""
+    """One item of a conversation, in the channel's own format."""
 
     item_id: str
     conversation_id: str

@@ -1,4 +1,4 @@
-"""What is on its way in and out."""
+"""Events in the inbox and deliveries in the outbox."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -23,15 +23,15 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     number: int = 0
     """The order of arrival, given by the store."""
     fence: int = 0
-    """How often it was taken up; whoever took it up last has the say."""
+    """The number of claims; only the last claim may write."""
     attempts: int = 0
-    """How often it was tried, the present time included; a process that died while it answered it counts."""
+    """The number of tries, the present one included; one that its process did not survive counts too."""
     payload: Any = None
     """The platform's event, as JSON, for the channel's `run_hook`; kept where there is one."""
 
 
 class WaitingEvent(NamedTuple):
-    """An event that somebody could take up: where it came from, and its number."""
+    """An event that can be claimed: where it came from, and its number."""
 
     channel: str
     conversation_id: str
@@ -39,16 +39,16 @@ class WaitingEvent(NamedTuple):
 
 
 ANEW = "tried again"
-"""The code of an attempt with which a part begins anew, because somebody wants it."""
+"""The code of the entry with which a part starts again, because an operator asked for it."""
 
 
 class Attempt(Noun, frozen=True, kw_only=True):
-    """One try to send a part, or what else happened to it, and how that ended."""
+    """One try to send a part, or another event in its history, with the outcome."""
 
     at: float
     code: str
     waited: float | None = None
-    """How many seconds the part had waited by then, at least, in the count of the processes that tried it."""
+    """The seconds that the part had waited by then, at least, as measured by the processes that tried it."""
 
 
 class Delivery(Noun, frozen=True, kw_only=True):
@@ -63,35 +63,35 @@ class Delivery(Noun, frozen=True, kw_only=True):
     channel: str
     identity: ChannelIdentity
     conversation_id: str | None = None
-    """Where the person is answered; without one, wherever the channel reaches them. An answer to an event goes back to
-    the conversation that the event came from."""
+    """The conversation of the answer; without one, the channel chooses where to reach the person. An answer to an event
+    goes back to the conversation that the event came from."""
     reference: Mapping[str, Any] = {}
-    """The platform's own reference to that conversation, from the request; without any, the person's counts."""
+    """The platform's own reference to that conversation, from the request; without one, the person's is used."""
     queue: str = ""
-    """The queue in which it waits; that of the conversation or the person, if it does not say."""
+    """The queue in which it waits; if empty, that of the conversation or the person."""
     part: int
     parts: int = 1
-    """How many parts the answer has, the echo included."""
+    """The number of parts of the answer, the echo included."""
     payload: Any
     is_echo: bool = False
     status: DeliveryStatus = "pending"
     attempts: int = 0
-    """How often it was tried, since it was queued; a wait that the platform asked for does not count."""
+    """The number of tries since it was queued; a wait that the platform asked for does not count."""
     receipt: str | None = None
     error: str | None = None
-    """Why it is where it is, in a word that may be shown."""
+    """The reason of its status, as a code that may be shown."""
     history: tuple[Attempt, ...] = ()
     """The last tries, oldest first."""
     created_at: float
     queued_at: float | None = None
-    """When it was last put into the queue: at its making, or when somebody asked for another try."""
+    """The time when it was last queued: when it was made, or when an operator asked for another try."""
     due_at: float
     ended_at: float | None = None
-    """When nothing was left to be done; until then it stands in the queue of its destination."""
+    """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0
-    """How often it was changed; whoever changes it must know the last state."""
+    """The number of changes; a change must be made to the last state."""
     held_for: float = 0.0
-    """For how many seconds it is still somebody's, while it is being sent; given by the store."""
+    """The seconds for which it is still claimed, while it is being sent; given by the store."""
     number: int = 0
     """The order within a destination, given by the store."""
 
@@ -107,7 +107,7 @@ class Delivery(Noun, frozen=True, kw_only=True):
 
     @property
     def destination(self) -> "Destination":
-        """Return where it goes: what has the same destination goes out in order."""
+        """Return its destination: deliveries with the same one are sent in order."""
         return (self.channel, self.place)
 
 
@@ -116,7 +116,7 @@ Destination = tuple[str, str]
 
 
 class Skipped(Noun, frozen=True, kw_only=True):
-    """A destination that gets nothing, and why."""
+    """A destination that is skipped, and the reason."""
 
     address: Address
     reason: str
@@ -125,7 +125,7 @@ class Skipped(Noun, frozen=True, kw_only=True):
 
 
 class Route(Noun, frozen=True, kw_only=True):
-    """Where an answer goes after routing."""
+    """The destinations of an answer."""
 
     originating: bool
     destinations: tuple[Address, ...] = ()

@@ -53,7 +53,7 @@ _LEFT_OUT = object()
 
 @cache
 def _blank(kind: Kind) -> dict[str, Any]:
-    """What the constructor sets by itself, so that it need not be written."""
+    """Return the attributes that the constructor sets by itself, which need not be written."""
     parameters = signature(kind).parameters
     needed = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     attributes: Tree = kind(**dict.fromkeys(needed, "")).__dict__ | dict.fromkeys(needed, _NEEDED)
@@ -68,12 +68,12 @@ def _exception_marker() -> str:
 
 @cache
 def _plan(kind: Kind, apart: str) -> list[tuple[str, Any, Kind]]:
-    """The fields to write, each with what it is by itself."""
+    """Return the fields to write, each with its default and the type of that."""
     return [(name, default, type(default)) for name, default in _blank(kind).items() if name != apart]
 
 
 def _write_fields(value: Any, depth: int, apart: str = "") -> Tree:
-    """All fields but one, of which others take care, and which comes first."""
+    """Write all fields but `apart`, which the caller writes, and which comes first."""
     kind = kind_of(value)
     tree: Tree = {TAG: kind.__name__}
     if apart:
@@ -110,7 +110,7 @@ def _write_loose(tree: Tree, name: str, item: Any, depth: int) -> None:
 
 
 def _with_form(value: Any) -> Any:
-    """What is left of a value without the parts that have no JSON form."""
+    """Return a value without the parts that have no JSON form."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, Mapping):
@@ -125,25 +125,25 @@ def _with_form(value: Any) -> Any:
 
 
 def _read_fields(tree: Tree, depth: int, apart: str = "") -> Tree:
-    # What a newer version of the framework has added is skipped, as in a noun.
-    known = _blank(type_of(tree[TAG]))
-    return {name: read(item, depth) for name, item in tree.items() if name in known or name == apart}
+    # Fields that a newer version of the framework has added are skipped, as in a noun.
+    fields = _blank(type_of(tree[TAG]))
+    return {name: read(item, depth) for name, item in tree.items() if name in fields or name == apart}
 
 
 def _check_content(fields: Tree) -> None:
-    # Whatever is not clearly a yes must not pass for one.
+    # A value that is not a boolean must not pass for an approval.
     if type(fields.get("type")) is not str or type(fields.get("approved")) not in (bool, NoneType):
         raise CodecError("a Content is malformed: its type must be a text, and `approved` true or false")
 
 
 @cache
 def _empty_in_text() -> int:
-    """How many fields of a plain text are not set."""
+    """Return the number of unset fields of a plain text."""
     return list(type_of("Content")("text", text="any").__dict__.values()).count(None)
 
 
 def plain_text(content: "Content") -> str | None:
-    """The words of a content that has nothing else, as most have not."""
+    """Return the text of a content that has nothing else, as most have not; `None` for any other."""
     fields = content.__dict__
     text = fields["text"]
     if fields["type"] != "text" or type(text) is not str or fields["raw_representation"] is not None:
@@ -154,7 +154,7 @@ def plain_text(content: "Content") -> str | None:
 
 
 class _PlainText(Struct, tag_field=TAG, tag="Content"):
-    """The form of a text with nothing else; made and written out faster than a tree."""
+    """The form of a text with nothing else; made and encoded faster than a tree."""
 
     type: str
     text: str
@@ -201,7 +201,7 @@ def _write_message(message: "Message", depth: int) -> "Tree | _PlainMessage":
     role, author, message_id = fields["role"], fields["author_name"], fields["message_id"]
     if kind_of(contents) is not list or len(contents) != 1 or kind_of(role) is not str or depth >= MAX_DEPTH:
         return _write_update(message, depth)
-    # Nearly all messages are one text with at most a name, an id and a stamp; the long way writes them just so.
+    # Nearly all messages are one text with at most a name, an id and a stamp; `_write_update` writes them the same.
     text = plain_text(contents[0]) if kind_of(contents[0]) is type_of("Content") else None
     if text is None or kind_of(author) not in PLAIN or kind_of(message_id) not in PLAIN or kind_of(extra) is not dict:
         return _write_update(message, depth)
@@ -214,7 +214,7 @@ def _write_message(message: "Message", depth: int) -> "Tree | _PlainMessage":
 
 
 def _write_items(items: Sequence[Any], write_item: Writer, depth: int) -> list[Any]:
-    """A list of items of one type, as `write` would write it."""
+    """Write a list of items of one type, as `write` would."""
     if depth + bool(items) > MAX_DEPTH:
         raise CodecError(TOO_DEEP)
     return [write_item(item, depth + 2) for item in items]
@@ -234,7 +234,7 @@ def _write_response(response: "AgentResponse[Any]", depth: int) -> Tree:
     try:
         value = response.value
     except ValueError:
-        # It is parsed when it is first asked for, and the model's answer was not what it should be: the text says so.
+        # It is parsed at the first access, and the model's answer did not match its type; the text is kept.
         value = None
     if value is not None:
         try:

@@ -1,4 +1,4 @@
-"""Who is at the door."""
+"""Identities and callers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,12 +18,12 @@ class ChannelIdentity(Noun, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two identities the same: names and other attributes may change."""
+        """Return the key by which identities are compared: names and other attributes may change."""
         return (self.channel, self.native_id)
 
 
 class Caller(Noun, frozen=True, kw_only=True):
-    """What a channel's `verify` found out about the wire: the identity, and the claims that were proved."""
+    """The result of a channel's `verify`: the identity of the caller, and the claims that were proved."""
 
     identity: ChannelIdentity
     anonymous: bool = False
@@ -32,7 +32,7 @@ class Caller(Noun, frozen=True, kw_only=True):
     may_name_sessions: bool = True
     """Whether the wire may choose the name of a new session (not for anonymous callers on a public address)."""
     isolation: IsolationKeys | None = None
-    """What a trusted platform said about whose data this is."""
+    """The isolation keys from a trusted platform."""
 
 
 class IdentityRecord(Noun, frozen=True, kw_only=True):
@@ -42,30 +42,30 @@ class IdentityRecord(Noun, frozen=True, kw_only=True):
     isolation_key: str
     created_at: float
     archived: tuple[str, ...] = ()
-    """The keys that the identity had before it was linked, under which it can still read its own."""
+    """The keys that the identity had before it was linked, under which it can still read its own records."""
     version: int = 0
-    """How often the links of the identity, or of those who share its key, have changed."""
+    """The number of changes to the links of the identity, and of those that share its key."""
 
 
 class PushGroup(Noun, frozen=True, kw_only=True):
-    """A group in which somebody is reached, because the people in it share one conversation."""
+    """A group in which a person is reached, because its members share one conversation."""
 
     conversation_id: str
     reference: Mapping[str, Any] = {}
-    """What the channel said of the group; as `Reach.reference`."""
+    """The channel's reference to the group; as `Reach.reference`."""
 
 
 class Reach(Value, frozen=True, kw_only=True):
-    """How somebody is reached on a channel, as far as the channel has said."""
+    """The data by which a person is reached on a channel, as the channel has given it."""
 
     reference: Mapping[str, Any] = {}
-    """What the platform has to be told to reach the direct chat: a conversation reference, a service URL, a thread."""
+    """The platform's data for reaching the direct chat: a conversation reference, a service URL, a thread."""
     group: PushGroup | None = None
-    """The group in which they were last accepted, where groups share a conversation."""
+    """The group of their last admitted message, where groups share a conversation."""
 
 
 class LastSeen(Noun, frozen=True, kw_only=True):
-    """Where and when a person was last active."""
+    """The place and time of a person's last message."""
 
     isolation_key: str
     identity: ChannelIdentity

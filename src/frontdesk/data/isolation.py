@@ -1,4 +1,4 @@
-"""Whose memory a run may touch, for code that runs inside the target."""
+"""The isolation keys of a run, for code that runs inside the target."""
 
 from frontdesk.data.noun import Noun
 
@@ -7,9 +7,9 @@ ISOLATION_HEADER_CHAT = "x-agent-chat-isolation-key"
 
 
 class IsolationKeys(Noun, frozen=True, kw_only=True):
-    """The keys that part one person's, and one chat's, data from another's."""
+    """The keys that separate the data of one person, and of one chat, from others."""
 
     user_key: str | None = None
     chat_key: str | None = None
     call_id: str | None = None
-    """What a platform calls this request, to be sent along with calls back to it."""
+    """The platform's id of this request, to be sent with calls back to it."""

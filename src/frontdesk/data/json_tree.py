@@ -1,7 +1,7 @@
 """Python values as JSON trees and back: found by type to be written, by tag to be read.
 
     null, true, "text", 1, 1.5, [...], {"key": ...}    themselves
-    {"$": "tuple", "items": [...]}                      what JSON has no word for
+    {"$": "tuple", "items": [...]}                      a value that JSON has no type for
     {"$": "dict", "items": [[key, value], ...]}         a dict with a key that is not text, or is "$"
     {"$": "ChannelIdentity", "channel": ...}            an object, field by field
 
@@ -31,7 +31,7 @@ MAX_DEPTH = 100
 TOO_DEEP = f"the value is nested deeper than {MAX_DEPTH} levels, or contains itself"
 PLAIN = frozenset[Kind]({str, bool, NoneType})
 
-# The same function, with a type that checkers take for an answer.
+# The same function, with a type that pyright accepts for `Any`.
 kind_of: Callable[[object], Kind] = type
 
 _SCALARS = frozenset[Kind]({str, bool, NoneType, int, float})
@@ -60,7 +60,7 @@ class NoFormError(CodecError):
 
 
 def write(value: Any, depth: int) -> Any:
-    """The tree of a value that lies `depth` values deep."""
+    """Return the tree of a value that lies `depth` values deep."""
     kind = kind_of(value)
     if kind in PLAIN:
         return value
@@ -70,7 +70,7 @@ def write(value: Any, depth: int) -> Any:
 
 
 def read(tree: Any, depth: int) -> Any:
-    """The value of a tree that lies `depth` values deep."""
+    """Return the value of a tree that lies `depth` values deep."""
     kind = kind_of(tree)
     if kind in _SCALARS:
         return tree
@@ -89,7 +89,7 @@ def read(tree: Any, depth: int) -> Any:
 
 
 def part(tree: Tree, name: str, kind: Kind) -> Any:
-    """The only part of a tagged tree; anything else is a malformed record."""
+    """Return the only part of a tagged tree; anything else is a malformed record."""
     value = tree.get(name)
     if len(tree) != 2 or type(value) is not kind:
         raise CodecError(f"a {tree[TAG]!r} in the record is malformed")
@@ -97,7 +97,7 @@ def part(tree: Tree, name: str, kind: Kind) -> Any:
 
 
 def check_items(items: Any, tag: str) -> None:
-    """Refuses what is not a list of objects of one type."""
+    """Refuse anything but a list of objects of one type."""
     kind = type_of(tag)
     if kind_of(items) is not list:
         raise CodecError(f"{kind_of(items).__qualname__} is not a list of {tag} objects")
@@ -107,10 +107,10 @@ def check_items(items: Any, tag: str) -> None:
 
 
 def add(kind: Kind, tag: str, writer: Writer, reader: Reader) -> None:
-    """Makes a type known."""
-    known = name_of(kind)
-    if known is not None:
-        raise CodecError(f"{kind.__module__}.{kind.__qualname__} has a JSON form already, named {known!r}")
+    """Register a type."""
+    name = name_of(kind)
+    if name is not None:
+        raise CodecError(f"{kind.__module__}.{kind.__qualname__} has a JSON form already, named {name!r}")
     if tag in _readers:
         raise CodecError(f"the name {tag!r} is taken by another type")
     _writers[kind], _readers[tag] = writer, reader
@@ -118,19 +118,19 @@ def add(kind: Kind, tag: str, writer: Writer, reader: Reader) -> None:
 
 
 def add_lazy(package: str, name: str, writer: Writer, reader: Reader) -> None:
-    """Makes a type known by its public name, without importing it."""
+    """Register a type by its public name, without importing it."""
     _lazy[name], _readers[name] = (package, writer), reader
 
 
 def name_of(kind: Any) -> str | None:
-    """What a type is called in records, if it is known."""
+    """Return the name of a type in records, if it is registered."""
     if not isinstance(kind, type):
         return None
     return _names.get(kind) or (kind.__name__ if _lazy_writer(kind) else None)
 
 
 def refusal(kind: Any) -> NoFormError | None:
-    """Why values of a type can't be written, as far as the type alone says so."""
+    """Return the error for a type whose values can't be written, as far as the type alone decides."""
     if not isinstance(kind, type) or kind in _writers or kind in PLAIN or kind is object or _lazy_writer(kind):
         return None
     return NoFormError(kind)
@@ -138,7 +138,7 @@ def refusal(kind: Any) -> NoFormError | None:
 
 @cache
 def type_of(name: str) -> Kind:
-    """The type of this name; only names that were made known are imported."""
+    """Return the type of a name; only registered names are imported."""
     if name in _lazy:
         return getattr(importlib.import_module(_lazy[name][0]), name)
     if name not in _types:
@@ -156,7 +156,7 @@ def _look_up(kind: Kind) -> Writer:
 
 def _lazy_writer(kind: Kind) -> Writer | None:
     package, writer = _lazy.get(kind.__name__, ("", None))
-    # A namesake is not enough: it has to be the very type that the package shows under this name.
+    # The name alone is not enough: it must be the type that the package exports under it.
     if not package or kind.__module__.partition(".")[0] != package:
         return None
     return writer if getattr(sys.modules.get(package), kind.__name__, None) is kind else None
@@ -218,12 +218,12 @@ def _sorted(trees: list[Any]) -> list[Any]:
 
 
 class Shared(dict[str, Any]):
-    """A mapping that many records hold and nobody changes: its tree is made once. It is read as a plain one."""
+    """A mapping that many records share and that never changes: its tree is made once. It is read as a plain dict."""
 
     __slots__ = ("tree",)
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        """Pickle it as a plain one too: a workflow's checkpoint holds the messages that bear it."""
+        """Pickle it as a plain dict too: a workflow's checkpoint holds messages with it."""
         return dict, (dict(self),)
 
 
@@ -236,14 +236,14 @@ def _write_shared(value: Shared, depth: int) -> Tree:
 
 
 class Prepared(Shared):
-    """A mapping that was written before it is stored; what was written is kept until it is released."""
+    """A mapping that was encoded before it is stored; the encoded form is kept until it is released."""
 
     __slots__ = ("size",)
 
     size: int
 
     def release(self) -> None:
-        """Forget what was written; it is written again if need be."""
+        """Free the encoded form; it is made again if need be."""
         if hasattr(self, "tree"):
             del self.tree
 

@@ -1,4 +1,4 @@
-"""Ties between a person's identities."""
+"""Links between a person's identities."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,35 +8,35 @@ from frontdesk.data.noun import Noun
 
 
 class LinkChallenge(Noun, frozen=True, kw_only=True):
-    """What a person has to do to prove that two identities are theirs."""
+    """The steps by which a person proves that two identities are theirs."""
 
     challenge_id: str
     identity: ChannelIdentity
-    """Who asked, and who alone may go on with it."""
+    """The identity that asked; no other may complete it."""
     instructions: str
-    """What to do, in words for the person; to be shown in a direct chat only."""
+    """Instructions for the person; to be shown in a direct chat only."""
     url: str | None = None
-    """Where to go, if the proof is made in a browser."""
+    """The address to open, if the proof is made in a browser."""
     code: str | None = None
-    """What to enter elsewhere, if the proof is a code."""
+    """The code to enter elsewhere, if the proof is a code."""
     expires_at: float
 
     def __repr__(self) -> str:
-        # Whoever reads a log must not be able to go on with it.
+        # A reader of the log must not be able to complete it.
         return f"LinkChallenge(identity={self.identity!r}, expires_at={self.expires_at!r})"
 
 
 class LinkProof(Noun, frozen=True, kw_only=True):
-    """What a linker has found proved; the host makes a link of it."""
+    """A proof that a linker has accepted; the host makes a link of it."""
 
     grant_id: str | None = None
-    """The proof that was begun; it is used up in the transaction that links. A verified claim needs none."""
+    """The grant of the proof; it is used up in the transaction that links. A verified claim needs none."""
     linker: str
     identity: ChannelIdentity
     survivor: ChannelIdentity | None = None
-    """Whose memory goes on; without, that of whoever was linked first with the same subject, or the identity's own."""
+    """The identity whose key is kept; without one, the first that was linked with the same subject, or `identity`."""
     subject: str | None = None
-    """Who the person was proved to be, such as the issuer and subject of a token."""
+    """The proved name of the person, such as the issuer and subject of a token."""
     claims: Mapping[str, Any] = {}
 
 
@@ -53,11 +53,11 @@ class LinkRecord(Noun, frozen=True, kw_only=True):
     previous_key: str | None = None
     """The key that the identity had before, and gets back when it is unlinked; none if the shared key was its own."""
     via: str | None = None
-    """The link of the identity to which this one was linked; when that one goes, so does this one."""
+    """The link of the identity to which this one was linked; this one ends with it."""
 
 
 class Whoami(Noun, frozen=True, kw_only=True):
-    """What a person may be told of themselves."""
+    """A person's account, as they may see it."""
 
     identity: ChannelIdentity
     linked: bool
@@ -66,20 +66,20 @@ class Whoami(Noun, frozen=True, kw_only=True):
 
 
 class Grant(Noun, frozen=True, kw_only=True):
-    """A proof that was begun: what its completion must match. It is used once, and ends by itself."""
+    """A proof that was begun, with the data that its completion must match. It is used once, and expires."""
 
     grant_id: str
     identity: ChannelIdentity
     expires_at: float
     data: Mapping[str, Any] = {}
     begun_at: float | None = None
-    """When it was kept first; the host writes it."""
+    """The time when it was first stored; the host sets it."""
 
     def lasts(self, now: float) -> bool:
-        """Tell whether it can be used: until it ends, and never in more than twice the time that it was made for.
+        """Tell whether it can be used: until it expires, and never for more than twice its lifetime.
 
-        A clock that was set back makes it end later. By more than its own time, and nobody can say any more whether it
-        should have ended.
+        A clock that was set back makes it expire later. If it was set back by more than the lifetime, it is unknown
+        whether the grant should have expired, and it is refused.
         """
         if self.begun_at is not None and self.begun_at - now > self.expires_at - self.begun_at:
             return False

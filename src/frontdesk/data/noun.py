@@ -1,4 +1,4 @@
-"""What all values that flow through the house have in common, and nouns besides."""
+"""The base classes of all frozen values, and of those that can be stored."""
 
 from dataclasses import Field, make_dataclass
 from functools import cache
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import msgspec
 
 UNKNOWN = "unknown_fields"
-"""The field of every noun that is in no record."""
+"""The field of every noun that is not written to records."""
 
 
 class _OfDataclass:
-    """An attribute by which `dataclasses.replace`, `fields` and `asdict` know a class; made when one of them asks."""
+    """An attribute that `dataclasses.replace`, `fields` and `asdict` look for; made when one of them reads it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -22,22 +22,22 @@ class _OfDataclass:
 
 @cache
 def _twin(kind: Any) -> type:
-    """A dataclass with the same fields."""
+    """Make a dataclass with the same fields."""
     return make_dataclass(kind.__name__, kind.__struct_fields__, repr=False, eq=False, kw_only=True)
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A value that flows through the house: frozen, and compared by its fields.
+    """A frozen value, compared by its fields.
 
-    A frozen value can't come to hold itself, so the garbage collector need not look at it; with thousands of sessions
-    in memory that is a good part of a request.
+    A frozen value can't contain itself, so the garbage collector need not track it; with thousands of sessions in
+    memory that saves a good part of the time of a request.
     """
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
         def replace(self, **changes: Any) -> Self:
-            """A copy with some fields changed."""
+            """Return a copy with some fields changed."""
             ...
 
     else:

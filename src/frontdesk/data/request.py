@@ -1,4 +1,4 @@
-"""What comes in: what the wire claims, and what the gate let through."""
+"""Requests: as the wire claims them, and as the gate has admitted them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
@@ -28,7 +28,7 @@ class ChannelSession(Noun, frozen=True, kw_only=True):
     session_id: str | None = None
     """The host's own id of a session that exists."""
     isolation_key: str | None = None
-    """Whose session it is. Only a hook may set it: the wire never chooses whose memory it reads."""
+    """The owner of the session. Only a hook may set it: the wire never chooses whose memory it reads."""
 
 
 class ClientTool(Noun, frozen=True, kw_only=True):
@@ -41,14 +41,14 @@ class ClientTool(Noun, frozen=True, kw_only=True):
 
 
 class ClientOutput(Noun, frozen=True, kw_only=True):
-    """What a client's own function has returned."""
+    """The output of a client's own function."""
 
     call_id: str
     output: Any
 
 
 class ChannelRequest(Noun, frozen=True, kw_only=True):
-    """What the wire claims. It gets nothing done until the gate has admitted it."""
+    """A request as the wire claims it. It has no effect until the gate has admitted it."""
 
     channel: str
     operation: Operation = "message"
@@ -63,12 +63,12 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     group: bool = False
     """Whether other people take part in the conversation."""
     reference: Mapping[str, Any] = {}
-    """What the platform has to be told to reach this conversation later: a conversation reference, a service URL, a
-    thread. It comes back with every push; the host keeps the newest for each person."""
+    """The platform's data for reaching this conversation later: a conversation reference, a service URL, a thread. It
+    comes back with every push; the host keeps the newest for each person."""
     stream: bool = False
     background: bool = False
     on_interrupt: OnInterrupt | None = None
-    """What becomes of it in the background if its process ends; as the host says when there is none. Hooks set it."""
+    """The way a background run continues if its process ends; by default that of the host. Hooks set it."""
     response_target: ResponseTarget = ResponseTarget()
     metadata: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
@@ -80,21 +80,21 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
     """Results of calls that the session has handed out to the client."""
     forwarded_props: Mapping[str, Any] = {}
     store: bool = True
-    """Whether anything of the turn is kept; without, it can read a session but leaves none behind."""
+    """Whether the turn is stored; if not, it can read a session but writes nothing to it."""
     details: Mapping[str, Any] = {}
-    """What the channel needs to show the run again, in its own words; kept with the run."""
+    """Data in the channel's own format, by which it can show the run again; stored with the run."""
     run_id: str | None = None
     """The id that the wire chose for this run; the host makes one when there is none."""
     idempotency_key: str | None = None
-    """Under which the caller sends the same request again if its answer was lost; it runs once."""
+    """The key with which the caller repeats a request whose answer was lost; it runs once."""
     request_hash: str | None = None
-    """What the request says, in short, to tell it from another one with the same key."""
+    """A hash of the request, to tell it from another one with the same key."""
     previous_run_id: str | None = None
     """The run that this one continues; it must belong to the caller."""
     checkpoint_id: str | None = None
     """The checkpoint from which a workflow goes on instead of the last one; it must be the session's own."""
     isolation: IsolationKeys | None = None
-    """What code inside the target sees as the platform's keys. Only a hook may set it; else they are the caller's."""
+    """The platform's keys for code inside the target. Only a hook may set them; else they are the caller's."""
 
     @property
     def granted_key(self) -> str | None:
@@ -119,12 +119,12 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     run_id: str
     admitted_at: float
     pushes: bool = False
-    """Whether its answer goes out as a delivery to where it came from, because nobody waits for it on a wire."""
+    """Whether its answer is sent as a delivery to where it came from, because no caller waits on a wire."""
 
     if TYPE_CHECKING:
 
         def replace(self, **changes: Any) -> NoReturn:
-            """Not to be had: only the gate decides whom a request is for, and what it may do."""
+            """Raise a `TypeError`: only the gate decides whom a request is for, and what it may do."""
             ...
 
     else:
@@ -133,13 +133,13 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
             raise TypeError("what the gate has admitted is not changed: use with_request() or pushing()")
 
     def with_request(self, **changes: Any) -> Self:
-        """Return a copy with fields of its request changed of which the gate decides nothing."""
+        """Return a copy with changes to fields of its request that the gate does not decide about."""
         if not changes.keys() <= _BEHIND_THE_GATE:
             raise TypeError(f"only the gate decides about {sorted(changes.keys() - _BEHIND_THE_GATE)}")
         return structs.replace(self, request=self.request.replace(**changes))
 
     def pushing(self) -> Self:
-        """Return a copy whose answer goes out as a delivery, because nobody waits for it on a wire."""
+        """Return a copy whose answer is sent as a delivery, because no caller waits on a wire."""
         return structs.replace(self, pushes=True)
 
     @property
@@ -149,5 +149,5 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
 
     @property
     def targets_elsewhere(self) -> bool:
-        """Tell whether its answer is meant for another place than where it came from, or for nobody."""
+        """Tell whether its answer goes to another place than where it came from, or nowhere."""
         return self.request.response_target.kind != "originating"

@@ -1,4 +1,4 @@
-"""Where an answer goes."""
+"""The destinations that a request can choose for its answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -18,7 +18,7 @@ class Address(Noun, frozen=True, kw_only=True):
     channel: str
     native_id: str
     attributes: Mapping[str, Any] = {}
-    """Those that whoever named the user gave; without any, those that are known of them count."""
+    """The attributes given with the address; without any, the stored ones are used."""
 
     def __hash__(self) -> int:
         # Attributes are a mapping, which has no hash; two that differ in them alone are rare.
@@ -36,12 +36,12 @@ class Address(Noun, frozen=True, kw_only=True):
 
     @property
     def plain(self) -> Self:
-        """The address without attributes."""
+        """Return the address without attributes."""
         return self.replace(attributes={}) if self.attributes else self
 
 
 class ResponseTarget(Noun, frozen=True, kw_only=True):
-    """Where an answer goes. Hashable; one of the values below, or made with the functions."""
+    """The destination of an answer. Hashable; one of the values below, or made with the functions."""
 
     originating: ClassVar["ResponseTarget"]
     """Back to where the request came from."""
@@ -50,30 +50,30 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
     all_linked: ClassVar["ResponseTarget"]
     """To every channel that the person has linked."""
     none: ClassVar["ResponseTarget"]
-    """To nobody: the run goes to the background, and its result is fetched with the continuation."""
+    """Nowhere: the run goes to the background, and its result is fetched with the continuation."""
 
     kind: TargetKind = "originating"
     names: tuple[str, ...] = ()
     addresses: tuple[Address, ...] = ()
     echo_input: bool = False
-    """Also sends the user's words to the other places first."""
+    """Whether the user's message is sent to the other places first."""
 
     def __call__(self, *, echo_input: bool = False) -> Self:
-        """The same, with the user's words sent ahead: `ResponseTarget.active(echo_input=True)`."""
+        """Return the target with the user's message sent ahead: `ResponseTarget.active(echo_input=True)`."""
         if echo_input and self.kind in ("originating", "none"):
             raise TypeError(f"echo_input has no effect on ResponseTarget.{self.kind}")
         return self.replace(echo_input=echo_input) if echo_input else self
 
     @classmethod
     def channel(cls, name: str, *, echo_input: bool = False) -> Self:
-        """To the person on one channel."""
+        """Send the answer to the person on one channel."""
         return cls.channels([name], echo_input=echo_input)
 
     @classmethod
     def channels(cls, names: Sequence[str], *, echo_input: bool = False) -> Self:
-        """To the person on several channels; `"originating"` among them is where the request came from."""
+        """Send the answer to the person on several channels; `"originating"` is where the request came from."""
         given: Any = names
-        if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
             raise TypeError(
                 f"channels takes a list of names, and not {given!r}; for one there is ResponseTarget.channel"
             )
@@ -81,14 +81,14 @@ class ResponseTarget(Noun, frozen=True, kw_only=True):
 
     @classmethod
     def identity(cls, identity: ChannelIdentity, *, echo_input: bool = False) -> Self:
-        """To one identity."""
+        """Send the answer to one identity."""
         return cls.identities([identity], echo_input=echo_input)
 
     @classmethod
     def identities(cls, identities: Sequence[ChannelIdentity], *, echo_input: bool = False) -> Self:
-        """To several identities, each with the attributes that it has here, or else with those that are known of it."""
+        """Send the answer to several identities, each with the attributes given here, or else with the stored ones."""
         given: Any = identities
-        if isinstance(given, ChannelIdentity) or not all(isinstance(one, ChannelIdentity) for one in given):
+        if isinstance(given, ChannelIdentity) or not all(isinstance(item, ChannelIdentity) for item in given):
             raise TypeError(f"identities takes a list of ChannelIdentity(channel, native_id), and not {given!r}")
         return cls(kind="identities", addresses=tuple(map(Address.given, identities)), echo_input=echo_input)
 

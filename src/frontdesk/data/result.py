@@ -1,4 +1,4 @@
-"""What comes out of a target, unchanged."""
+"""The results and streams of runs, with the target's output unchanged."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
@@ -18,15 +18,15 @@ class HostedRunResult(Noun, Generic[T], frozen=True, kw_only=True):
 
     @property
     def session_key(self) -> str | None:
-        """What the caller knows the session by."""
+        """Return the caller's key of the session."""
         return self.run.session_key
 
 
 class HostedStreamResult(Generic[T]):
-    """The stream of a run: iterate it for the updates, then ask for the result.
+    """The stream of a run: iterate it for the updates, then call `final` for the result.
 
-    The run goes on only while somebody iterates, in the task that asked for it. Whoever gets one has to iterate it to
-    the end or to close it; closing early cancels the run and records it as such. Use it as an async context manager.
+    The run advances only while it is iterated, in the task that started it. Iterate it to the end or close it; closing
+    early cancels the run and records it as cancelled. Use it as an async context manager.
     """
 
     __slots__ = ("_close", "_outcome", "_updates", "run")
@@ -47,11 +47,11 @@ class HostedStreamResult(Generic[T]):
         return self._updates
 
     def final(self) -> HostedRunResult[T]:
-        """The result, once the iteration has ended."""
+        """Return the result, once the iteration has ended."""
         return self._outcome[0]
 
     async def aclose(self) -> None:
-        """Ends the run if it has not ended."""
+        """End the run if it has not ended."""
         await self._close()
 
     async def __aenter__(self) -> Self:

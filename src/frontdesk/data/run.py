@@ -13,14 +13,14 @@ INTERRUPTED = "interrupted"
 
 
 class RunFailure(Noun, frozen=True, kw_only=True):
-    """Why a run did not complete, in words that may be shown."""
+    """The reason why a run did not complete, with a text that may be shown."""
 
     code: str
     message: str
 
 
 class RunRecord(Noun, frozen=True, kw_only=True):
-    """A run at rest."""
+    """A run as it is stored."""
 
     run_id: str
     owner: str
@@ -40,22 +40,22 @@ class RunRecord(Noun, frozen=True, kw_only=True):
     """The target's output: an `AgentResponse` or the outputs of a workflow."""
     failure: RunFailure | None = None
     messages: int = 0
-    """How long the session's history was after this run: the point at which a branch leaves."""
+    """The length of the session's history after this run: the point at which a branch leaves."""
     state: Mapping[str, Any] | None = None
     """The session's state after this run, for branches."""
     client_calls: tuple[ClientCall, ...] = ()
     """The calls that this run has handed out to the client."""
     checkpoint: CheckpointRef | None = None
-    """Where the session's workflow stood after this run, for branches."""
+    """The checkpoint of the session's workflow after this run, for branches."""
     stopped_at: CheckpointRef | None = None
-    """How far a workflow came that did not complete; it can be resumed from here, by name."""
+    """The last checkpoint of a workflow that did not complete; a request that names it can resume it."""
     metadata: Mapping[str, Any] = {}
     details: Mapping[str, Any] = {}
-    """What the channel needs to show the run again, in its own words."""
+    """Data in the channel's own format, by which it can show the run again."""
     open_calls: Any = None
-    """The tool calls of earlier runs that an answer lets go on in this one, each as it was asked about."""
+    """The tool calls of earlier runs that answers resume in this one, each as it was asked about."""
     request_hash: str | None = None
-    """What its request said, in short, if it came with an idempotency key."""
+    """A hash of its request, if it came with an idempotency key."""
 
 
 class RunEvent(Noun, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class RunEvent(Noun, frozen=True, kw_only=True):
 
 
 class ContinuationToken(Noun, frozen=True, kw_only=True):
-    """How a caller comes back for a run. The run id inside is unguessable, and is looked up with its owner."""
+    """The token with which a caller fetches a run. Its run id is unguessable, and is looked up with its owner."""
 
     run_id: str
 

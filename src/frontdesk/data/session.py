@@ -9,7 +9,7 @@ from frontdesk.data.noun import Noun, Value
 
 
 class SessionName(Noun, frozen=True, kw_only=True):
-    """How a session is found: typed, so that no name from the wire can equal one that the host made."""
+    """The name of a session: typed, so that no name from the wire can equal one that the host made."""
 
     owner: str
     kind: Literal["named", "tracked"]
@@ -20,7 +20,7 @@ class SessionName(Noun, frozen=True, kw_only=True):
 
 
 class ForkPoint(Noun, frozen=True, kw_only=True):
-    """Where a branch left its parent: it shares the parent's first `messages` messages."""
+    """The point at which a branch left its parent: it shares the parent's first `messages` messages."""
 
     session_id: str
     messages: int
@@ -41,32 +41,32 @@ class CheckpointRef(Noun, frozen=True, kw_only=True):
 
 
 class SessionRecord(Noun, frozen=True, kw_only=True):
-    """A session at rest."""
+    """A session as it is stored."""
 
     session_id: str
     owner: str
     key: str
-    """What the caller knows it by."""
+    """The caller's name for it."""
     created_at: float
     updated_at: float
     turns: int = 0
     messages: int = 0
-    """How many messages its history has, those shared with its parent included."""
+    """The number of messages in its history, those shared with its parent included."""
     state: Mapping[str, Any] = {}
     """The framework's `AgentSession.to_dict()`, without history."""
     parent: ForkPoint | None = None
     client_calls: tuple[ClientCall, ...] = ()
     """The calls that the last turn has handed out to the client."""
     checkpoint: CheckpointRef | None = None
-    """Where the session's workflow stands; the next turn goes on from here."""
+    """The last checkpoint of the session's workflow; the next turn continues from it."""
     openai_conversation_id: str | None = msgspec.field(default=None, name="conversation_id")
     """The conversation of the OpenAI APIs whose session it is: its turns are items of the conversation too."""
-    unheard: int = 0
-    """How many messages at the beginning no longer count; if all, the items of the conversation are told instead."""
+    ignored: int = msgspec.field(default=0, name="unheard")
+    """The number of first messages that no longer count; if all, the items of the conversation are the history."""
 
-    def unheard_at(self, messages: int) -> int:
-        """The same for whoever continues from so many messages; a place before the change has all that it had."""
-        return self.unheard if messages > self.unheard else 0
+    def ignored_at(self, messages: int) -> int:
+        """Return `ignored` for a branch after so many messages; one from before the change ignores none."""
+        return self.ignored if messages > self.ignored else 0
 
 
 class SessionSummary(Value, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class SessionSummary(Value, frozen=True, kw_only=True):
     updated_at: float
     messages: int
     is_current: bool
-    """Whether the next message goes on with it."""
+    """Whether the next message continues it."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

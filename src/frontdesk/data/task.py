@@ -1,4 +1,4 @@
-"""Work that was scheduled and is written down until it has ended."""
+"""Tasks that are scheduled, and stored until they have ended."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,7 +9,7 @@ TaskStatus = Literal["pending", "running", "succeeded", "failed", "cancelled"]
 
 
 class TaskRecord(Noun, frozen=True, kw_only=True):
-    """A task, how far it is, and who works on it."""
+    """A task, its status, and the process that works on it."""
 
     task_id: str
     name: str
@@ -17,10 +17,10 @@ class TaskRecord(Noun, frozen=True, kw_only=True):
     due_at: float
     status: TaskStatus = "pending"
     attempts: int = 0
-    """How often it was taken up, the present time included; a process that died while it worked on it counts."""
+    """The number of tries, the present one included; one that its process did not survive counts too."""
     holder: str = ""
-    """The process that works on it; nobody, while it waits."""
+    """The process that works on it; empty while it waits."""
     fence: int = 0
-    """How often it was taken up in all; whoever took it up last has the say."""
+    """The number of all claims; only the last claim may write."""
     error: str | None = None
-    """What went wrong when it was last tried."""
+    """The error of the last try."""

@@ -1,4 +1,4 @@
-"""The record of the most frequent thing that is stored: an update that is a piece of plain text."""
+"""A fast encoder for the most frequent record: an update that is a piece of plain text."""
 
 from functools import lru_cache
 from types import NoneType
@@ -17,7 +17,7 @@ _NAMES = ("role", "author_name", "agent_id", "response_id", "message_id")
 
 
 def encode_update(update: Any) -> bytes:
-    """The same bytes that the codec would write, for a plain text at a fraction of the price."""
+    """Return the bytes that the codec would write; for a plain text, in a fraction of the time."""
     attributes: dict[str, Any] = update.__dict__
     if type(update).__name__ != "AgentResponseUpdate" or len(update.contents) != 1:
         return encode(update)
@@ -30,7 +30,7 @@ def encode_update(update: Any) -> bytes:
     try:
         return b"%b%b%b" % (_BEGINNING, _encoder.encode(text), _rest(names))
     except UnicodeEncodeError:
-        # The codec says what is wrong with it.
+        # The codec raises the right error.
         return encode(update)
 
 

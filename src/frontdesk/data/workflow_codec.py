@@ -1,6 +1,6 @@
-"""The result of a workflow as a JSON tree: its outputs, its questions and the states it went through.
+"""The result of a workflow as a JSON tree: its outputs, its requests and its status timeline.
 
-The events about its own steps are not kept: what they carry is between the executors.
+Events about its steps are not kept: their data is internal to the executors.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ def _write_event(event: "WorkflowEvent[Any]", depth: int) -> Tree:
 def _read_event(tree: Tree, depth: int) -> Any:
     from agent_framework import WorkflowEvent, WorkflowEventSource, WorkflowRunState
 
-    # What a newer version has added is skipped, as in a noun.
+    # Fields that a newer version has added are skipped, as in a noun.
     fields = {name: tree[name] for name in _TEXTS if name in tree}
     if fields.get("type") not in _KEPT_EVENTS or any(type(item) is not str for item in fields.values()):
         raise CodecError("a WorkflowEvent in the record is malformed")

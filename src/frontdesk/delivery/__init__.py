@@ -1,1 +1,1 @@
-"""Where answers go."""
+"""The routing and delivery of answers."""

@@ -1,8 +1,8 @@
-"""Leaves a platform alone that is down. Time is an argument."""
+"""A circuit breaker for a platform that is down. Time is an argument."""
 
 
 class Circuit:
-    """Opens after some failures in a row; after a pause one goes first, and shows whether the rest may follow."""
+    """Opens after some failures in a row; after a pause, one probe decides whether it closes."""
 
     def __init__(self, failures: int, pause: float, longest: float) -> None:
         self._most = failures
@@ -15,35 +15,35 @@ class Circuit:
 
     @property
     def is_open(self) -> bool:
-        """Whether the platform is left alone."""
+        """Tell whether nothing but a probe is sent to the platform."""
         return self._failures >= self._most
 
     def free_at(self, now: float) -> float:
-        """When one may go; that is now, if it may."""
+        """Return the time at which a part may be sent; `now` if it may."""
         if not self.is_open:
             return now
         return max(now, self._until) if not self._probing else max(now, self._until) + self._pause
 
     def enter(self) -> None:
-        """One goes; of an open circuit it is the one that shows."""
+        """Note that a part is being sent; if the circuit is open, it is the probe."""
         self._probing = self.is_open
 
     def leave(self) -> None:
-        """The one that went came to nothing that says anything about the platform."""
+        """Note that a part ended without telling anything about the platform."""
         self._probing = False
 
     def succeed(self) -> None:
-        """The platform has answered."""
+        """Note that the platform has answered, and close the circuit."""
         self._failures = 0
         self._pause = self._first_pause
         self._probing = False
 
     def fail(self, now: float) -> bool:
-        """The platform could not be reached, or could not do it; tells whether that has opened the circuit."""
+        """Note that the platform could not be reached, or failed; tell whether that has opened the circuit."""
         was_open = self.is_open
         self._failures += 1
         if not self.is_open or (was_open and not self._probing):
-            # What had left before the circuit opened says nothing new.
+            # A part that was sent before the circuit opened tells nothing new.
             return False
         if was_open:
             self._pause = min(2 * self._pause, self._longest)

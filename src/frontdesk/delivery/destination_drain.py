@@ -1,7 +1,6 @@
-"""One trip to one destination: what is due is sent part by part, and each step is written down.
+"""Sends the due parts of one destination in order, and records each step.
 
-What is written down has the time of day. Whether something waits is a question to the steady clock, because the time of
-day may be set while it does.
+Records have the time of day. Waits are measured by the steady clock, because the time of day may be set meanwhile.
 """
 
 from collections.abc import Sequence
@@ -26,17 +25,17 @@ EARLIER = "an earlier part is dead"
 INTERRUPTED = "interrupted"
 _TOO_OLD = "too old"
 _AT_ONCE = float("-inf")
-"""A time that is over: what follows is read again, because it may have changed with this part."""
+"""A time in the past: the rest is read again, because it may have changed with this part."""
 _MOST = 200
-"""How many parts one trip sends before others have their turn."""
+"""The number of parts that are sent before other destinations get their turn."""
 _HISTORY = 20
 _MARGIN = 15.0
-"""How many seconds longer than a push may take it is nobody else's."""
+"""The seconds for which a part stays claimed after its push must have timed out."""
 _PAUSE = 0.5
 
 
 class ChannelOutlet(NamedTuple):
-    """A channel, and what this process knows of how its platform is."""
+    """A channel, and the state of its platform as this process knows it."""
 
     channel: Channel
     limits: Limits
@@ -60,12 +59,12 @@ class DestinationDrain:
         self._sent = 0
 
     async def go(self) -> float | None:
-        """Returns when to come back, by the steady clock; nothing, if nothing is left."""
+        """Send what is due, and return when to come back by the steady clock; `None` if nothing is left."""
         try:
             while rows := await self._store.outbox.open(self._destination):
-                again = await self._through(rows)
-                if again is not None:
-                    return again
+                return_at = await self._send_all(rows)
+                if return_at is not None:
+                    return return_at
                 await self._flush()
                 if self._sent >= _MOST:
                     return self._clock.steady()
@@ -74,27 +73,27 @@ class DestinationDrain:
         finally:
             await self._flush()
 
-    async def _through(self, rows: Sequence[Delivery]) -> float | None:
+    async def _send_all(self, rows: Sequence[Delivery]) -> float | None:
         for row in rows:
             try:
-                again = await self._step(row)
+                return_at = await self._step(row)
             except LostDeliveryError:
-                # Somebody else was faster, and the rest may look different too.
+                # Another process has changed this part, and perhaps the rest too.
                 return None
-            if again is not None:
-                return None if again <= _AT_ONCE else again
+            if return_at is not None:
+                return None if return_at <= _AT_ONCE else return_at
         return None
 
     async def _step(self, row: Delivery) -> float | None:
-        """Takes one part as far as it gets; returns a time if it, and all that follows, has to wait until then."""
+        """Take one part as far as possible; return a time if it and all that follow have to wait until then."""
         steady = self._clock.steady()
         if row.held_for > 0:
             return steady + row.held_for
-        # What the steady clock would have read when it was queued: its age is the difference, then and later.
+        # The time of queueing by the steady clock: the age of the part is the difference, now and later.
         queued = steady - self._ages.of(row, self._outlet.waits.since(row))
         if row.status == "sending":
-            # Whoever sent it is gone.
-            return await self._doubt(row, INTERRUPTED, queued)
+            # The process that sent it is gone.
+            return await self._mark_unknown(row, INTERRUPTED, queued)
         if steady - queued > self._terms.longest_age:
             return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
         if (until := self._waits_until(row, steady)) > steady:
@@ -106,10 +105,10 @@ class DestinationDrain:
             if self._outlet.waits.until(row) is None:
                 self._outlet.waits.begin(row, steady)
             return free_at
-        return await (self._ask(row, queued) if row.status == "unknown" else self._send(row, queued))
+        return await (self._look_up(row, queued) if row.status == "unknown" else self._send(row, queued))
 
     def _waits_until(self, row: Delivery, steady: float) -> float:
-        """Return until when a part waits: what this process has noted counts, and only then what is written down."""
+        """Return until when a part waits: as noted in this process, or else as recorded."""
         until = self._outlet.waits.until(row)
         if until is None and (left := pause(row, self._clock.now())) > 0:
             until = steady + left
@@ -117,61 +116,61 @@ class DestinationDrain:
         return steady if until is None else until
 
     async def _send(self, row: Delivery, queued: float) -> float | None:
-        # Before it is taken: one that only a newer version can read is left to it as it is.
+        # Before the claim: a part that only a newer version can read is left to it.
         payload = read_payload(row)
         circuit = self._outlet.circuit
-        first = circuit.is_open
+        is_probe = circuit.is_open
         circuit.enter()
         try:
             reference = await reference_of(self._store.identities, row)
-            taken = await self._take(row)
+            claimed = await self._claim(row)
             try:
-                receipt = await send(self._outlet.channel, taken, payload, reference)
+                receipt = await send(self._outlet.channel, claimed, payload, reference)
             except PushError as error:
-                return await self._failed(taken, error, first, queued)
+                return await self._failed(claimed, error, is_probe, queued)
         except BaseException:
             circuit.leave()
             raise
         circuit.succeed()
         now = self._clock.now()
-        done = _noted(taken, now, "accepted")
-        # The next part is often right behind it, and both are written together.
+        done = _noted(claimed, now, "accepted")
+        # Written together with the next part, which often follows at once.
         self._unwritten = done.replace(status="accepted", receipt=receipt, error=None, ended_at=now)
         return None
 
-    async def _take(self, row: Delivery) -> Delivery:
-        """Notes that a part is being sent, together with what became of the one before."""
-        taken = row.replace(status="sending", attempts=row.attempts + 1)
-        await self._commit(taken, hold=self._terms.timeout + _MARGIN)
+    async def _claim(self, row: Delivery) -> Delivery:
+        """Record that a part is being sent, together with the outcome of the one before."""
+        claimed = row.replace(status="sending", attempts=row.attempts + 1)
+        await self._commit(claimed, hold=self._terms.timeout + _MARGIN)
         self._sent += 1
-        return taken.replace(fence=row.fence + 1)
+        return claimed.replace(fence=row.fence + 1)
 
-    async def _failed(self, row: Delivery, error: PushError, first: bool, queued: float) -> float:
-        """Notes a failure; that of the one which went first while the platform was down is not the part's fault."""
+    async def _failed(self, row: Delivery, error: PushError, is_probe: bool, queued: float) -> float:
+        """Record a failure; that of a probe of an open circuit does not count as an attempt of the part."""
         steady = self._clock.steady()
         self._note_error(error, steady)
-        if first and self._outlet.circuit.is_open:
+        if is_probe and self._outlet.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
         now, age = self._clock.now(), steady - queued
-        found = decide(
+        decision = decide(
             error,
             attempts=row.attempts,
             policy=self._terms.retry,
             jitter=spread(row.delivery_id, len(row.history)),
             left=self._terms.longest_age - age,
         )
-        if isinstance(found, Dead):
-            return await self._end(_noted(row, now, error.code), "dead", found.reason)
-        if isinstance(found, Retry):
-            attempts = row.attempts if found.counts else row.attempts - 1
-            # Whoever waits for the platform goes before one that has found it down.
-            after = max(found.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
-            again = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
-            return await self._wait(again.replace(due_at=now + after), steady + after)
-        return await self._doubt(row, error.code, queued)
+        if isinstance(decision, Dead):
+            return await self._end(_noted(row, now, error.code), "dead", decision.reason)
+        if isinstance(decision, Retry):
+            attempts = row.attempts if decision.counts else row.attempts - 1
+            # Parts that wait for the platform go before one that has just failed.
+            after = max(decision.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
+            retried = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
+            return await self._wait(retried.replace(due_at=now + after), steady + after)
+        return await self._mark_unknown(row, error.code, queued)
 
     async def _wait(self, row: Delivery, until: float) -> float:
-        """Writes a part that is to wait, and notes by the steady clock until when."""
+        """Record that a part waits, and note by the steady clock until when."""
         await self._write(row)
         self._outlet.waits.begin(row.replace(fence=row.fence + 1), until)
         return until
@@ -183,18 +182,18 @@ class DestinationDrain:
             if error.everywhere:
                 self._outlet.limits.close(now + error.retry_after)
         elif error.permanent:
-            # It was refused, so somebody is there.
+            # It was refused, so the platform works.
             circuit.succeed()
         elif circuit.fail(now):
-            log.warning("channel %s is left alone for a while: its platform fails", self._outlet.channel.name)
+            log.warning("channel %s sends nothing for a while: its platform fails", self._outlet.channel.name)
 
     async def _end(self, row: Delivery, status: DeliveryStatus, reason: str) -> float:
         log.error("delivery %s on %s is %s: %s", row.delivery_id, row.channel, status, reason)
         await self._write(row.replace(status=status, error=reason, ended_at=self._clock.now()))
         return _AT_ONCE
 
-    async def _doubt(self, row: Delivery, code: str, queued: float) -> float:
-        """Notes that a part may have arrived: it is asked about, sent again, or left as it is."""
+    async def _mark_unknown(self, row: Delivery, code: str, queued: float) -> float:
+        """Record that a part may have arrived: look it up, send it again, or leave it."""
         channel, policy = self._outlet.channel, self._terms.retry
         how = after_unknown(
             repeatable=channel.push_is_idempotent,
@@ -213,8 +212,8 @@ class DestinationDrain:
         await self._wait(waiting, steady + after)
         return _AT_ONCE
 
-    async def _ask(self, row: Delivery, queued: float) -> float:
-        """Asks the platform what became of a part."""
+    async def _look_up(self, row: Delivery, queued: float) -> float:
+        """Ask the platform whether a part has arrived."""
         channel = self._outlet.channel
         await self._flush()
         if not isinstance(channel, SupportsPushLookup):
@@ -223,51 +222,51 @@ class DestinationDrain:
         try:
             receipt = await look_up(self._outlet.channel, channel, row, payload, reference)
         except PushError as error:
-            return await self._doubt(row.replace(attempts=row.attempts + 1), error.code, queued)
+            return await self._mark_unknown(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
         if receipt is None:
             noted = _noted(row, now, "not found", self._clock.steady() - queued)
             await self._write(noted.replace(status="pending", due_at=now))
         else:
-            found = _noted(row, now, "found")
-            await self._write(found.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
+            arrived = _noted(row, now, "found")
+            await self._write(arrived.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
         return _AT_ONCE
 
     async def _flush(self) -> None:
         if self._unwritten is not None:
-            # One that another has changed was set right on the way.
+            # `_commit` has handled the part that another process has changed.
             with suppress(LostDeliveryError):
                 await self._write(None)
 
     async def _write(self, changed: Delivery | None) -> None:
-        """Write what became of a part that was sent: however long the store is away, that must not be forgotten."""
+        """Write the outcome of a part that was sent; wait for the store as long as it takes, so that it is not lost."""
         await until_available(lambda: self._commit(changed), pause=_PAUSE)
 
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
         before, self._unwritten = self._unwritten, None
         try:
             async with self._store.transaction() as transaction:
-                for one in (before, changed):
-                    if one is not None:
-                        transaction.change_delivery(one, hold=hold if one is changed else 0.0)
+                for row in (before, changed):
+                    if row is not None:
+                        transaction.change_delivery(row, hold=hold if row is changed else 0.0)
                 if changed is not None and changed.status == "dead" and not changed.is_echo:
                     transaction.end_rest(changed, error=EARLIER, at=changed.ended_at or 0.0)
         except StoreUnavailableError:
             self._unwritten = before
             raise
         except LostDeliveryError:
-            for one in (before, changed):
-                if one is not None and one.status == "accepted":
-                    await self._insist(one)
+            for row in (before, changed):
+                if row is not None and row.status == "accepted":
+                    await self._record_receipt(row)
             raise
 
-    async def _insist(self, accepted: Delivery) -> None:
-        """A receipt that comes late, or with something that was lost, still says that the part arrived."""
-        known = await self._store.outbox.get(accepted.delivery_id)
-        if known is None or known.status == "accepted" or (known.status == "sending" and known.fence != accepted.fence):
+    async def _record_receipt(self, accepted: Delivery) -> None:
+        """Record the receipt of a part whose claim was lost: it has arrived all the same."""
+        row = await self._store.outbox.get(accepted.delivery_id)
+        if row is None or row.status == "accepted" or (row.status == "sending" and row.fence != accepted.fence):
             return
         async with self._store.transaction() as transaction:
-            transaction.change_delivery(accepted.replace(fence=known.fence))
+            transaction.change_delivery(accepted.replace(fence=row.fence))
 
 
 def _noted(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:

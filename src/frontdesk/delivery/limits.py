@@ -1,15 +1,15 @@
-"""How fast a channel may be pushed, and when it wants to be left alone. Time is an argument."""
+"""Rate limits of a channel, and the pauses that its platform asks for. Time is an argument."""
 
 from collections import OrderedDict
 
 _MOST = 10_000
-"""How many destinations are remembered; one that is forgotten may be pushed at once, or waits once more."""
+"""The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
 
 
 class Limits:
     """The limits of one channel, over all and for each destination.
 
-    Whoever has to wait for the channel gets a turn of their own, so that of a thousand who wait one comes at a time.
+    A destination that has to wait for the channel gets a time of its own, so that they do not all come at once.
     """
 
     def __init__(self, per_second: float | None, per_destination: float | None, most: int = _MOST) -> None:
@@ -22,7 +22,7 @@ class Limits:
         self._closed_until = 0.0
 
     def enter(self, place: str, now: float) -> float:
-        """When a part for a destination may go: if that is now it goes, else one asks again then."""
+        """Return when a part for a destination may be sent, and count it if that is now; else call again then."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
         if at > now:
             return at
@@ -39,7 +39,7 @@ class Limits:
         return now
 
     def close(self, until: float) -> None:
-        """The platform wants the whole channel to wait."""
+        """Have the whole channel wait, as its platform asks."""
         self._closed_until = max(self._closed_until, until)
 
     def _keep(self, times: OrderedDict[str, float], place: str, at: float) -> None:

@@ -1,4 +1,4 @@
-"""Sends what waits in the outbox: in order within a destination, each destination by itself.
+"""Sends the deliveries in the outbox: in order within a destination, each destination independently.
 
 A part is `sending` before it is given to its channel, and that is committed. So a part which a crash leaves in that
 state may have arrived, and one that is `pending` has not.
@@ -24,11 +24,11 @@ from frontdesk.loggers import deliveries as log
 TASK = "deliver"
 _PAGE = 500
 _LEFT_ALONE = 30.0
-"""How many seconds a destination is left to processes that can read what is first in its queue."""
+"""The seconds for which a destination is left to processes that can read the first row of its queue."""
 
 
 class Outbox:
-    """Everything that goes out of this process."""
+    """Sends the deliveries of all channels of this process."""
 
     def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Outbox:
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
 
     def register(self, runner: DurableTaskRunner) -> None:
-        """Has a runner call this; once, before it starts. Each channel has its own room: none waits for another."""
+        """Register a task for each channel with a runner that has not started; no channel waits for another."""
         for name, outlet in self._outlets.items():
             runner.register(
                 f"{TASK}:{name}", self.task, waiting=self._waiting_on(name), most=outlet.channel.push_terms.at_once
@@ -50,15 +50,15 @@ class Outbox:
         )
 
     async def task(self, payload: Mapping[str, Any]) -> float | None:
-        """What the runner calls."""
+        """Send the deliveries of a task, for the runner."""
         return await self.drain(payload["channel"], payload["native_id"])
 
     async def wake(self, deliveries: Iterable[Delivery]) -> None:
-        """Has deliveries sent that were committed. If that fails, the next look finds them."""
-        places = {one.destination for one in deliveries if one.ended_at is None and one.channel in self._outlets}
+        """Schedule deliveries that were committed; if that fails, the runner's next poll finds them."""
+        destinations = {row.destination for row in deliveries if row.ended_at is None and row.channel in self._outlets}
         if self._schedule is None:
             return
-        for destination in places:
+        for destination in destinations:
             try:
                 await self._schedule(destination)
             except FrontdeskError as error:
@@ -72,7 +72,7 @@ class Outbox:
         return waiting
 
     async def waiting(self) -> AsyncIterator[Destination]:
-        """Every destination that has something to send at this moment."""
+        """Yield every destination that has something to send now."""
         for channel in self._outlets:
             async for place in self._places(channel):
                 yield channel, place
@@ -81,7 +81,7 @@ class Outbox:
         self._ages.look()
         outlet, now, steady = self._outlets[channel], self._clock.now(), self._clock.steady()
         if outlet.circuit.free_at(steady) > steady:
-            # While a platform is left alone, nobody need look for what waits for it.
+            # While the circuit is open, nothing can be sent.
             return
         longest = outlet.channel.push_terms.retry.longest_delay
         last: str | None = None
@@ -92,7 +92,7 @@ class Outbox:
             last = page[-1]
 
     async def drain(self, channel: str, native_id: str) -> float | None:
-        """Sends all that is due for one destination; returns when to come back, or nothing if nothing is left."""
+        """Send all that is due for one destination; return when to come back, `None` if nothing is left."""
         destination = (channel, native_id)
         outlet = self._outlets.get(channel)
         if outlet is None:
@@ -102,14 +102,14 @@ class Outbox:
             return self._clock.now() + 1.0
         steady = self._clock.steady()
         if (free_at := outlet.circuit.free_at(steady)) > steady:
-            # A thousand who wait for a platform that is down need not read what they wait with.
+            # While the platform is down, the rows of its many destinations need not be read.
             return self._time_of(free_at)
         if (until := self._paused.until(destination)) is not None:
             return until
         self._busy.add(destination)
         try:
-            again = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
-            return None if again is None else self._time_of(again)
+            return_at = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
+            return None if return_at is None else self._time_of(return_at)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)
@@ -117,18 +117,18 @@ class Outbox:
             self._busy.discard(destination)
 
     def _time_of(self, steady: float) -> float:
-        """Return what time it will be when the steady clock reads so much, unless somebody sets it before."""
+        """Return the time of day at a time of the steady clock, unless the clock is set before."""
         return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 
     def resume(self, channel: str) -> None:
-        """Forgets that a platform was down, because somebody knows better."""
+        """Close the circuit of a channel, because the operator knows that its platform works."""
         outlet = self._outlets.get(channel)
         if outlet is not None:
             outlet.circuit.succeed()
 
 
 def task_id(destination: Destination) -> str:
-    """The task that serves a destination."""
+    """Return the id of the task that serves a destination."""
     channel, place = destination
     # The length keeps two destinations apart whatever is in their names.
     return f"{TASK}:{len(channel)}:{channel}:{place}"

@@ -1,4 +1,4 @@
-"""Where an answer goes, and the rows that take it there; made before anything is written."""
+"""Computes the route of an answer and its deliveries, before anything is written."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -22,18 +22,18 @@ from frontdesk.kit.hooks import show_result
 from frontdesk.loggers import deliveries as log
 
 ACTIVE_WINDOW = 300.0
-"""For how many seconds a person counts as being where they were last seen, if the operator says nothing else."""
+"""The default number of seconds for which a person counts as being where they were last seen."""
 Result = HostedRunResult[Any]
 Known = Callable[[str], Awaitable[Sequence[ChannelIdentity]]]
-"""The identities of an owner."""
+"""Returns the identities of an owner."""
 AsksAllow = Callable[[str, str], Awaitable[bool]]
-"""Whether what was said on one channel may be heard on another, as the link policy has it."""
+"""Tells whether the link policy lets messages of one channel go to another."""
 _UNKNOWN: Mapping[str, Any] = {}
 """The reference of a place that is looked up when something is sent there."""
 
 
 class Planner:
-    """Knows who can be reached where, and what each destination gets."""
+    """Finds where people can be reached, and makes the deliveries for each destination."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class Planner:
         allow: AsksAllow | None = None,
         active_window: float = ACTIVE_WINDOW,
     ) -> None:
-        """`allow` is asked about each channel that an answer would go to; without, it may go everywhere.
+        """Ask `allow` about each channel that an answer would go to; without it, all are allowed.
 
-        `active_window` is for how many seconds a person counts as being where they were last seen.
+        `active_window` is the number of seconds for which a person counts as being where they were last seen.
         """
         self._store = store
         self._channels = channels
@@ -60,96 +60,97 @@ class Planner:
         self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
 
     async def route(self, admitted: AdmittedRequest) -> Route:
-        """The destinations of an answer, as things are now."""
+        """Return the route of an answer, as of now."""
         target = admitted.request.response_target
-        # Not the identity that a hook has set: on a wire, whoever called is answered.
+        # Not the identity that a hook has set: on a wire, the caller is answered.
         origin = admitted.caller.identity
         if target.kind == "active":
-            return await self._follow(admitted, origin)
+            return await self._route_to_active(admitted, origin)
         by_name = target.kind in ("channels", "all_linked")
-        known = await self._identities(admitted) if by_name else ()
-        named = {one.channel for one in wanted(target, known, origin)}
-        allow = await self._decided(origin.channel, named & self.pushing)
-        return route(target, origin=origin, known=known, pushing=self.pushing, allow=allow)
+        identities = await self._identities(admitted) if by_name else ()
+        named = {address.channel for address in wanted(target, identities, origin)}
+        allow = await self._allowed_among(origin.channel, named & self.pushing)
+        return route(target, origin=origin, known=identities, pushing=self.pushing, allow=allow)
 
-    async def _follow(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
-        """Find the destinations of an answer that goes to where the person is."""
+    async def _route_to_active(self, admitted: AdmittedRequest, origin: ChannelIdentity) -> Route:
+        """Return the route of an answer that goes to where the person is active."""
         waiting = not admitted.pushes and not admitted.request.background
         seen = await self._store.identities.last_seen(admitted.owner)
-        known = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
-        places = known if seen is None else (seen.identity, *known)
-        named = {one.channel for one in places}
+        identities = () if waiting or origin.channel in self.pushing else await self._identities(admitted)
+        places = identities if seen is None else (seen.identity, *identities)
+        named = {identity.channel for identity in places}
         return route(
             admitted.request.response_target,
             origin=origin,
-            known=known,
+            known=identities,
             last_seen=seen,
             pushing=self.pushing,
-            allow=await self._decided(origin.channel, named & self.pushing),
+            allow=await self._allowed_among(origin.channel, named & self.pushing),
             active_since=self._clock.now() - self._active_window,
             waiting=waiting,
         )
 
-    async def _decided(self, source: str, names: Collection[str]) -> Allow:
-        """What the link policy says of some channels, as something that need not be asked again."""
+    async def _allowed_among(self, source: str, names: Collection[str]) -> Allow:
+        """Ask the link policy about some channels, and return a function with its decisions."""
         if self._allow is None:
             return allow_all
         allowed = {name for name in names if await self._allow(source, name)}
         return lambda _, there: there in allowed
 
     async def _identities(self, admitted: AdmittedRequest) -> Sequence[ChannelIdentity]:
-        """Where the person is known; whoever speaks for the first time is known by that."""
-        found = await self._known(admitted.owner)
-        return found if any(one.key == admitted.identity.key for one in found) else [*found, admitted.identity]
+        """Return the identities of the person, with that of the request even if it is new."""
+        identities = await self._known(admitted.owner)
+        is_new = all(each.key != admitted.identity.key for each in identities)
+        return [*identities, admitted.identity] if is_new else identities
 
     async def rows(
-        self, admitted: AdmittedRequest, result: Any, run: RunRecord, way: Route, said: Sequence[Message]
+        self, admitted: AdmittedRequest, result: Any, run: RunRecord, route: Route, asked: Sequence[Message]
     ) -> list[Delivery]:
-        """What is sent for a result, a row a part; `said` are the words that it answers."""
+        """Return the deliveries of a result, one for each part; `asked` are the messages that it answers."""
         answer = HostedRunResult(result=result, run=_slim(run))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
-        if way.originating and self._goes_back(admitted):
-            # The channel that asked gets its own words back, such as the message that it answers.
+        if route.originating and self._pushes_back(admitted):
+            # The originating channel needs its own details, such as the message that it answers.
             own = answer.replace(run=answer.run.replace(details=run.details))
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
-            rows += self._named(back)
-        if not way.destinations:
+            rows += self._with_ids(back)
+        if not route.destinations:
             return rows
-        words = _echo(said) if request.response_target.echo_input else None
-        echo = answer.replace(result=words) if words is not None and words.messages else None
-        # A group that several of them share gets an answer once.
-        served = {one.destination for one in rows}
-        for who in await self._people(admitted.owner, way.destinations):
-            group = await self.group_of(who)
-            if group is not None and (who.channel, group.conversation_id) in served:
+        question = _echo(asked) if request.response_target.echo_input else None
+        echo = answer.replace(result=question) if question is not None and question.messages else None
+        # A group that several destinations share gets an answer once.
+        served = {row.destination for row in rows}
+        for identity in await self._people(admitted.owner, route.destinations):
+            group = await self.group_of(identity)
+            if group is not None and (identity.channel, group.conversation_id) in served:
                 continue
-            parts = self._named(await self._answer(owner, request, answer, who, echo, group=group))
-            served.update(one.destination for one in parts)
+            parts = self._with_ids(await self._answer(owner, request, answer, identity, echo, group=group))
+            served.update(row.destination for row in parts)
             rows += parts
         return rows
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
-        """Return those who get an answer, with the attributes that were given or else the newest."""
-        known = {Address.of(one): one for one in await self._known(owner)}
-        found: list[ChannelIdentity] = []
+        """Return the identities at some addresses, with the attributes that were given or else the newest."""
+        stored = {Address.of(identity): identity for identity in await self._known(owner)}
+        people: list[ChannelIdentity] = []
         for address in addresses:
             named = ChannelIdentity(address.channel, address.native_id, address.attributes)
-            found.append(known.get(address) or await self.with_attributes(named))
-        return found
+            people.append(stored.get(address) or await self.with_attributes(named))
+        return people
 
-    async def with_attributes(self, who: ChannelIdentity) -> ChannelIdentity:
-        """Return somebody with the attributes that they were named with, or else with the newest that are known."""
-        record = None if who.attributes else await self._store.identities.find(who)
-        return who if record is None else record.identity
+    async def with_attributes(self, identity: ChannelIdentity) -> ChannelIdentity:
+        """Return an identity with the attributes that it was named with, or else with the newest that are stored."""
+        record = None if identity.attributes else await self._store.identities.find(identity)
+        return identity if record is None else record.identity
 
-    async def group_of(self, who: ChannelIdentity) -> PushGroup | None:
-        """Return the group in which somebody is spoken to; elsewhere than in shared conversations it is none."""
-        if self._channels[who.channel].conversation_scope != "per_conversation":
+    async def group_of(self, identity: ChannelIdentity) -> PushGroup | None:
+        """Return the group in which a person is reached, on channels whose conversations are shared."""
+        if self._channels[identity.channel].conversation_scope != "per_conversation":
             return None
-        return (await self._store.identities.reach(who)).group
+        return (await self._store.identities.reach(identity)).group
 
-    def _goes_back(self, admitted: AdmittedRequest) -> bool:
+    def _pushes_back(self, admitted: AdmittedRequest) -> bool:
         """Tell whether an answer for its origin is a delivery: after an event, or where `active` has led back to."""
         if admitted.pushes:
             return True
@@ -157,38 +158,39 @@ class Planner:
         return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
 
     async def failure_notice(
-        self, request: ChannelRequest, who: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
+        self, request: ChannelRequest, identity: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
     ) -> list[Delivery]:
-        """Says why there is no answer, where the answer would have gone; no hook sees it, because nothing was said."""
-        blank = self._blank(owner, request, who, run_id, originating=True)
+        """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
+        blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, text, "failed", request.details)
 
-    def reply(self, request: ChannelRequest, who: ChannelIdentity, text: str, key: str) -> list[Delivery]:
-        """The channel's own words to where a request came from; the same key gives the same ids."""
-        blank = self._blank("", request, who, f"run_{key}", originating=True)
+    def reply(self, request: ChannelRequest, identity: ChannelIdentity, text: str, key: str) -> list[Delivery]:
+        """Return a text of the channel's own to where a request came from; the same key gives the same ids."""
+        blank = self._blank("", request, identity, f"run_{key}", originating=True)
         rows = self._plain(blank, text, "completed", request.details)
-        return [one.replace(delivery_id=f"dlv_{key}_{one.part}", answer_id=f"ans_{key}") for one in rows]
+        return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
-    def notice(self, who: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
-        """Tells somebody in their direct chat what the host has done; nothing where the channel can't speak first."""
-        if who.channel not in self.pushing:
+    def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
+        """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
+        if identity.channel not in self.pushing:
             return []
-        blank = self._blank(owner, ChannelRequest(channel=who.channel), who, self._ids.new("run"), originating=False)
+        request = ChannelRequest(channel=identity.channel)
+        blank = self._blank(owner, request, identity, self._ids.new("run"), originating=False)
         return self._plain(blank, text, "completed")
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
-        """Tell whoever asked how their run goes, where they asked; nothing where the channel can't speak first."""
-        who = admitted.caller.identity
-        if who.channel not in self.pushing:
+        """Return a text on the progress of a run, for where it was asked; empty where the channel can't push."""
+        identity = admitted.caller.identity
+        if identity.channel not in self.pushing:
             return []
-        blank = self._blank(admitted.owner, admitted.request, who, admitted.run_id, originating=True)
+        blank = self._blank(admitted.owner, admitted.request, identity, admitted.run_id, originating=True)
         return self._plain(blank, text, "queued", admitted.request.details)
 
     def _plain(
         self, blank: Delivery, text: str, status: RunStatus, details: Mapping[str, Any] | None = None
     ) -> list[Delivery]:
-        """Words of the host's own, in parts; `details` are what the channel needs to say them as it answers."""
-        channel, said = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", [text])])
+        """Return the parts of a text of the host's own; `details` are those of the request that the channel answers."""
+        channel, response = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", [text])])
         run = RunRecord(
             run_id=blank.run_id,
             owner=blank.owner,
@@ -199,18 +201,20 @@ class Planner:
         )
         try:
             contents = [
-                encode_content(channel, one) for one in parts_of(channel, HostedRunResult(result=said, run=run))
+                encode_content(channel, part) for part in parts_of(channel, HostedRunResult(result=response, run=run))
             ]
         except CodecError as error:
-            log.error("what the host has to say can't be said on %s: %s", channel.name, error)
+            log.error("a text of the host can't be encoded for %s: %s", channel.name, error)
             return []
-        return self._named([blank.replace(payload=one, part=n, parts=len(contents)) for n, one in enumerate(contents)])
+        return self._with_ids(
+            [blank.replace(payload=content, part=n, parts=len(contents)) for n, content in enumerate(contents)]
+        )
 
     def _blank(
         self,
         owner: str,
         request: ChannelRequest,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         run_id: str,
         *,
         originating: bool,
@@ -225,62 +229,62 @@ class Planner:
             answer_id=self._ids.new("ans"),
             run_id=run_id,
             owner=owner,
-            channel=who.channel,
-            identity=who,
+            channel=identity.channel,
+            identity=identity,
             conversation_id=there,
             reference=reference,
-            # A direct chat has one queue, whether somebody is answered there or spoken to first.
-            queue="" if there is None or shared else who.native_id,
+            # A direct chat has one queue, for answers and for messages that the host starts.
+            queue="" if there is None or shared else identity.native_id,
             part=0,
             payload=None,
             created_at=now,
             due_at=now,
         )
 
-    def _named(self, parts: Sequence[Delivery]) -> list[Delivery]:
-        return [one.replace(delivery_id=self._ids.new("dlv")) for one in parts]
+    def _with_ids(self, parts: Sequence[Delivery]) -> list[Delivery]:
+        return [part.replace(delivery_id=self._ids.new("dlv")) for part in parts]
 
     async def reach(self, owner: str) -> ChannelIdentity | None:
-        """Where a person is reached who has not asked: where they were last seen, or else anywhere."""
+        """Return where to reach a person who has not asked: where they were last seen, or else anywhere."""
         seen = await self._store.identities.last_seen(owner)
-        known = [one for one in await self._known(owner) if one.channel in self.pushing]
-        here = [one for one in known if seen is not None and one.key == seen.identity.key]
-        return next(iter([*here, *known]), None)
+        reachable = [identity for identity in await self._known(owner) if identity.channel in self.pushing]
+        here = [identity for identity in reachable if seen is not None and identity.key == seen.identity.key]
+        return next(iter([*here, *reachable]), None)
 
     async def told(
         self,
         owner: str,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         messages: Sequence[Message],
         run: RunRecord,
         key: str,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
-        """The parts of something that nobody has asked for; the same key gives the same ids."""
-        request = ChannelRequest(channel=who.channel, identity=who)
+        """Return the deliveries of a message that the host starts; the same key gives the same ids."""
+        request = ChannelRequest(channel=identity.channel, identity=identity)
         answer = HostedRunResult(result=AgentResponse(messages=list(messages)), run=run)
-        parts = await self._answer(owner, request, answer, who, group=group)
-        return [one.replace(delivery_id=f"dlv_{key}_{one.part}", answer_id=f"ans_{key}") for one in parts]
+        parts = await self._answer(owner, request, answer, identity, group=group)
+        return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in parts]
 
     async def _answer(
         self,
         owner: str,
         request: ChannelRequest,
         answer: Result,
-        who: ChannelIdentity,
+        identity: ChannelIdentity,
         echo: Result | None = None,
         *,
         originating: bool = False,
         group: PushGroup | None = None,
     ) -> list[Delivery]:
-        """The parts for one destination; whatever goes wrong here is the end of this one alone."""
-        channel = self._channels[who.channel]
-        blank = self._blank(owner, request, who, answer.run.run_id, originating=originating, group=group)
-        spoken: list[Delivery] = []
+        """Return the parts for one destination; an error here fails this destination alone."""
+        channel = self._channels[identity.channel]
+        blank = self._blank(owner, request, identity, answer.run.run_id, originating=originating, group=group)
+        parts: list[Delivery] = []
         if echo is not None:
-            spoken += await self._parts(channel, echo, blank.replace(is_echo=True), request, originating)
-        spoken += await self._parts(channel, answer, blank, request, originating)
-        return [one.replace(part=number, parts=len(spoken)) for number, one in enumerate(spoken)]
+            parts += await self._parts(channel, echo, blank.replace(is_echo=True), request, originating)
+        parts += await self._parts(channel, answer, blank, request, originating)
+        return [row.replace(part=number, parts=len(parts)) for number, row in enumerate(parts)]
 
     async def _parts(
         self, channel: Channel, result: Result, row: Delivery, request: ChannelRequest, originating: bool
@@ -289,20 +293,20 @@ class Planner:
             result = await show_result(
                 channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
             )
-            return [row.replace(payload=encode_content(channel, one)) for one in parts_of(channel, result)]
+            return [row.replace(payload=encode_content(channel, part)) for part in parts_of(channel, result)]
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
-            log.error("what %s should get of run %s is dead: %s", channel.name, result.run.run_id, reason)
+            log.error("the delivery on %s of run %s is dead: %s", channel.name, result.run.run_id, reason)
             if isinstance(error, CodecError):
                 log.error("it can't be stored: %s", error)
             return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
 
 
 def _slim(run: RunRecord) -> RunRecord:
-    """The run as those know it who get its answer: without what it read and what it left behind."""
+    """Return the run as its recipients see it: without its input, its result and its state."""
     return run.replace(input=None, result=None, state=None, checkpoint=None, stopped_at=None, details={})
 
 
-def _echo(said: Sequence[Message]) -> AgentResponse[Any]:
-    """Return the user's words as what was said before the answer; their role tells them from it."""
-    return AgentResponse(messages=[Message("user", list(one.contents)) for one in said if one.role == "user"])
+def _echo(asked: Sequence[Message]) -> AgentResponse[Any]:
+    """Return the user's messages to be sent before the answer; their role tells them from it."""
+    return AgentResponse(messages=[Message("user", list(each.contents)) for each in asked if each.role == "user"])

@@ -1,4 +1,4 @@
-"""Notes where a person is: at a message of theirs that was admitted, and at nothing else."""
+"""Records where a person is, when a message of theirs is admitted and only then."""
 
 from collections.abc import Collection
 
@@ -8,18 +8,18 @@ from frontdesk.data.request import AdmittedRequest
 
 
 class Presence:
-    """Writes when and where people were last seen, on a host that can speak to somebody first."""
+    """Writes when and where people were last seen, on a host with channels that can push."""
 
     def __init__(self, store: HostStateStore, pushing: Collection[str], *, introduces: bool = False) -> None:
-        """`pushing` are the channels that can speak first; without any, nobody asks where a person is.
+        """Record where people are if there are channels that can push (`pushing`).
 
-        Whoever is seen on one of these is introduced if isolation keys come from elsewhere, so that nobody else notes
-        them.
+        `introduces` also stores the identities seen on these, where isolation keys come from elsewhere and nothing
+        else stores them.
         """
         self._store = store
         self._pushing = frozenset(pushing)
         self.matters = bool(self._pushing)
-        """Whether anybody asks where a person is."""
+        """Whether it is recorded where people are."""
         self._introduces = introduces
 
     async def see(self, admitted: AdmittedRequest, at: float) -> None:
@@ -33,12 +33,12 @@ class Presence:
         request, caller = admitted.request, admitted.caller.identity
         if not self.matters or not request.store:
             return
-        # Whoever speaks for another is not where the other one is.
-        who = admitted.identity if admitted.identity.key == caller.key else caller
+        # A caller who acts for another person is not where that person is.
+        seen = admitted.identity if admitted.identity.key == caller.key else caller
         if self._introduces and request.channel in self._pushing and request.granted_key is None:
             introduced = IdentityRecord(identity=admitted.identity, isolation_key=admitted.owner, created_at=at)
             transaction.remember_identity(introduced)
-        self.note_place(transaction, admitted.owner, who, request.conversation_id, at)
+        self.note_place(transaction, admitted.owner, seen, request.conversation_id, at)
 
     def note_place(
         self,
@@ -48,5 +48,5 @@ class Presence:
         conversation_id: str | None,
         at: float,
     ) -> None:
-        """Add to a transaction that somebody was seen, of whom no request was admitted, as with a command."""
+        """Add to a transaction that a person was seen without an admitted request, as with a command."""
         transaction.see(LastSeen(isolation_key=owner, identity=identity, conversation_id=conversation_id, at=at))

@@ -1,4 +1,4 @@
-"""Gives one part to its channel, and turns whatever comes of that into a receipt or a `PushError`."""
+"""Pushes one part through its channel, and turns the outcome into a receipt or a `PushError`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,21 +15,21 @@ from frontdesk.loggers import deliveries as log
 
 
 def can_push(channel: Channel) -> bool:
-    """Whether a channel can speak first."""
+    """Tell whether a channel can push."""
     return isinstance(channel, (ChannelPush, PushesParts))
 
 
 def parts_of(channel: Channel, result: HostedRunResult[Any]) -> Sequence[Any]:
-    """What a channel sends for a result, one after the other."""
-    return _translated(lambda: list(channel.parts(result))) if isinstance(channel, PushesParts) else [result]
+    """Return the parts that a channel sends for a result, in order."""
+    return _call_channel(lambda: list(channel.parts(result))) if isinstance(channel, PushesParts) else [result]
 
 
 def encode_content(channel: Channel, content: Any) -> Any:
-    """A part as JSON; a `CodecError` when it has no such form."""
+    """Encode a part as JSON; raise a `CodecError` if that is not possible."""
     if not isinstance(channel, ChannelPushCodec):
         return to_json(content)
-    encoded = _translated(lambda: channel.encode_push(content))
-    # What a channel calls JSON has to be.
+    encoded = _call_channel(lambda: channel.encode_push(content))
+    # Checked, because the channel may have returned something else.
     return to_json(encoded)
 
 
@@ -41,7 +41,7 @@ def read_payload(delivery: Delivery) -> Any:
         raise UnreadableRecordError(str(error)) from error
 
 
-def _translated(work: Callable[[], Any]) -> Any:
+def _call_channel(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:
@@ -49,7 +49,7 @@ def _translated(work: Callable[[], Any]) -> Any:
 
 
 async def reference_of(identities: Identities, delivery: Delivery) -> Mapping[str, Any]:
-    """Return what a channel has to be told to reach a destination: as the request said, or as it is kept by now."""
+    """Return the reference that a channel needs to reach a destination: from the request, or else the stored one."""
     if delivery.reference or delivery.conversation_id is not None:
         return delivery.reference
     return (await identities.reach(delivery.identity)).reference
@@ -58,12 +58,12 @@ async def reference_of(identities: Identities, delivery: Delivery) -> Mapping[st
 async def send(
     channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Sends a part with its payload; returns the platform's receipt. Every failure is a `PushError`."""
+    """Send a part with its payload, and return the platform's receipt; raise a `PushError` for every failure."""
     part = _part(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
-        return await _answered(channel, lambda: channel.push_part(part))
+        return await _call_platform(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
-        return await _answered(channel, lambda: channel.push(delivery.identity, part.content))
+        return await _call_platform(channel, lambda: channel.push(delivery.identity, part.content))
     raise PushRefusedError("The channel can't speak first.", code="mute_channel")
 
 
@@ -74,15 +74,15 @@ async def look_up(
     payload: Any,
     reference: Mapping[str, Any] | None = None,
 ) -> str | None:
-    """The receipt of a part that arrived after all; `None` when it did not."""
+    """Return the receipt of a part that has arrived after all; `None` if it has not."""
     part = _part(channel, delivery, payload, reference)
-    return await _answered(channel, lambda: platform.find_push(part))
+    return await _call_platform(channel, lambda: platform.find_push(part))
 
 
 def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None) -> PushPart:
     try:
         content = (
-            _translated(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
+            _call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
         )
     except CodecError as error:
         log.error("delivery %s can't be read: %s", delivery.delivery_id, error)
@@ -100,7 +100,7 @@ def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping
     )
 
 
-async def _answered(channel: Channel, work: Callable[[], Awaitable[str | None]]) -> str | None:
+async def _call_platform(channel: Channel, work: Callable[[], Awaitable[str | None]]) -> str | None:
     try:
         async with asyncio.timeout(channel.push_terms.timeout):
             receipt = await work()
@@ -109,8 +109,8 @@ async def _answered(channel: Channel, work: Callable[[], Awaitable[str | None]])
     except TimeoutError:
         raise PushUnknownError(code="timeout") from None
     except Exception as error:
-        # A channel says itself what it knows for sure; of anything else nobody knows how far it came.
-        log.error("a push on %s failed in a way that the channel does not know: %s", channel.name, type(error).__name__)
+        # A channel raises a `PushError` if it knows the outcome; with any other error it is unknown.
+        log.error("a push on %s failed with an unexpected error: %s", channel.name, type(error).__name__)
         # Its text may quote an address with a token in it.
         log.debug("the push on %s failed", channel.name, exc_info=error)
         raise PushUnknownError(code="unexpected") from error

@@ -1,4 +1,4 @@
-"""What is done after a push that failed, or of which nobody knows how it went. Pure."""
+"""Decides what follows a push that failed, or whose outcome is unknown. Pure."""
 
 from hashlib import sha256
 from typing import Literal
@@ -11,21 +11,21 @@ NEVER = float("inf")
 
 
 class Retry(Value, frozen=True, kw_only=True):
-    """Again, not before so many seconds have passed."""
+    """Try again, after a number of seconds."""
 
     after: float
     counts: bool = True
-    """Whether the try counts; one to which the platform said "wait" does not."""
+    """Whether the try counts as an attempt; one that the platform has deferred does not."""
 
 
 class Dead(Value, frozen=True, kw_only=True):
-    """Not again."""
+    """Do not try again."""
 
     reason: str
 
 
 class Unknown(Value, frozen=True, kw_only=True):
-    """It may have arrived."""
+    """The part may have arrived."""
 
 
 Next = Retry | Dead | Unknown
@@ -34,8 +34,8 @@ Next = Retry | Dead | Unknown
 def decide(error: PushError, *, attempts: int, policy: RetryPolicy, jitter: float, left: float = NEVER) -> Next:
     """Decide what follows from an error; `jitter` is between 0 and 1, and in `left` seconds all tries end.
 
-    What the platform asks for is obeyed, however long it is. It costs no attempt: a flood wait says nothing about
-    whether the part can be delivered.
+    A delay that the platform asks for is obeyed, however long it is. It costs no attempt: a flood wait tells nothing
+    about whether the part can be delivered.
     """
     if error.permanent:
         return Dead(reason=error.code)
@@ -51,14 +51,14 @@ def decide(error: PushError, *, attempts: int, policy: RetryPolicy, jitter: floa
 
 
 def delay(policy: RetryPolicy, attempts: int, jitter: float) -> float:
-    """How long to wait after so many attempts: between half of the policy's delay and all of it."""
+    """Return the delay after so many attempts: between half of the policy's delay and all of it."""
     return policy.delay(attempts) * (0.5 + 0.5 * jitter)
 
 
 def after_unknown(
     *, repeatable: bool, can_ask: bool, attempts: int, policy: RetryPolicy
 ) -> Literal["ask", "repeat", "leave"]:
-    """What is done about a part that may have arrived.
+    """Decide what to do about a part that may have arrived.
 
     The platform is asked if it can be. Else the part is sent again only if a second one does no harm. Otherwise it is
     left as it is, for people to see.
@@ -71,6 +71,6 @@ def after_unknown(
 
 
 def spread(delivery_id: str, attempts: int) -> float:
-    """A number between 0 and 1 that looks drawn by lot, and is the same for the same try of the same delivery."""
+    """Return a pseudo-random number between 0 and 1, the same for the same try of the same delivery."""
     digest = sha256(f"{delivery_id} {attempts}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:7], "big") / 2**56

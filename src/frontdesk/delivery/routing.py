@@ -1,4 +1,4 @@
-"""Which destinations an answer has. Pure."""
+"""Computes the destinations of an answer. Pure."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
@@ -19,14 +19,14 @@ CODES = {
     KEPT_APART: "link_policy",
     NOT_LATELY: "not_active",
 }
-"""The code of each reason: the words may change, the codes stay."""
+"""The code of each reason: the texts may change, the codes stay."""
 
 Allow = Callable[[str, str], bool]
-"""Whether what was said on one channel may be heard on another."""
+"""Tells whether messages of one channel may go to another."""
 
 
 def allow_all(source: str, destination: str) -> bool:
-    """Everything may be heard everywhere."""
+    """Allow every channel to send to every other."""
     return True
 
 
@@ -41,9 +41,9 @@ def route(
     active_since: float = -inf,
     waiting: bool = True,
 ) -> Route:
-    """The destinations of an answer, and those that get nothing with the reason.
+    """Return the destinations of an answer, and those that are skipped with the reason.
 
-    `known` are the person's identities, `pushing` the channels that can speak first. When nothing is left, the answer
+    `known` are the person's identities, `pushing` the channels that can push. When nothing is left, the answer
     goes back to where the request came from. For `active`, a person is where they were last seen if that was not
     before `active_since`; `waiting` tells whether a caller waits for the answer on the wire.
     """
@@ -52,33 +52,33 @@ def route(
     if target.kind == "none":
         return NOWHERE
     if target.kind == "active":
-        at_home = waiting or origin.channel in pushing
-        return _where_active(origin, known, last_seen, pushing, allow, active_since, at_home)
+        can_return = waiting or origin.channel in pushing
+        return _route_to_active(origin, known, last_seen, pushing, allow, active_since, can_return)
     home = Address.of(origin)
     # Each once, in the order in which they were named.
     places: dict[Address, Address] = {}
-    for one in wanted(target, known, origin):
-        places.setdefault(one.plain, one)
-    others = [named for place, named in places.items() if place != home]
-    reasons = {one: _reason(one, origin.channel, pushing, allow) for one in others}
-    return _decided(reasons, back=home in places)
+    for address in wanted(target, known, origin):
+        places.setdefault(address.plain, address)
+    others = [address for place, address in places.items() if place != home]
+    reasons = {address: _reason(address, origin.channel, pushing, allow) for address in others}
+    return _route_of(reasons, back=home in places)
 
 
-def _decided(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
-    """Make a route of the places that were considered, each with the reason why it gets nothing, if there is one."""
+def _route_of(reasons: Mapping[Address, str | None], *, back: bool) -> Route:
+    """Make a route of addresses, each with the reason why it is skipped, if there is one."""
     destinations = tuple(place for place, reason in reasons.items() if reason is None)
     skipped = [(place, reason) for place, reason in reasons.items() if reason is not None]
-    lost = not back and not destinations
+    is_fallback = not back and not destinations
     return Route(
-        originating=back or lost,
+        originating=back or is_fallback,
         destinations=destinations,
         skipped=tuple(Skipped(address=place, reason=reason, code=CODES[reason]) for place, reason in skipped),
-        fallback=lost,
+        fallback=is_fallback,
     )
 
 
 def _reason(address: Address, source: str, pushing: Collection[str], allow: Allow) -> str | None:
-    """Why a destination gets nothing."""
+    """Return why a destination is skipped; `None` if it is not."""
     if not address.native_id:
         return UNKNOWN
     if address.channel not in pushing:
@@ -86,14 +86,14 @@ def _reason(address: Address, source: str, pushing: Collection[str], allow: Allo
     return None if address.channel == source or allow(source, address.channel) else KEPT_APART
 
 
-def _where_active(
+def _route_to_active(
     origin: ChannelIdentity,
     known: Sequence[ChannelIdentity],
     last_seen: LastSeen | None,
     pushing: Collection[str],
     allow: Allow,
     active_since: float,
-    at_home: bool,
+    can_return: bool,
 ) -> Route:
     """Follow a person to where they are, else back to the origin if it can be reached, else to all their places."""
     home, reasons = Address.of(origin), dict[Address, str | None]()
@@ -103,24 +103,24 @@ def _where_active(
         if reason is None:
             return Route(originating=False, destinations=(place,))
         reasons[place] = reason
-    elif last_seen is not None and last_seen.at >= active_since and at_home:
+    elif last_seen is not None and last_seen.at >= active_since and can_return:
         return ORIGINATING
-    others = () if at_home else (one for one in map(Address.of, known) if one != home)
-    reasons |= {one: _reason(one, origin.channel, pushing, allow) for one in others}
-    return _decided(reasons, back=False)
+    others = () if can_return else (address for address in map(Address.of, known) if address != home)
+    reasons |= {address: _reason(address, origin.channel, pushing, allow) for address in others}
+    return _route_of(reasons, back=False)
 
 
 def wanted(target: ResponseTarget, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
-    """Return the places that a target stands for, whether they can be reached or not; of `active` nobody knows yet."""
+    """Return the addresses that a target stands for, reachable or not; none for `active`, which is found later."""
     if target.kind == "identities":
         return list(target.addresses)
     if target.kind == "all_linked":
-        return [Address.of(one) for one in known]
-    return [address for name in target.names for address in _on(name, known, origin)]
+        return [Address.of(identity) for identity in known]
+    return [address for name in target.names for address in _addresses_on(name, known, origin)]
 
 
-def _on(channel: str, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
+def _addresses_on(channel: str, known: Sequence[ChannelIdentity], origin: ChannelIdentity) -> list[Address]:
     if channel == ORIGINATING_NAME:
         return [Address.of(origin)]
-    found = [Address.of(one) for one in known if one.channel == channel]
-    return found or [Address(channel=channel, native_id="")]
+    addresses = [Address.of(identity) for identity in known if identity.channel == channel]
+    return addresses or [Address(channel=channel, native_id="")]

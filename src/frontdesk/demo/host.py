@@ -1,4 +1,4 @@
-"""The demo's host: one agent, three tools, three doors."""
+"""The demo's host: one agent, three tools, three channels."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ A person is asked before a booking is made, so call book_room without asking fir
 
 
 def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> AgentFrameworkHost:
-    """The hotel's front desk, with a client of your own or the one that fits the environment."""
+    """Build the host of the hotel, with a given chat client or the one that fits the environment."""
     agent = Agent(
         choose_client().client if client is None else client,
         INSTRUCTIONS,

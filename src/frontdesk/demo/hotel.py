@@ -1,4 +1,4 @@
-"""The hotel: what is open when, what a room costs, and which rooms are left."""
+"""The hotel: opening hours, prices, and the rooms that are left."""
 
 import ast
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Hotel:
     bookings: int = 0
 
     def book(self, room: str, nights: int) -> str:
-        """Takes a room, if there is one."""
+        """Book a room, if there is one left."""
         if self.left[room] == 0:
             return f"The {room} rooms are all taken, I am afraid."
         self.left[room] -= 1
@@ -47,20 +47,20 @@ class Hotel:
 
 
 def offer(room: str, nights: int) -> str:
-    """A stay and its price in words."""
+    """Return a stay and its price in words."""
     stay = "one night" if nights == 1 else f"{nights} nights"
     return f"one {room} room for {stay} at {nights * PRICES[room]} euros"
 
 
 def tools_of(hotel: Hotel) -> list[FunctionTool]:
-    """What the concierge can do; a booking costs money, so a human has to say yes to it."""
+    """Return the tools of the concierge; a booking costs money, so it needs an approval."""
 
     @tool(approval_mode="always_require")
     def book_room(
         room: Annotated[RoomKind, Field(description="The kind of room.")],
         nights: Annotated[int, Field(ge=1, le=30, description="How many nights.")],
     ) -> str:
-        """Books a room."""
+        """Book a room."""
         return hotel.book(room, nights)
 
     return [opening_hours, calculate, book_room]
@@ -68,7 +68,7 @@ def tools_of(hotel: Hotel) -> list[FunctionTool]:
 
 @tool(approval_mode="never_require")
 def opening_hours(place: Annotated[Place, Field(description="The part of the hotel.")]) -> str:
-    """Tells when a part of the hotel is open."""
+    """Tell when a part of the hotel is open."""
     return HOURS[place]
 
 
@@ -76,7 +76,7 @@ def opening_hours(place: Annotated[Place, Field(description="The part of the hot
 def calculate(
     expression: Annotated[str, Field(max_length=100, description="For example 3 * (110 + 12).")],
 ) -> str:
-    """Works out a sum with + - * / and brackets."""
+    """Work out a sum with + - * / and brackets."""
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body)
     except ZeroDivisionError:

@@ -1,4 +1,4 @@
-"""Chooses what the demo's agent thinks with: a real model if there is a key for one, else the script."""
+"""Chooses the chat client of the demo's agent: a real model if there is a key for one, else the script."""
 
 import sys
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ DEFAULT_MODEL = "gpt-4.1-mini"
 
 @dataclass(frozen=True)
 class Choice:
-    """A chat client, and why it is this one."""
+    """A chat client, and the reason of the choice."""
 
     client: Any
     note: str
 
 
 def choose_client() -> Choice:
-    """The client for the key in `OPENAI_API_KEY`, or the scripted one."""
+    """Return the client for the key in `OPENAI_API_KEY`, or the scripted one."""
     key, model = openai_settings()
     if key is None:
         return Choice(

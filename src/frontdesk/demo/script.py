@@ -1,4 +1,4 @@
-"""What the scripted concierge says. Pure: the messages so far give the next step."""
+"""The script of the concierge. Pure: the messages so far give the next step."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ _INTRODUCES = re.compile(r"\b(?:my name is|i am called|call me) ([\w'-]{1,40})",
 
 @dataclass(frozen=True)
 class Step:
-    """Something to say, and perhaps a tool to call after it."""
+    """A text to send, and perhaps a tool to call after it."""
 
     text: str
     tool: str | None = None
@@ -41,43 +41,43 @@ class Step:
 
 @dataclass(frozen=True)
 class Talk:
-    """What was just said, and what the guest said before it."""
+    """The guest's last message, and those before it."""
 
-    said: str
+    text: str
     before: Sequence[str]
 
 
 def next_step(messages: Sequence[Message]) -> Step:
-    """What to say or do now."""
+    """Return the next text or tool call."""
     if results := _new_results(messages):
         return Step(" ".join(_in_words(result) for result in results))
-    said = [message.text.strip() for message in messages if message.role == "user" and message.text.strip()]
-    if not said:
+    texts = [message.text.strip() for message in messages if message.role == "user" and message.text.strip()]
+    if not texts:
         return Step("I am all ears.")
-    talk = Talk(said[-1], said[:-1])
+    talk = Talk(texts[-1], texts[:-1])
     for patterns, answer in _ANSWERS:
-        if _in_order(patterns, talk.said):
+        if _in_order(patterns, talk.text):
             step = answer(talk)
             if step is not None:
                 return step
     return Step(f"I am only a scripted concierge, and that is not in my script. {HELP}")
 
 
-def _in_order(patterns: Sequence[re.Pattern[str]], said: str) -> bool:
-    """Tell whether something is found for each pattern, each behind the one before."""
-    place = 0
+def _in_order(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+    """Tell whether each pattern matches, each behind the match of the one before."""
+    position = 0
     for pattern in patterns:
-        found = pattern.search(said, place)
-        if found is None:
+        match = pattern.search(text, position)
+        if match is None:
             return False
-        place = found.end()
+        position = match.end()
     return True
 
 
 def _new_results(messages: Sequence[Message]) -> list[Content]:
-    """What the tools have brought since the concierge last spoke."""
-    spoke = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
-    contents = [content for message in messages[spoke + 1 :] for content in message.contents]
+    """Return the tool results since the last message of the concierge."""
+    last = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    contents = [content for message in messages[last + 1 :] for content in message.contents]
     return [content for content in contents if content.type == "function_result"]
 
 
@@ -89,22 +89,22 @@ def _in_words(result: Content) -> str:
 
 
 def _book(talk: Talk) -> Step | None:
-    said = talk.said.lower()
-    if not _BOOKS.search(said) or not _LODGES.search(said):
+    asked = talk.text.lower()
+    if not _BOOKS.search(asked) or not _LODGES.search(asked):
         return None
-    room = next((kind for kind in PRICES if kind.split()[0] in said), "garden")
-    nights = _nights(said)
+    room = next((kind for kind in PRICES if kind.split()[0] in asked), "garden")
+    nights = _nights(asked)
     if not 1 <= nights <= 30:
         return Step("We take bookings for one to thirty nights.")
     text = f"With pleasure: {offer(room, nights)}. I need a yes before I book it."
     return Step(text, "book_room", {"room": room, "nights": nights})
 
 
-def _nights(said: str) -> int:
-    found = _NIGHTS.search(said)
-    if found is None:
+def _nights(text: str) -> int:
+    match = _NIGHTS.search(text)
+    if match is None:
         return 1
-    word = found.group(1)
+    word = match.group(1)
     return int(word) if word.isdigit() else _NUMBERS.index(word) + 1 if word in _NUMBERS else 1
 
 
@@ -114,30 +114,30 @@ def _rooms(talk: Talk) -> Step:
 
 
 def _hours(talk: Talk) -> Step | None:
-    said = talk.said.lower()
-    place = next((place for place in HOURS if place in said), None)
-    place = place or next((place for word, place in _PLACES.items() if word in said), None)
+    text = talk.text.lower()
+    place = next((place for place in HOURS if place in text), None)
+    place = place or next((place for word, place in _PLACES.items() if word in text), None)
     if place is None:
-        return Step(f"I know the hours of {', '.join(HOURS)}. Which one?") if "open" in said else None
+        return Step(f"I know the hours of {', '.join(HOURS)}. Which one?") if "open" in text else None
     return Step("", "opening_hours", {"place": place})
 
 
 def _sum(talk: Talk) -> Step | None:
-    said = talk.said.lower()
+    text = talk.text.lower()
     for word, symbol in _SYMBOLS:
-        said = word.sub(symbol, said)
-    terms = (term.strip().lstrip(" .+-*/)").rstrip(" .+-*/(") for term in _TERMS.findall(said))
-    found = max(terms, key=len, default="")
-    if not _CALCULATES.search(found):
+        text = word.sub(symbol, text)
+    terms = (term.strip().lstrip(" .+-*/)").rstrip(" .+-*/(") for term in _TERMS.findall(text))
+    expression = max(terms, key=len, default="")
+    if not _CALCULATES.search(expression):
         return None
-    return Step("", "calculate", {"expression": found[:100]})
+    return Step("", "calculate", {"expression": expression[:100]})
 
 
 def _name(talk: Talk) -> str | None:
-    for line in reversed([*talk.before, talk.said]):
-        found = _INTRODUCES.search(line)
-        if found:
-            return found.group(1)
+    for line in reversed([*talk.before, talk.text]):
+        match = _INTRODUCES.search(line)
+        if match:
+            return match.group(1)
     return None
 
 

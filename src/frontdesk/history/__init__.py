@@ -1,1 +1,1 @@
-"""Where an agent's message history comes from and goes to."""
+"""The storage of an agent's message history."""

@@ -11,22 +11,22 @@ from frontdesk.errors import ChannelConfigurationError
 from frontdesk.kit.aio.current import current_turn
 
 HistoryChoice = Literal["host", "agent"]
-"""Who keeps an agent's history, where the operator says so."""
+"""The operator's choice of the keeper of an agent's history."""
 
 _FRAMEWORK_PACKAGES = "agent_framework_"
-"""How the framework's packages beside its core are called: A2A, Claude, Copilot Studio, GitHub Copilot and others."""
+"""The prefix of the framework's packages beside its core: A2A, Claude, Copilot Studio and others."""
 _TWO_KEEPERS = (
-    'history="host": the agent has a history provider of its own, and would be told twice; leave one of them out'
+    'history="host": the agent has a history provider, and would get each message twice; leave one of them out'
 )
 _NO_SESSION = "history=\"agent\": the agent's run takes no session, so that it can't tell conversations apart"
 _NOT_IN_WORKFLOWS = 'history="agent": a workflow that is run as an agent keeps no history; leave it out'
 _MARK = "_attribution"
-"""By this the framework tells what was said before from what is said now."""
+"""The property by which the framework tells history from new messages."""
 _CONTROLS = frozenset({"function_approval_request", "function_approval_response"})
 
 
 class HostedHistory(InMemoryHistoryProvider):
-    """Inside a hosted turn the host's history; elsewhere what the framework would have used anyway."""
+    """Provides the host's history inside a hosted turn, and elsewhere that of the framework's own default."""
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -39,10 +39,10 @@ class HostedHistory(InMemoryHistoryProvider):
     async def before_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
         turn = _turn_of(context.session_id)
         history = () if turn is None else await turn.history()
-        if turn is None or not _handed_over(history):
+        if turn is None or not _mark_as_history(history):
             await super().before_run(agent=agent, session=session, context=context, state=state)
         else:
-            # As they are: the framework's copy of every message made turn 200 cost several times what turn 10 does.
+            # Not copied: the framework's copy of every message made turn 200 several times as slow as turn 10.
             context.context_messages.setdefault(self.source_id, []).extend(history)
 
     async def save_messages(
@@ -55,15 +55,15 @@ class HostedHistory(InMemoryHistoryProvider):
             turn.staged = [*(turn.staged or ()), *messages]
 
 
-def _handed_over(history: Sequence[Message]) -> bool:
-    """Marks messages as the framework marks history; false if some need more than that."""
+def _mark_as_history(history: Sequence[Message]) -> bool:
+    """Mark messages as the framework marks history; return false if some need more than that."""
     for message in history:
         properties = message.additional_properties
         if _MARK not in properties:
             properties[_MARK] = _OURS
         for content in message.contents:
             if content.type in _CONTROLS:
-                # Questions that were answered are left out, and the framework knows which.
+                # The framework leaves out the questions that were answered.
                 return False
     return True
 
@@ -77,23 +77,23 @@ _OURS = {"source_id": InMemoryHistoryProvider.DEFAULT_SOURCE_ID, "source_type": 
 
 
 def install_history(agent: Any, chosen: HistoryChoice | None = None) -> HistoryKeeper:
-    """Decide who keeps an agent's history, so that nobody is told anything twice, and install what that needs."""
+    """Decide who keeps an agent's history, so that no message is given twice, and install the provider if need be."""
     if not isinstance(agent, (RawAgent, WorkflowAgent)):
-        return _around(agent, chosen)
+        return _keeper_without_providers(agent, chosen)
     providers: list[Any] = agent.context_providers
-    if any(_is_own(one) for one in providers):
+    if any(_is_own(provider) for provider in providers):
         if chosen == "host":
             raise ChannelConfigurationError(_TWO_KEEPERS)
         return "own"
     if chosen == "agent":
         if isinstance(agent, WorkflowAgent):
             raise ChannelConfigurationError(_NOT_IN_WORKFLOWS)
-        providers[:] = [one for one in providers if not isinstance(one, HostedHistory)]
+        providers[:] = [provider for provider in providers if not isinstance(provider, HostedHistory)]
         return "agent"
     # The framework's in-memory provider keeps the whole history inside the session's snapshot and drops a turn that
     # equals an earlier one, so it counts as none.
-    providers[:] = [one for one in providers if type(one) is not InMemoryHistoryProvider]
-    if not any(isinstance(one, HostedHistory) for one in providers):
+    providers[:] = [provider for provider in providers if type(provider) is not InMemoryHistoryProvider]
+    if not any(isinstance(provider, HostedHistory) for provider in providers):
         providers.append(HostedHistory())
     return "provider"
 
@@ -104,12 +104,14 @@ def _is_own(provider: Any) -> bool:
     return isinstance(provider, HistoryProvider) and provider.load_messages and not ours
 
 
-def _around(agent: Any, chosen: HistoryChoice | None) -> HistoryKeeper:
+def _keeper_without_providers(agent: Any, chosen: HistoryChoice | None) -> HistoryKeeper:
     """Decide for an agent that runs no providers; those of the framework keep a session with their service."""
     parameters = inspect.signature(agent.run).parameters.values()
-    takes_session = any(one.name == "session" or one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    takes_session = any(
+        parameter.name == "session" or parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters
+    )
     if chosen == "agent" and not takes_session:
         raise ChannelConfigurationError(_NO_SESSION)
     modules = (kind.__module__ for kind in type(agent).__mro__)
-    own_session = takes_session and any(one.startswith(_FRAMEWORK_PACKAGES) for one in modules)
+    own_session = takes_session and any(module.startswith(_FRAMEWORK_PACKAGES) for module in modules)
     return chosen or ("agent" if own_session else "host")

@@ -15,8 +15,7 @@ from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.turns import Turns
 
 Enqueue = Callable[[AdmittedRequest, str | None, InboxItem | None, float | None], Awaitable[RunRecord]]
-"""Write a run that is to be worked on: with the id of a new session, the event that it answers, and when its caller
-was seen."""
+"""Writes a run to the queue, with the id of a new session, the event that it answers, and when its caller was seen."""
 
 
 class Deferral:
@@ -37,21 +36,21 @@ class Deferral:
         self._presence, self._routes, self._enqueue, self._scopes = presence, routes, enqueue, scopes
 
     def is_needless(self, admitted: AdmittedRequest) -> bool:
-        """Tell whether an answer goes back on its wire, and nobody asks where its caller is, as with most requests."""
+        """Tell whether a request is answered on its own wire and presence is not recorded, as with most requests."""
         return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere)
 
     async def receive(self, admitted: AdmittedRequest) -> HostedRunResult[Any] | None:
-        """Note where a person is; queue their run if it goes to the background."""
+        """Record where a person is; queue their run if it goes to the background."""
         if admitted.request.background:
             return await self.queue(admitted, seen_at=admitted.admitted_at)
         await self._presence.see(admitted, admitted.admitted_at)
         if await self._routes.returns(admitted):
             return None
-        # Nobody waits for the answer where the request came from.
-        return await self._enqueued(_detached(admitted))
+        # The caller does not wait for the answer.
+        return await self._check_and_enqueue(_detached(admitted))
 
     async def receive_event(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
-        """Do the same for an event that a platform sent, which is seen when it came in."""
+        """Do the same for an event of a platform, at the time when it came in."""
         if admitted.request.background:
             return await self.queue(admitted, event, seen_at=event.received_at)
         await self._presence.see(admitted, event.received_at)
@@ -60,12 +59,12 @@ class Deferral:
     async def queue(
         self, admitted: AdmittedRequest, event: InboxItem | None = None, *, seen_at: float | None = None
     ) -> HostedRunResult[Any]:
-        """Queue a run, unless it can be known now that it can't run; its caller was seen `seen_at`."""
+        """Queue a run, or refuse it now if it could not run later; its caller was seen `seen_at`."""
         if admitted.request.stream and not await self._routes.returns(admitted):
             admitted = _detached(admitted)
-        return await self._enqueued(admitted, event, seen_at)
+        return await self._check_and_enqueue(admitted, event, seen_at)
 
-    async def _enqueued(
+    async def _check_and_enqueue(
         self, admitted: AdmittedRequest, event: InboxItem | None = None, seen_at: float | None = None
     ) -> HostedRunResult[Any]:
         if self._active.get(admitted.owner, admitted.run_id) is not None:
@@ -79,5 +78,5 @@ class Deferral:
 
 
 def _detached(admitted: AdmittedRequest) -> AdmittedRequest:
-    """Return a request whose run nobody listens to where it came from."""
+    """Return a request whose run goes on in the background, without a stream."""
     return admitted.with_request(background=True, stream=False)

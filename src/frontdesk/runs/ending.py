@@ -1,4 +1,4 @@
-"""Ends runs: what a run came to is written in one transaction, before anybody gets the answer."""
+"""Ends runs: the outcome is written in one transaction, before the answer is sent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -50,13 +50,13 @@ from frontdesk.sessions.turn import Turn
 
 Result = HostedRunResult[Any]
 
-TOO_LATE = "run %s went on after it was cancelled, and what it said then was dropped"
+TOO_LATE = "run %s went on after it was cancelled, and its output after that was dropped"
 _TRIES = 8
-_NOWHERE_TO_WAIT = "A tool needs a human's word, and without a session nothing can wait for it."
+_NOWHERE_TO_WAIT = "A tool needs an approval, and without a session nothing can wait for it."
 
 
 class Ending:
-    """Records how runs end, with what is sent for them."""
+    """Records how runs end, together with their deliveries."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class Ending:
         self._routes = routes
 
     async def record(self, run: ActiveRun, result: Any) -> Result:
-        """Write what a run came to; the result is left out if it does not count."""
+        """Write the outcome of a run; leave out the result if the run was cancelled."""
         if run.cancel_requested:
-            # It ended although it was cancelled; what it did after that must not count.
+            # It completed although it was cancelled; its output after that must not count.
             log.warning(TOO_LATE, run.record.run_id)
             return await self.fail(run, asyncio.CancelledError())
         turn = run.turn
         if turn.answering is not None and turn.answering.failure is not None:
-            # The target has gone on without the tool that it was not allowed to begin.
+            # The target has gone on without the tool that could not begin.
             return await self.fail(run, turn.answering.failure)
         try:
             await self._branches.rejoin(turn)
@@ -93,12 +93,12 @@ class Ending:
         try:
             record = await self._completed(run, result)
         except (ApprovalIdError, UnlinkedError) as error:
-            log.error("what run %s asks for can't be approved: %s", run.record.run_id, error)
+            log.error("run %s asks for an approval that can't be recorded: %s", run.record.run_id, error)
             return await self.fail(run, error)
         except (LostAnswerError, SessionRequiredError, SessionTooLargeError) as error:
             return await self.fail(run, error)
         except CodecError as error:
-            log.error("what run %s left behind can't be stored: %s", run.record.run_id, error)
+            log.error("the result of run %s can't be stored: %s", run.record.run_id, error)
             return await self.fail(run, NotStorableError())
         except StaleTurnError:
             raise
@@ -120,11 +120,13 @@ class Ending:
             ended = run.record.replace(status="completed")
             turn.deliveries = await self._planner.rows(admitted, result, ended, route, turn.messages)
         if asked:
-            return await self._asked(run, result, route, asked)
+            return await self._record_questions(run, result, route, asked)
         return await self._recorder.completed(turn, run.record, result, route)
 
-    async def _asked(self, run: ActiveRun, result: Any, route: Route, asked: Sequence[PendingApproval]) -> RunRecord:
-        """Record a result that asks a human, if those who could answer are still the same."""
+    async def _record_questions(
+        self, run: ActiveRun, result: Any, route: Route, asked: Sequence[PendingApproval]
+    ) -> RunRecord:
+        """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
         new = await self._answers.new(turn.record, asked, may_repeat=self._target.info.checkpoints)
         for _ in range(_TRIES):
@@ -134,12 +136,12 @@ class Ending:
             except ApprovalExistsError:
                 raise taken(new[0]) from None
             except IdentityChangedError:
-                # Somebody of the family came or went; whether the requester did is looked at again.
+                # A member of the family was linked or unlinked; check again whether it was the requester.
                 continue
         raise UnlinkedError
 
     async def fail(self, run: ActiveRun, error: BaseException) -> Result:
-        """Record a run that failed or was cancelled, and raise why; return only if it was cancelled on request."""
+        """Record a run that failed or was cancelled, and raise its error; return if it was cancelled on request."""
         run.cancellable = False
         error = _reason(error)
         await self._raise_unless_ended(run, error)
@@ -157,10 +159,10 @@ class Ending:
         raise error
 
     async def _raise_unless_ended(self, run: ActiveRun, error: BaseException) -> None:
-        """Raise the error of a run that has not ended by it: somebody else begins it again, or takes it further."""
+        """Raise the error of a run that has not ended by it: another worker begins it again, or continues it."""
         turn = run.turn
         if turn.unreadable is not None:
-            # Nothing was asked of the target: a process that can read the history may begin the turn.
+            # The target was not called: a process that can read the history may begin the turn.
             await self._opening.revoke(turn)
             raise turn.unreadable
         if turn.answering is not None:
@@ -193,7 +195,7 @@ class Ending:
         return record
 
     async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
-        """Write the end of a background run that can't go on: its question stays, and says how it ended."""
+        """Write the end of a background run that can't go on; its question stays in the history, as failed."""
         turn.job = job
         run = self._recorder.begin(turn)
         await self._branches.rejoin(turn)
@@ -204,7 +206,7 @@ class Ending:
     async def _failure_notice(
         self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure
     ) -> Sequence[Delivery]:
-        """Return what is sent where nobody waits on a wire for an error."""
+        """Return the notice of a failure, if no caller waits on a wire for the error."""
         if not admitted.pushes:
             return ()
         return await self._planner.failure_notice(
@@ -213,7 +215,7 @@ class Ending:
 
 
 def _reason(error: BaseException) -> BaseException:
-    """Return why a run has failed, in words for its caller if it is known."""
+    """Return the error that its caller is shown, if the reason of a failure is known."""
     if isinstance(error, MiddlewareFailure) and isinstance(error.__cause__, FrontdeskError):
         error = error.__cause__
     return answered() if isinstance(error, LostAnswerError) else error

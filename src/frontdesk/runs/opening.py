@@ -26,7 +26,7 @@ from frontdesk.sessions.turns import Turns
 
 
 class Opening:
-    """Begins runs in their sessions, and gives the sessions free at their end."""
+    """Begins runs in their sessions, and releases the sessions at their end."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Opening:
         job: Job | None = None,
         event: InboxItem | None = None,
     ) -> ActiveRun:
-        """Wait for the session of a request and begin its run; a patient one waits as long as it takes."""
+        """Wait for the session of a request, without a limit if `patient`, and begin its run."""
         self._target.check(admitted.request)
         turn = await self.open_turn(admitted, patient, job)
         turn.job, turn.event = job, event
@@ -83,17 +83,17 @@ class Opening:
         """Begin the run of a turn; whatever can be refused is refused before anything is written or decided."""
         admitted, request, job = turn.admitted, turn.admitted.request, turn.job
         if request.run_id is not None and job is None:
-            # Asked only now: until the session was free, another request may have used the id.
+            # Checked only now: until the session was free, another request may have used the id.
             await self._recorder.refuse_known(admitted, request.run_id)
         if turn.record is not None and tells_of_calls(request.input):
             need_new_calls(request.input, await turn.history())
         elif job is not None or request.approvals:
-            # Whether it can be read is known before anything is written for the turn.
+            # Read now, so that a history that can't be read fails before anything is written.
             await turn.history()
-        resuming = await (self._resumed(turn) if request.approvals else self._target.prepare(turn))
-        record = self._recorder.begin(turn, resuming)
+        messages = await (self._resuming_messages(turn) if request.approvals else self._target.prepare(turn))
+        record = self._recorder.begin(turn, messages)
         if request.approvals:
-            record = record.replace(open_calls=open_calls([*await turn.history(), *resuming]) or None)
+            record = record.replace(open_calls=open_calls([*await turn.history(), *messages]) or None)
         if job is not None or request.approvals or request.idempotency_key is not None:
             with self._active.reserved(record):
                 await self._write_start(turn, record)
@@ -102,26 +102,26 @@ class Opening:
                     turn.answer(request.approvals, attempt)
         return self._active.begin(turn, record)
 
-    async def _resumed(self, turn: Turn) -> Sequence[Message]:
-        """Return what takes the session further beside the input: approvals, and results of the client's functions."""
-        given = turn.admitted.request.approvals
-        asked = await self._answers.asked(turn.admitted.owner, turn.record, given)
-        return [*await self._target.prepare(turn), *resumed(asked, given)]
+    async def _resuming_messages(self, turn: Turn) -> Sequence[Message]:
+        """Return the messages that resume the session beside the input: approvals, and results of client functions."""
+        answers = turn.admitted.request.approvals
+        questions = await self._answers.asked(turn.admitted.owner, turn.record, answers)
+        return [*await self._target.prepare(turn), *resumed(questions, answers)]
 
     async def _write_start(self, turn: Turn, record: RunRecord) -> None:
-        """Write that a run begins, where that must be known if this process ends."""
+        """Record that a run begins, where another process must know if this one ends."""
         if turn.job is None and turn.admitted.request.idempotency_key is not None:
             turn.job, turn.held = await self._holds.hold(turn, record), True
         else:
             await self._recorder.started(turn, record)
 
     async def revoke(self, turn: Turn) -> None:
-        """Take back what was written when a run began that has done nothing."""
+        """Take back the record of a beginning for a run that has done nothing."""
         if turn.held:
             await self._holds.revoke(turn)
 
     def close(self, run: ActiveRun) -> None:
-        """End a run in this process, and give its session free."""
+        """End a run in this process, and release its session."""
         current_turn.set(None)
         self._active.end(run)
         if run.turn.held:

@@ -1,4 +1,4 @@
-"""Where the answer of a run goes."""
+"""The route of a run's answer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,24 +12,24 @@ from frontdesk.sessions.turn import Turn
 
 
 class Routes:
-    """Finds the route of an answer once: all that is written about it then says the same."""
+    """Computes the route of an answer once, so that all records of it agree."""
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
 
     async def of(self, turn: Turn) -> Route:
-        """Return the route of a turn's answer, as things were when it was first asked for."""
+        """Return the route of a turn's answer, as it was when it was first needed."""
         if turn.route is None:
             elsewhere = turn.admitted.pushes or turn.admitted.targets_elsewhere
             turn.route = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
         return turn.route
 
     async def answer_hosting(self, turn: Turn) -> Mapping[str, Any]:
-        """Return what an answer says of its route, for those who keep it before it is recorded."""
+        """Return the `hosting` property of an answer, for targets that store it before it is recorded."""
         return answer_hosting(turn.admitted.request.channel, await self.of(turn))
 
     async def returns(self, admitted: AdmittedRequest) -> bool:
-        """Tell whether anything of an answer would go back to where its request came from.
+        """Tell whether an answer would also go back to where its request came from.
 
         The answer itself is routed at its end: until then people are linked, unlinked, and seen elsewhere.
         """

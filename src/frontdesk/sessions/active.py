@@ -18,7 +18,7 @@ class ActiveRun:
     cancel_requested = False
     cancellable = True
     interrupted = False
-    """Whether it has to stop here and now, and is not over by that."""
+    """Whether it has to stop here without being recorded as ended."""
     ended: asyncio.Event | None = None
 
     def __init__(self, turn: Turn, record: RunRecord, task: "asyncio.Task[object]") -> None:
@@ -27,7 +27,7 @@ class ActiveRun:
         self.task = task
 
     async def uncancel(self) -> None:
-        """Takes back the cancellation of the task, once the run has ended by it."""
+        """Take back the cancellation of the task, once the run has ended by it."""
         with suppress(asyncio.CancelledError):
             # A run that cancelled itself has it still ahead.
             await asyncio.sleep(0)
@@ -60,7 +60,7 @@ class ActiveRuns:
             self._reserved.discard(key)
 
     def begin(self, turn: Turn, record: RunRecord) -> ActiveRun:
-        """Enters a run, for the time in which the present task works on it."""
+        """Register a run while the present task works on it."""
         key = (record.owner, record.run_id)
         if key in self._runs or key in self._reserved:
             raise RunExistsError
@@ -68,17 +68,17 @@ class ActiveRuns:
         return run
 
     def end(self, run: ActiveRun) -> None:
-        """Removes a run that has ended."""
+        """Remove a run that has ended."""
         self._runs.pop((run.record.owner, run.record.run_id), None)
         if run.ended is not None:
             run.ended.set()
 
     def get(self, owner: str, run_id: str) -> ActiveRun | None:
-        """The run, if it is in progress and the owner's."""
+        """Return a run of the owner's that is in progress."""
         return self._runs.get((owner, run_id))
 
     async def cancel(self, run: ActiveRun) -> bool:
-        """Cancels a run and waits for its end; if it does not end, its session is taken away after `cancel_grace`."""
+        """Cancel a run and wait for its end; take its session away if it has not ended within `cancel_grace`."""
         if run.ended is None:
             run.ended = asyncio.Event()
         if run.cancellable and not run.cancel_requested:
@@ -88,25 +88,25 @@ class ActiveRuns:
             async with asyncio.timeout(self._cancel_grace):
                 await run.ended.wait()
         except TimeoutError:
-            # It goes on, but nothing of it counts any more, and whoever asks is told so.
+            # It still runs, but can write nothing any more, and it is recorded as cancelled.
             run.record = await self._recorder.ended(run.turn, run.record, "cancelled", CANCELLED)
             await self._turns.expel(run.turn)
             return False
         return True
 
     def spawn_cancel(self, run: ActiveRun) -> None:
-        """Cancels a run without waiting for its end."""
+        """Cancel a run without waiting for its end."""
         self._turns.spawn(self._cancel(run))
 
     async def _cancel(self, run: ActiveRun) -> None:
         await self.cancel(run)
 
     def interrupt(self, run: ActiveRun) -> None:
-        """Stops a run of which nothing is recorded by that: somebody else decides how it goes on."""
+        """Stop a run without recording an end; another worker decides how it goes on."""
         if run.cancellable:
             run.interrupted = True
             run.task.cancel()
 
     async def cancel_all(self) -> None:
-        """Cancels whatever still runs, for the end of the host."""
+        """Cancel all runs that are left, when the host stops."""
         await asyncio.gather(*(self.cancel(run) for run in list(self._runs.values())))

@@ -17,12 +17,12 @@ _TRIES = 3
 class Answering:
     """One attempt to act on answers. Until it has begun, the same answers can be given to another attempt.
 
-    An attempt is no run: a run that is begun again, or a retry under the same id, has the answers in another one.
+    An attempt is not a run: a run that is begun again, or retried under the same id, makes another attempt.
     """
 
     begun = False
     failure: BaseException | None = None
-    """Why it could not be written that the attempt begins; then it does nothing."""
+    """The error with which the beginning could not be written; then the attempt does nothing."""
 
     def __init__(self, store: HostStateStore, owner: str, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
         self._store = store
@@ -55,8 +55,8 @@ class Answering:
 
     def use_up(self, transaction: StateTransaction) -> None:
         """Add to a transaction that the answers are used up; it fails if another attempt has them."""
-        for one in self._answers:
-            transaction.begin_approval(self._owner, one.approval_id, self._attempt)
+        for answer in self._answers:
+            transaction.begin_approval(self._owner, answer.approval_id, self._attempt)
 
     async def settle(self) -> None:
         """Give the answers back if it is not known whether a failed beginning was written."""

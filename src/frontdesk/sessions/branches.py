@@ -1,8 +1,8 @@
 """Runs that are sent elsewhere work on a branch, so that the person can go on talking in their session.
 
 A branch has what its session had when the run began, and is never stored. At the end of the run its session is taken as
-it is by then, and the question and the answer are appended to it in the transaction that ends the run. What the run has
-left in its state is dropped.
+it is by then, and the question and the answer are appended to it in the transaction that ends the run. Changes of the
+run to its state are dropped.
 """
 
 from frontdesk.abc.store import HostStateStore
@@ -30,18 +30,18 @@ class Branches:
         self._store = store
         self._turns = turns
         self._ids = ids
-        # What a workflow, an agent or a provider of its own keeps of a session can't be appended to from outside.
+        # A history that a workflow, an agent or its own provider keeps can't be appended to from outside.
         self._is_possible = not target.checkpoints and target.history not in ("own", "agent")
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
-        """Refuse a run that needs a branch which its target can't work on."""
+        """Refuse a run that needs a branch if its target can't work on one."""
         if not self._is_possible and self._name(admitted, tracked) is not None:
             raise InvalidRequestError(_NOT_POSSIBLE, param="response_target", code="branch_not_possible")
 
     async def open(
         self, admitted: AdmittedRequest, job: Job, *, tracked: ConversationScope | None, patient: bool
     ) -> Turn:
-        """Open the turn of a run in the background; only one that is sent elsewhere works on a branch."""
+        """Open the turn of a background run; only a run that is sent elsewhere works on a branch."""
         name = self._name(admitted, tracked) if self._is_possible else None
         if name is None:
             return await self._turns.open(admitted, tracked=tracked, patient=patient, new_id=job.run.session_id)
@@ -53,7 +53,7 @@ class Branches:
         if not request.background or not admitted.targets_elsewhere:
             return None
         if request.approvals or request.client_outputs:
-            # It takes further what the session itself waits for.
+            # It continues a run that the session itself waits for.
             return None
         name = self._turns.name_of(admitted, tracked)
         return name if name is not None and name.kind == "tracked" else None
@@ -73,7 +73,7 @@ class Branches:
             parent=ForkPoint(session_id=home.session_id, messages=home.messages),
         )
         turn = Turn(self._store, admitted, record, None)
-        # It holds nothing that would have to be given free.
+        # It holds no lock and no lease to release.
         turn.home, turn.closed = home, True
         if turn.unrestored:
             turn.session = await off_loop(restore, record)

@@ -1,4 +1,4 @@
-"""How runs end: what is told of one that failed, which are begun again, and the streams of those that have ended."""
+"""Decide how runs end: which errors carry their run, which runs are begun again, and what ended streams contain."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,29 +13,29 @@ from frontdesk.sessions.turn import Turn
 
 
 def is_redone(turn: Turn) -> bool:
-    """Whether a turn has done nothing yet, and is begun again by whoever takes it up."""
+    """Tell whether a turn has done nothing yet, and is begun again by the worker that claims it."""
     if turn.job is not None:
         return turn.job.guarded and not turn.held
     return turn.event is not None and turn.answering is not None and turn.answering.failure is not None
 
 
 def is_refusal(error: RequestError) -> bool:
-    """Tell whether nothing was done for a request, so that it may be tried again: it is refused then as it was now.
+    """Tell whether a request was refused before anything was done for it, so that a retry is refused in the same way.
 
-    Its history can't be read, or it is the second of two with one id, or with one answer to a question.
+    Its history can't be read, or another request has used its id or has answered the same question.
     """
     return isinstance(error, (UnreadableRecordError, RunExistsError)) or error.code == ANSWERED
 
 
-def tell_of_run(error: RequestError, record: RunRecord) -> None:
-    """Gives an error its run, if a client would try again: the target was asked, and would be asked once more."""
-    again = error.status >= 500 or error.status in (408, 409, 429)
-    if error.run is None and again and not is_refusal(error):
+def attach_run(error: RequestError, record: RunRecord) -> None:
+    """Attach the run to an error that a client would retry: the target was called, and would be called once more."""
+    is_retried = error.status >= 500 or error.status in (408, 409, 429)
+    if error.run is None and is_retried and not is_refusal(error):
         error.run = record.replace(status="failed", failure=RunFailure(code=error.code, message=error.message))
 
 
 def ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
-    """The stream of a run that has nothing more to tell."""
+    """Return the stream of a run that has ended: no updates, and the result."""
 
     async def nothing() -> AsyncGenerator[Any, None]:
         return
@@ -47,8 +47,8 @@ def ended_stream(result: HostedRunResult[Any]) -> HostedStreamResult[Any]:
     return HostedStreamResult(result.run, nothing(), [result], close)
 
 
-def joined(shown: list[Any], result: Any) -> Any:
-    """The result as the hook has shown it, so that the end of a stream tells nothing that its updates did not."""
+def result_of_updates(shown: list[Any], result: Any) -> Any:
+    """Return the result made of the updates that the hook has shown, so that it contains nothing that it has hidden."""
     if isinstance(result, AgentResponse):
         return AgentResponse.from_updates(shown)
     if isinstance(result, WorkflowRunResult):

@@ -1,4 +1,4 @@
-"""Runs that are written down as begun in their own request."""
+"""The protocol for runs that their own request records as begun."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from frontdesk.sessions.turn import Turn
 
 
 class Holds(Protocol):
-    """Runs that are written down as begun, because their requests have idempotency keys."""
+    """Records runs as begun when their requests have idempotency keys."""
 
     async def hold(self, turn: Turn, record: RunRecord) -> Job:
         """Write that a run begins; a key that another request has used is a `RunExistsError`."""
@@ -19,5 +19,5 @@ class Holds(Protocol):
         ...
 
     def let_go(self, turn: Turn) -> None:
-        """End the hold; a run whose end could not be written is left to whoever can write it."""
+        """Release the hold; a run whose end could not be written is left to another worker."""
         ...

@@ -1,8 +1,8 @@
-"""Keeps the items of a conversation and the history of its session one truth.
+"""Keeps the items of a conversation consistent with the history of its session.
 
-The history is what the target hears, the items are what people are shown. Both are written in one transaction, by
-whoever holds the session. What is added goes to the end of both. What is deleted leaves the items, and the history
-counts no longer: the next turn is told what the items that are left say.
+The target reads the history, people read the items. Both are written in one transaction, by the holder of the session.
+New entries are appended to both. When an item is deleted, the history before it is ignored: the next turn rebuilds it
+from the items that are left.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from frontdesk.sessions.snapshot import rewritten
 
 
 class TurnItems:
-    """The items that turns add to conversations, in the words of the channel that they came by."""
+    """Makes the items that turns add to conversations, in the format of the channel that they came by."""
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
         self._channels = channels
@@ -30,8 +30,8 @@ class TurnItems:
     async def of(self, admitted: AdmittedRequest, run: RunRecord, conversation_id: str) -> list[ConversationItem]:
         """Return the items of a run that has ended."""
         channel = self._channels[run.channel]
-        # An answer to a question may come in at a door that has no such items.
-        showing = [door for door in (channel, *self._channels.values()) if isinstance(door, ShowsItems)]
+        # An answer to an approval may arrive on a channel that has no items.
+        showing = [each for each in (channel, *self._channels.values()) if isinstance(each, ShowsItems)]
         if not showing:
             return []
         bodies = await run_weighed(run.details, showing[0].turn_items, run, await self._shown(admitted, run))
@@ -51,7 +51,7 @@ class TurnItems:
             channel = self._channels[run.channel]
             return (await show_result(channel, recorded, admitted.request, admitted.identity)).result
         except RequestError:
-            # It fails again when the answer leaves, and nobody gets to see it.
+            # The hook fails again when the answer is sent, and the answer is not shown.
             return None
 
 

@@ -1,4 +1,4 @@
-"""A background run at work in this process: how far it is, and the log of its events."""
+"""A background run that this process works on: its progress, and the log of its events."""
 
 import asyncio
 from collections import deque
@@ -17,10 +17,10 @@ from frontdesk.kit.framework.types import is_event
 from frontdesk.loggers import runs as log
 
 GATHER = 0.016
-"""How long updates are gathered; with the commit it must stay below 20 ms."""
+"""The seconds for which updates are gathered; with the commit it must stay below 20 ms."""
 MOST_PENDING = 256
 RECENT = 512
-"""How many updates are kept at hand for readers that keep up; the others read them from the store."""
+"""The number of updates kept in memory for readers that keep up; slower readers read them from the store."""
 _PAUSE = 0.5
 _SHOWN = ("output", "intermediate")
 
@@ -28,14 +28,14 @@ Numbered = tuple[int, Any]
 
 
 class EventLog:
-    """Keeps the updates of a stream: gathered for a moment, and committed before anybody sees them."""
+    """Stores the updates of a stream in batches, and shows them to readers once they are committed."""
 
-    def __init__(self, store: HostStateStore, job: BackgroundRun, told: Callable[[], None], last: int = 0) -> None:
-        """`told` is called when readers can see more; `last` is the number of the last event that is there."""
+    def __init__(self, store: HostStateStore, job: BackgroundRun, notify: Callable[[], None], last: int = 0) -> None:
+        """Call `notify` when readers can see more; `last` is the number of the last event that is stored."""
         self._store = store
         self._job = job
         self._owner, self._run_id = job.key
-        self._told = told
+        self._notify = notify
         self._last = last
         self.committed = last
         """The number of the last event that was committed."""
@@ -44,12 +44,12 @@ class EventLog:
         self._flushing: asyncio.Task[None] | None = None
         self._failure: StoreError | None = None
         self.writing = asyncio.Lock()
-        """Held by whoever writes events, so that none is written twice."""
+        """Held while events are written, so that none is written twice."""
 
     async def add(self, update: Any) -> None:
-        """Takes the next update; waits while too many are on their way to the store."""
+        """Add the next update; wait while too many are not yet stored."""
         if is_event(update) and update.type not in _SHOWN:
-            # What a workflow tells about itself is for its operator.
+            # The status events of a workflow are for its operator.
             return
         if self._failure is not None:
             raise self._failure
@@ -70,10 +70,10 @@ class EventLog:
             await asyncio.sleep(GATHER)
             while self._pending:
                 async with self.writing:
-                    some = self._pending[:MOST_PENDING]
+                    batch = self._pending[:MOST_PENDING]
                     async with self._store.transaction() as transaction:
-                        transaction.add_events([event for event, _ in some], self._job)
-                    self._show(len(some))
+                        transaction.add_events([event for event, _ in batch], self._job)
+                    self._show(len(batch))
         except StoreUnavailableError:
             # The run goes on, and its events wait for the store to come back.
             await asyncio.sleep(_PAUSE)
@@ -88,43 +88,43 @@ class EventLog:
         self._flushing = spawn_clean(self._flush())
 
     def write(self, transaction: StateTransaction) -> int:
-        """Adds what was not written yet to a transaction; returns how many events that is. `writing` must be held."""
+        """Add the pending events to a transaction and return their number; `writing` must be held."""
         transaction.add_events([event for event, _ in self._pending], self._job)
         return len(self._pending)
 
     def written(self, count: int) -> None:
-        """The transaction went through."""
+        """Show the first pending events to readers, once their transaction is committed."""
         self._show(count)
 
     def _show(self, count: int) -> None:
-        some, self._pending = self._pending[:count], self._pending[count:]
-        if some:
-            self.recent.extend((event.number, update) for event, update in some)
-            self.committed = some[-1][0].number
-            self._told()
+        batch, self._pending = self._pending[:count], self._pending[count:]
+        if batch:
+            self.recent.extend((event.number, update) for event, update in batch)
+            self.committed = batch[-1][0].number
+            self._notify()
 
     def after(self, number: int) -> list[Numbered] | None:
-        """The committed updates above a number, or nothing if they are no longer all at hand."""
+        """Return the committed updates above a number; `None` if they are not all in memory any more."""
         if number >= self.committed:
             return []
         if not self.recent or self.recent[0][0] > number + 1:
             return None
-        return [one for one in self.recent if one[0] > number]
+        return [numbered for numbered in self.recent if numbered[0] > number]
 
 
 class Job:
-    """What a turn knows of the background run that it is."""
+    """The background run that a turn works on."""
 
     def __init__(
         self, store: HostStateStore, run: BackgroundRun, log: EventLog | None = None, earlier: Sequence[Any] = ()
     ) -> None:
-        """`earlier` is what a workflow has put out before it was interrupted."""
+        """Take the outputs of a workflow before it was interrupted as `earlier`."""
         self._store = store
         self.run = run
         self.log = log
         self.earlier = earlier
         self.messages: Sequence[Any] | None = None
-        """The question of a run that goes on in the middle."""
+        """The question of a run that is resumed."""
         self.began_in: str | None = None
         """The session in which the run began before, if it did."""
         self.unknown_fields: str | None = None
@@ -132,16 +132,16 @@ class Job:
 
     @property
     def guarded(self) -> bool:
-        """Whether it must be known before something is done that can't be done twice."""
+        """Tell whether `begin` must be called before anything is done that can't be done twice."""
         return self.run.on_interrupt == "restart" and not self.run.begun
 
     async def begin(self, also: Callable[[StateTransaction], None] | None = None) -> None:
-        """Notes, before it is done, that something is done that can't be done twice; and what `also` adds, with it."""
+        """Record that the run is about to do something that can't be done twice, with whatever `also` adds."""
         if self.guarded:
             await self._save(self.run.replace(begun=True), also)
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
-        """Notes a checkpoint, together with all that was put out before it."""
+        """Record a checkpoint, together with all events before it."""
         if self.run.on_interrupt == "resume":
             await self._save(self.run.replace(checkpoint=checkpoint))
 
@@ -158,7 +158,7 @@ class Job:
 
     @asynccontextmanager
     async def writing(self) -> AsyncGenerator[Callable[[StateTransaction], int]]:
-        """For a transaction with all events in it that came before; if the block is left well, it went through."""
+        """Yield a function that adds the pending events to a transaction, and show them if the block does not fail."""
         if self.log is None:
             yield lambda _: 0
             return

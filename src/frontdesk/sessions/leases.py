@@ -16,7 +16,7 @@ from frontdesk.sessions.turns import Turns
 H = TypeVar("H", bound=Hashable)
 
 _A_LEASE = 4
-"""How often a lease is renewed in the time for which it is good."""
+"""The number of renewals in the lifetime of a lease."""
 _LONG_AGO = float("-inf")
 
 
@@ -37,8 +37,8 @@ async def renew_leases(
     while True:
         await asyncio.sleep(wait)
         began, present = now(), held()
-        # One that is not known yet was taken since the last look.
-        good = {one: good.get(one, began - pause) for one in present}
+        # A lease that is new here was taken since the last round.
+        good = {lease: good.get(lease, began - pause) for lease in present}
         oldest = min((last for last in good.values() if last != _LONG_AGO), default=began)
         try:
             async with asyncio.timeout(min(pause, max(oldest + longest - began, 0))):
@@ -46,13 +46,13 @@ async def renew_leases(
             good = dict.fromkeys(present, began) | dict.fromkeys(lost, _LONG_AGO)
             wait = pause
         except (StoreUnavailableError, TimeoutError):
-            # Soon again: it may have been one connection, and another is there already.
+            # Soon again: perhaps a single connection broke, and another is open.
             wait = pause / _A_LEASE
-        for one, last in good.items():
-            # At the next look it would be too late.
+        for lease, last in good.items():
+            # In the next round it would be too late.
             if now() + wait >= last + longest:
-                good[one] = _LONG_AGO
-                give_up(one)
+                good[lease] = _LONG_AGO
+                give_up(lease)
 
 
 class LeaseRenewal(Generic[H]):
@@ -65,7 +65,7 @@ class LeaseRenewal(Generic[H]):
         renew: Callable[[Sequence[H]], Awaitable[Collection[H]]],
         give_up: Callable[[H], None],
     ) -> None:
-        """`seconds` is how long a lease is good for, if there are any; the others are those of `renew_leases`."""
+        """Take the lifetime of a lease as `seconds`, if there are any; the others are those of `renew_leases`."""
         self._seconds, self._held, self._renew, self._give_up = seconds, held, renew, give_up
         self._task: asyncio.Task[None] | None = None
 
@@ -80,7 +80,7 @@ class LeaseRenewal(Generic[H]):
 
 
 class LeaseKeeper:
-    """Keeps the sessions of turns at work; one that may have lost its session is stopped."""
+    """Renews the leases of open turns; a turn that may have lost its session is stopped."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LeaseKeeper:
         active: ActiveRuns,
         interrupt: Callable[[str, str], bool] = lambda owner, run_id: False,
     ) -> None:
-        """`interrupt` stops a run that another process can go on with, if it is one."""
+        """Call `interrupt` to stop a run; it returns false unless another process can continue the run."""
         self._interrupt = interrupt
         self._store = store
         self._turns = turns
@@ -115,11 +115,11 @@ class LeaseKeeper:
 
     def _give_up(self, turn: Turn) -> None:
         run = self._active.get(turn.admitted.owner, turn.admitted.run_id)
-        # One that is cancelled already is so in every round until it ends.
+        # Every round comes here again until the run has ended.
         if run is None or run.ended is not None or run.interrupted:
             return
         if turn.event is not None:
-            # The event goes back to the inbox, and whoever has the session next answers it.
+            # The event goes back to the inbox, and the next holder of the session answers it.
             log.warning("run %s could not keep its session, and its event is given back", turn.admitted.run_id)
             self._active.interrupt(run)
             return

@@ -18,16 +18,16 @@ class PastSessions:
         present = await self._store.sessions.find(name)
         past = await self._store.sessions.past(name, limit=limit)
         records = [*([] if present is None else [present]), *past]
-        found = {one.session_id: one for one in records}.values()
+        unique = {record.session_id: record for record in records}.values()
         return [
             SessionSummary(
-                session_id=one.session_id,
-                created_at=one.created_at,
-                updated_at=one.updated_at,
-                messages=one.messages,
-                is_current=present is not None and one.session_id == present.session_id,
+                session_id=record.session_id,
+                created_at=record.created_at,
+                updated_at=record.updated_at,
+                messages=record.messages,
+                is_current=present is not None and record.session_id == present.session_id,
             )
-            for one in sorted(found, key=lambda one: (one.updated_at, one.session_id), reverse=True)
+            for record in sorted(unique, key=lambda record: (record.updated_at, record.session_id), reverse=True)
         ][:limit]
 
     async def resume(self, name: SessionName, session_id: str) -> None:

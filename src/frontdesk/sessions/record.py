@@ -52,7 +52,7 @@ class Recorder:
         self._clock = clock
 
     def begin(self, turn: Turn, resumed: Sequence[Message] = ()) -> RunRecord:
-        """The record of a run that starts, perhaps with the answers that resume it; nothing is written yet."""
+        """Return the record of a run that starts, perhaps with the answers that resume it; write nothing."""
         admitted, request, job = turn.admitted, turn.admitted.request, turn.job
         hosting = _question_hosting(admitted)
         if job is not None and job.messages is not None:
@@ -83,26 +83,28 @@ class Recorder:
         )
 
     async def started(self, turn: Turn, run: RunRecord) -> None:
-        """Writes that a background run is at work, before it is."""
+        """Record that a background run starts, before it does."""
         if turn.job is not None:
             async with self._store.transaction() as transaction:
                 transaction.save_run(run)
                 transaction.save_job(turn.job.run)
 
     async def refuse_known(self, admitted: AdmittedRequest, run_id: str) -> None:
-        """A run id that the wire chose must be new to its owner."""
+        """Refuse a run id from the request that its owner has used before."""
         if await self._store.runs.get(admitted.owner, run_id) is not None:
             raise RunExistsError
 
     async def completed(
         self, turn: Turn, run: RunRecord, result: Any, route: Route, questions: Sequence[PendingApproval] = ()
     ) -> RunRecord:
-        """Writes a run that came to its end; returns its end as it is, if it has one."""
-        if turn.is_ending and (known := await turn.end()) is not None:
-            return known
+        """Write the end of a run that has completed; return the recorded end if there is one already."""
+        if turn.is_ending and (recorded := await turn.end()) is not None:
+            return recorded
         hosting = answer_hosting(turn.admitted.request.channel, route)
         staged = turn.messages if turn.staged is None else turn.staged
-        kept = [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in staged]
+        kept = [
+            message if "hosting" in message.additional_properties else stamped(message, hosting) for message in staged
+        ]
         try:
             changes = {
                 "status": "completed",
@@ -126,15 +128,15 @@ class Recorder:
         failure: RunFailure,
         deliveries: Sequence[Delivery] = (),
     ) -> RunRecord:
-        """Write a run that failed or was cancelled: the question stays, and says how it ended.
+        """Write the end of a run that failed or was cancelled; its question stays in the history, with that status.
 
-        One whose end is written, or about to be, has it already.
+        If an end is written already, or being written, return that one.
         """
-        if turn.is_ending and (known := await turn.end()) is not None:
-            return known
+        if turn.is_ending and (recorded := await turn.end()) is not None:
+            return recorded
         turn.deliveries = deliveries
         hosting = {**_question_hosting(turn.admitted), "status": status}
-        asked = [stamped(message, hosting) for message in _asked_for_good(turn)]
+        asked = [stamped(message, hosting) for message in _messages_to_keep(turn)]
         changes = {"status": status, "failure": failure, "stopped_at": turn.checkpoint}
         try:
             return await self._write_end(turn, run, asked, changes)
@@ -188,7 +190,7 @@ class Recorder:
         return turn.recorded
 
     async def _state_after(self, turn: Turn, record: SessionRecord, status: RunStatus) -> Mapping[str, Any]:
-        """Return the state of the session after a turn; what a branch has left in its own is dropped."""
+        """Return the state of the session after a turn; the state of a branch is dropped."""
         if turn.home is not None:
             return await rewritten(record.state)
         live = turn.session
@@ -197,16 +199,16 @@ class Recorder:
         return await self._snapshots.after(live, record, completed=status == "completed")
 
     async def _send(self, turn: Turn, changes: Mapping[str, Any]) -> None:
-        """Of a turn that is not kept, only what has to be sent is written."""
+        """Write only the deliveries and the event of a turn that is not stored."""
         uses_up = _uses_up(turn, changes)
         if turn.deliveries or turn.event is not None or uses_up:
             async with self._store.transaction() as transaction:
-                self._note_boxes(transaction, turn, changes)
+                self._note_inbox_and_outbox(transaction, turn, changes)
                 if uses_up is not None:
                     uses_up.use_up(transaction)
 
     async def _write_job(self, job: Job, turn: Turn, run: RunRecord, *noted: Any) -> RunRecord:
-        """The same for a background run, with what it has said and not written yet."""
+        """Write the end of a background run together with its pending events."""
         try:
             async with job.writing() as write, self._store.transaction() as transaction:
                 write(transaction)
@@ -219,7 +221,7 @@ class Recorder:
 
     def _taken(self, turn: Turn, run: RunRecord) -> RunRecord:
         turn.deliveries = ()
-        log.warning("run %s was taken over, and what it came to here was dropped", run.run_id)
+        log.warning("run %s was taken over by another process, and its result here was dropped", run.run_id)
         return run.replace(finished_at=self._clock.now(), status="cancelled", failure=_TAKEN, result=None)
 
     def _note(
@@ -246,7 +248,7 @@ class Recorder:
         chosen = turn.job is None and turn.admitted.request.run_id is not None
         transaction.save_run(run, new=chosen)
         if questions and turn.requester is not None:
-            # An unlink cancels the questions of a family: it comes before or after this one, and never between.
+            # An unlink cancels the questions of a family: this makes it come before or after these, never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)
         for question in questions:
             transaction.add_approval(question)
@@ -254,11 +256,11 @@ class Recorder:
         if uses_up is not None:
             uses_up.use_up(transaction)
         if turn.deliveries or turn.event is not None:
-            self._note_boxes(transaction, turn, changes)
+            self._note_inbox_and_outbox(transaction, turn, changes)
         return run
 
-    def _note_boxes(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
-        """What goes out for a turn, and that the event which it answers is done."""
+    def _note_inbox_and_outbox(self, transaction: StateTransaction, turn: Turn, changes: Mapping[str, Any]) -> None:
+        """Add the deliveries of a turn, and the end of the event that it answers."""
         for delivery in turn.deliveries:
             transaction.add_delivery(delivery)
         if turn.event is not None:
@@ -273,28 +275,32 @@ def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:
     return turn.answering
 
 
-def _asked_for_good(turn: Turn) -> Sequence[Message]:
-    """Leave out answers that were not acted on: they count still, and the history must not tell of them twice."""
+def _messages_to_keep(turn: Turn) -> Sequence[Message]:
+    """Return the messages without answers that were not acted on: they can be given again, and are recorded then."""
     if turn.answering is None or turn.answering.begun:
         return turn.messages
-    return [one for one in turn.messages if all(part.type != "function_approval_response" for part in one.contents)]
+    return [
+        message
+        for message in turn.messages
+        if all(content.type != "function_approval_response" for content in message.contents)
+    ]
 
 
 def _still_waiting(turn: Turn) -> tuple[ClientCall, ...]:
-    """Return the calls that a session has handed out while a run worked on a branch of it."""
+    """Return the client calls that a session waits for since a run left it for a branch."""
     return () if turn.home is None or turn.record is None else turn.record.client_calls
 
 
 def _client_calls(turn: Turn, result: Any) -> tuple[ClientCall, ...]:
     if not is_response(result):
-        return tuple(ClientCall(call_id=call_id_of(one), name=REQUEST_INFO) for one in calls_in(requests_of(result)))
+        return tuple(ClientCall(call_id=call_id_of(call), name=REQUEST_INFO) for call in calls_in(requests_of(result)))
     client_tools = turn.admitted.request.client_tools
     # Only a workflow that is run as an agent has saved a checkpoint, and it takes no tools.
     if not client_tools and turn.checkpoint is None:
         return ()
     offered = {REQUEST_INFO} if turn.checkpoint is not None else {tool.name for tool in client_tools}
-    asked = [one for one in result.user_input_requests if one.type == "function_call" and one.name in offered]
-    return tuple(ClientCall(call_id=str(one.call_id), name=str(one.name)) for one in asked)
+    calls = [call for call in result.user_input_requests if call.type == "function_call" and call.name in offered]
+    return tuple(ClientCall(call_id=str(call.call_id), name=str(call.name)) for call in calls)
 
 
 def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str, Any]) -> SessionRecord:
@@ -310,14 +316,14 @@ def _after(session: SessionRecord, added: int, now: float, changes: Mapping[str,
 
 def _question_hosting(admitted: AdmittedRequest) -> Mapping[str, Any]:
     target, identity = admitted.request.response_target, admitted.identity
-    # To be hashed, a target is looked at field by field; nearly always it is the one that goes back.
+    # Hashing a target looks at every field; nearly all targets are `originating`.
     other = target if target.kind != "originating" else None
-    return _asked(admitted.request.channel, identity.channel, identity.native_id, other)
+    return _hosting_of(admitted.request.channel, identity.channel, identity.native_id, other)
 
 
-# The two are the same for most messages of a person, so that many messages share one of them.
+# Most messages of a person have the same arguments, and share one mapping.
 @lru_cache(maxsize=1024)
-def _asked(channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None) -> Mapping[str, Any]:
+def _hosting_of(channel: str, identity_channel: str, native_id: str, other: ResponseTarget | None) -> Mapping[str, Any]:
     target = other or ResponseTarget()
     return Shared(
         channel=channel,
@@ -333,24 +339,24 @@ def _asked(channel: str, identity_channel: str, native_id: str, other: ResponseT
 
 @lru_cache(maxsize=1024)
 def answer_hosting(channel: str, route: Route) -> Mapping[str, Any]:
-    """What an answer says of where it was meant to go."""
+    """Return the `hosting` property of an answer: where it was meant to go."""
     return Shared(
         originating_channel=channel,
         includes_originating=route.originating,
         intended_targets=_places(route.destinations),
         skipped_targets=[
             {
-                "channel": one.address.channel,
-                "native_id": one.address.native_id,
-                "reason": one.reason,
-                "code": one.code,
+                "channel": skipped.address.channel,
+                "native_id": skipped.address.native_id,
+                "reason": skipped.reason,
+                "code": skipped.code,
             }
-            for one in route.skipped
+            for skipped in route.skipped
         ],
-        # Nearly always it is not, and every answer has this written to it.
+        # Left out when false: this is stored with every answer, and hardly any is a fallback.
         **({"fallback": True} if route.fallback else {}),
     )
 
 
 def _places(addresses: Sequence[Address]) -> list[dict[str, str]]:
-    return [{"channel": one.channel, "native_id": one.native_id} for one in addresses]
+    return [{"channel": address.channel, "native_id": address.native_id} for address in addresses]

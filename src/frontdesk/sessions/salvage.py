@@ -1,4 +1,4 @@
-"""Keeps of a run that can't be stored as it is all that can, so that every end is written. Pure."""
+"""Reduces a run that can't be stored to the parts that can, so that every end is written. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -13,17 +13,17 @@ _LONGEST_TEXT = 10_000
 
 
 def salvaged(run: RunRecord) -> RunRecord:
-    """The run without the parts that can't be stored."""
-    said: Any = run.input
+    """Return the run without the parts that can't be stored."""
+    messages: Any = run.input
     return run.replace(
-        input=salvaged_messages(cast("list[Message]", said)) if isinstance(said, list) else None,
+        input=salvaged_messages(cast("list[Message]", messages)) if isinstance(messages, list) else None,
         metadata=_storable_fields(run.metadata),
         details=_storable_fields(run.details),
     )
 
 
 def salvaged_messages(messages: Sequence[Message]) -> list[Message]:
-    """The messages; of one that can't be stored, the beginning of its text."""
+    """Return the messages; replace one that can't be stored by the beginning of its text."""
     return [message if _is_storable(message) else _shortened(message) for message in messages]
 
 

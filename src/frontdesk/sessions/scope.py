@@ -1,4 +1,4 @@
-"""Which session a message belongs to. Pure."""
+"""The choice of the session that a message belongs to. Pure."""
 
 from frontdesk.data.request import ConversationScope
 from frontdesk.data.session import SessionName
@@ -10,7 +10,7 @@ SHARED = ""
 def tracked_name(
     scope: ConversationScope, *, owner: str, channel: str, conversation_id: str | None, group: bool
 ) -> SessionName:
-    """The session that the host tracks for a message.
+    """Return the name of the session that the host tracks for a message.
 
     A direct chat always belongs to the person, on whichever channel it is. Only a group can have a session of its own,
     and only there can several people share one.

@@ -1,7 +1,6 @@
-"""What a session remembers beside its messages: taken after a turn, restored before the next, and never large.
+"""The state of a session beside its messages: taken after a turn, restored before the next, and limited in size.
 
-A small state is written and read on the spot. A large one is handled in a thread of its own, since its size decides how
-long that takes, and everybody else would wait.
+A small state is encoded and decoded on the event loop, a large one in a thread, because it would block the loop.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from frontdesk.kit.aio.large import is_heavy, off_loop, weight_of
 from frontdesk.loggers import runs as log
 
 MAX_BYTES = 4 * 1024 * 1024
-"""How large a state may be if the operator says nothing else."""
+"""The default limit for the size of a state."""
 
 NOTHING: Mapping[str, Any] = {}
 """The state of a session that remembers nothing beside its messages."""
@@ -36,17 +35,17 @@ class Snapshots:
         return await off_loop(self._taken, live)
 
     def _taken(self, live: AgentSession) -> Mapping[str, Any]:
-        # Looked at first, so that no time is spent on what is far too large.
+        # Estimated first, so that no time is spent on a state that is far too large.
         if weight_of(live.state, self._max_bytes) > self._max_bytes:
             raise SessionTooLargeError
-        # Written here, so that a store in memory takes nothing that another would refuse.
+        # Encoded here, so that the store in memory accepts nothing that another would refuse.
         state = prepare(live.to_dict)
         if state.size > self._max_bytes:
             raise SessionTooLargeError
         return state
 
     async def after(self, live: AgentSession, before: SessionRecord, *, completed: bool) -> Mapping[str, Any]:
-        """The state after a turn; a turn that has not completed goes back to the one before if need be."""
+        """Return the state after a turn; if it can't be stored and the turn has not completed, the one before."""
         try:
             return await self.take(live)
         except (CodecError, SessionTooLargeError) as error:
@@ -57,7 +56,7 @@ class Snapshots:
 
 
 async def rewritten(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A state that was stored before, ready to be stored again."""
+    """Return a state that was stored before, ready to be stored again."""
     if not is_heavy(state):
         return state
     return await off_loop(prepare, lambda: state)
@@ -69,12 +68,12 @@ def is_blank(live: AgentSession) -> bool:
 
 
 def is_large(record: SessionRecord) -> bool:
-    """Whether the state of a session takes long to restore."""
+    """Tell whether the state of a session takes long to restore."""
     return bool(record.state) and is_heavy(record.state)
 
 
 def restore(record: SessionRecord) -> AgentSession:
-    """The framework's session, as the last turn left it."""
+    """Return the framework's session, as the last turn left it."""
     if not record.state:
         return AgentSession(session_id=record.session_id)
     # The framework's session id is ours: a branch takes over its parent's state, not its name.
@@ -82,7 +81,7 @@ def restore(record: SessionRecord) -> AgentSession:
 
 
 def release(*written: object) -> None:
-    """Forget the written form of what has been stored."""
+    """Free the encoded form of values that have been stored."""
     for value in written:
         if type(value) is Prepared:
             value.release()

@@ -29,40 +29,40 @@ class Turn:
     messages: list[Any]
     staged: list[Any] | None = None
     rebuilt_history: Sequence[Any] | None = None
-    """The history, where it is told by the items of a conversation and not kept by the session yet."""
+    """The history made from the items of a conversation, where the session has none that counts."""
     unreadable: UnreadableRecordError | None = None
-    """Why its history can't be read, if it can't: then the turn has not begun."""
+    """The error with which its history could not be read: then the turn has not begun."""
     plan: Any = None
     checkpoint: CheckpointRef | None = None
     fork: Any = None
     route: Route | None = None
-    """Where the answer goes, once it had to be known."""
+    """The route of the answer, once it was computed."""
     answer_hosting: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     closed = False
     unrestored = False
-    """Whether the session is to be restored yet, in a thread."""
+    """Whether the session is still to be restored, in a thread."""
     writing = False
     """Whether the end of its run is being written."""
     recorded: RunRecord | None = None
-    """The end of its run, once it is written: there is one, and no later one takes its place."""
+    """The end of its run, once it is written: there is only one."""
     home: SessionRecord | None = None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
     new = False
-    """Whether its session begins with it, and nobody knows of it yet."""
+    """Whether its session begins with it, and is not stored or announced yet."""
     job: Job | None = None
-    """The background run that the turn is, if it is one; or what a run with an idempotency key is held by."""
+    """The job of a background run, or of a run that its request holds by an idempotency key."""
     held = False
-    """Whether its own request works on the job, and nobody is to take it up but to say that it was interrupted."""
+    """Whether its own request works on the job; another worker may only record that it was interrupted."""
     settled = False
-    """Whether nothing of its job is left to be ended."""
+    """Whether its job has been ended in the store."""
     answering: Answering | None = None
     """The answers to approvals that the turn acts on, if it does."""
     event: InboxItem | None = None
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
-    """What is sent elsewhere for the result, written together with it."""
+    """The deliveries of the result to other places, written together with it."""
     requester: IdentityRecord | None = None
-    """The record of whoever asks, which must be unchanged when the questions of the turn are written."""
+    """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
     _work: ThreadWork | None = None
     _written: asyncio.Event | None = None
 
@@ -83,42 +83,42 @@ class Turn:
 
     @property
     def earlier(self) -> Sequence[Any]:
-        """What an interrupted workflow has put out before it goes on."""
+        """Return the outputs of an interrupted workflow before it is resumed."""
         return () if self.job is None else self.job.earlier
 
     @property
     def guarded(self) -> bool:
-        """Whether `begin` has to be called before something is done that can't be done twice."""
+        """Tell whether `begin` must be called before anything is done that can't be done twice."""
         if self.answering is not None and not self.answering.begun:
             return True
         return self.job is not None and self.job.guarded
 
     async def begin(self) -> None:
-        """Something is done that can't be done twice."""
+        """Record that the turn is about to do something that can't be done twice."""
         if self.answering is not None:
             await self.answering.begin(self.job)
         elif self.job is not None:
             await self.job.begin()
 
     def answer(self, answers: Sequence[ApprovalAnswer], attempt: str) -> None:
-        """Let the turn act on answers, as the attempt that has them."""
+        """Let the turn act on answers, as a given attempt."""
         self.answering = Answering(self._store, self.admitted.owner, answers, attempt)
 
     async def reached(self, checkpoint: CheckpointRef) -> None:
-        """The run has saved a checkpoint."""
+        """Record that the run has saved a checkpoint."""
         if self.job is not None:
             await self.job.reached(checkpoint)
 
     @property
     def work(self) -> ThreadWork:
-        """The threads that work for the turn; most turns need none."""
+        """Return the threads that work for the turn; they are made at the first use, because most turns need none."""
         if self._work is None:
             self._work = ThreadWork()
         return self._work
 
     @property
     def busy(self) -> bool:
-        """Whether a thread is still at work."""
+        """Tell whether a thread is still at work."""
         return self._work is not None and self._work.busy
 
     @property
@@ -127,7 +127,7 @@ class Turn:
         return self.writing or self.recorded is not None
 
     async def end(self) -> RunRecord | None:
-        """Return the end of the run, once it is written; nothing if nobody writes one."""
+        """Wait while the end of the run is being written, and return it; `None` if there is none."""
         while self.writing:
             self._written = self._written or asyncio.Event()
             await self._written.wait()
@@ -142,12 +142,12 @@ class Turn:
 
     @property
     def has_history(self) -> bool:
-        """Whether there may be any; a session that has none need not be asked."""
+        """Tell whether there may be a history to read."""
         record = self.record
-        return bool(self.rebuilt_history) or (record is not None and record.messages != record.unheard)
+        return bool(self.rebuilt_history) or (record is not None and record.messages != record.ignored)
 
     async def history(self) -> Sequence[Any]:
-        """The session's messages before this turn, oldest first; nobody may change them."""
+        """Return the session's messages before this turn, oldest first; callers must not change them."""
         try:
             return await self._read_history()
         except UnreadableRecordError as error:
@@ -161,12 +161,12 @@ class Turn:
         if record is None or not self.has_history:
             return _NO_HISTORY
         if record.turns == 0 and record.parent is not None:
-            # A branch that is not stored yet has only what it shares.
+            # A branch that is not stored yet has only the messages that it shares.
             shared = await self._store.sessions.history(record.owner, record.parent.session_id)
-            return shared[record.unheard : record.parent.messages]
-        found = await self._store.sessions.history(record.owner, record.session_id)
-        return found[record.unheard :] if record.unheard else found
+            return shared[record.ignored : record.parent.messages]
+        messages = await self._store.sessions.history(record.owner, record.session_id)
+        return messages[record.ignored :] if record.ignored else messages
 
     async def question(self, approval_id: str) -> PendingApproval | None:
-        """A question that was asked of the turn's owner, decided or not."""
+        """Return an approval that the turn's owner was asked for, decided or not."""
         return await self._store.approvals.get(self.admitted.owner, approval_id)

@@ -59,7 +59,7 @@ class Turns:
         patient: bool = False,
         new_id: str | None = None,
     ) -> Turn:
-        """Opens the session that the request belongs to; a patient one waits for it as long as it takes.
+        """Open the session that a request belongs to; wait for it without a limit if `patient`.
 
         `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
         if it has to be a certain one.
@@ -86,7 +86,7 @@ class Turns:
     async def _find(
         self, admitted: AdmittedRequest, name: SessionName | None, wait: float | None, new_id: str | None
     ) -> Turn:
-        """Open a turn in a session that there is, or that has a name."""
+        """Open a turn in a session that exists, or that has a name."""
         request = admitted.request
         if request.previous_run_id is not None:
             return await self._continue(admitted, request.previous_run_id)
@@ -95,31 +95,31 @@ class Turns:
         if request.session is not None and request.session.openai_conversation_id is not None:
             return await self._converse(admitted, request.session.openai_conversation_id, wait)
         if not request.store:
-            known = None if name is None else await self._store.sessions.find(name)
-            # With nothing to read and nothing to keep there is no session: in one that is thrown away, the framework
-            # would put off calls of the host's own tools to a turn that never comes.
-            return Turn(self._store, admitted, None, None) if known is None else self._unkept(admitted, known)
+            record = None if name is None else await self._store.sessions.find(name)
+            # With nothing to read and nothing to store there is no session: in one that is dropped, the framework
+            # would defer calls of the host's own tools to a turn that never comes.
+            return Turn(self._store, admitted, None, None) if record is None else self._unkept(admitted, record)
         if name is not None:
             return await self._resume(admitted, name, wait)
-        # Its caller was told of it when the run was put off, and may have used it since.
+        # Its caller got its id when the run was deferred, and may have used it since.
         return await self._enter(admitted, fresh_session(admitted, new_id or self._ids.new("ses")), wait)
 
     def name_of(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:
-        """Return the name of the session that a request belongs to; `None` if it has another way to one, or none."""
+        """Return the name of the session that a request belongs to; `None` if it has none, or names it by an id."""
         request = admitted.request
         if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
             return None
         return _name(admitted, tracked)
 
     def new_id(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> str | None:
-        """An id for the session of a request that makes a new one."""
+        """Return an id for the new session of a request; `None` if it makes no new one."""
         request = admitted.request
         if request.session_mode == "disabled" or request.previous_run_id is not None or _names_its_own(request):
             return None
         return self._ids.new("ses") if _name(admitted, tracked) is None else None
 
     def check(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> None:
-        """Refuses a request that needs a session and names none."""
+        """Refuse a request that needs a session and names none."""
         request = admitted.request
         if request.session_mode != "required" or request.previous_run_id is not None:
             return
@@ -127,7 +127,7 @@ class Turns:
             raise SessionRequiredError
 
     async def check_previous(self, admitted: AdmittedRequest) -> None:
-        """Refuses a request that is put off, and could not go on then from what it names."""
+        """Refuse a request to be deferred if the run that it continues does not exist."""
         previous = admitted.request.previous_run_id
         if previous is not None and await self._store.runs.get(admitted.owner, previous) is None:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
@@ -136,7 +136,7 @@ class Turns:
         return await self._enter(admitted, await self.locate(admitted, name), wait)
 
     async def locate(self, admitted: AdmittedRequest, name: SessionName) -> SessionRecord:
-        """Find the session of a name, or begin one; the record stands for one that was never stored."""
+        """Find the session of a name or reserve one, and return the record it has if it was never stored."""
         record = await self._store.sessions.find(name)
         if record is not None:
             session_id = record.session_id
@@ -148,8 +148,8 @@ class Turns:
         return fresh_session(admitted, session_id, key).replace(owner=name.owner)
 
     async def _reopen(self, admitted: AdmittedRequest, session_id: str, wait: float | None) -> Turn:
-        # What belongs to a group is opened by its id only with the answer to a question that it has asked this owner;
-        # whether it has is looked at before anything of the session is read.
+        # A group's session is opened by its id only with the answer to a question that it has asked this owner;
+        # that is checked before anything of the session is read.
         owners = (admitted.owner, SHARED) if admitted.request.approvals else (admitted.owner,)
         for owner in owners:
             record = await self._store.sessions.get(owner, session_id)
@@ -163,65 +163,65 @@ class Turns:
         fresh = fresh.replace(openai_conversation_id=conversation_id)
         if admitted.request.store:
             return await self._enter(admitted, fresh, wait)
-        known = await self._store.sessions.get(admitted.owner, conversation.session_id)
-        turn = await self._with_conversation(self._unkept(admitted, known or fresh))
-        # As below: with nothing to read there is no session.
-        return turn if known is not None or turn.rebuilt_history else Turn(self._store, admitted, None, None)
+        record = await self._store.sessions.get(admitted.owner, conversation.session_id)
+        turn = await self._with_conversation(self._unkept(admitted, record or fresh))
+        # As in `_find`: with nothing to read there is no session.
+        return turn if record is not None or turn.rebuilt_history else Turn(self._store, admitted, None, None)
 
     async def _with_conversation(self, turn: Turn) -> Turn:
-        """Give a turn in the session of a conversation what the conversation says now."""
+        """Rebuild the history of a turn from its conversation, if the session's own no longer counts."""
         record = turn.record
         if record is None or record.openai_conversation_id is None:
             return turn
-        # Looked at again, because it may have been deleted while the turn waited.
+        # Read again, because it may have been deleted while the turn waited.
         await find_conversation(self._store, record.owner, record.openai_conversation_id)
-        if record.messages == record.unheard:
+        if record.messages == record.ignored:
             turn.rebuilt_history, calls = await self._rebuild_history(record.owner, record.openai_conversation_id)
             turn.record = record.replace(client_calls=calls)
         return turn
 
     async def _enter(self, admitted: AdmittedRequest, record: SessionRecord, wait: float | None) -> Turn:
-        """Waits for a session and takes it as it is then; `record` stands for one that was never stored."""
+        """Wait for a session and open it as it is then; use `record` if it was never stored."""
         session_id = record.session_id
         lease = await self._hold(session_id, wait)
         try:
-            # Read only now: until it was ours, another process may have taken it further.
-            known = await self._store.sessions.get(record.owner, session_id)
-            return self._opened(await self._with_conversation(Turn(self._store, admitted, known or record, lease)))
+            # Read under the lease: until then another process may have changed it.
+            stored = await self._store.sessions.get(record.owner, session_id)
+            return self._opened(await self._with_conversation(Turn(self._store, admitted, stored or record, lease)))
         except BaseException:
-            self._let_go(lease)
+            self._release(lease)
             raise
 
     async def rejoin(self, turn: Turn, home: SessionRecord) -> None:
         """Take the session that a branch has left, as it is now, for the end of its run."""
         lease = await self._hold(home.session_id, None)
         try:
-            known = await self._store.sessions.get(home.owner, home.session_id)
+            stored = await self._store.sessions.get(home.owner, home.session_id)
         except BaseException:
-            self._let_go(lease)
+            self._release(lease)
             raise
         if turn.is_ending:
-            # It was ended meanwhile by somebody who did not wait for its session.
-            self._let_go(lease)
+            # It was ended meanwhile by a call that did not wait for its session.
+            self._release(lease)
             return
         fresh = fresh_session(turn.admitted, home.session_id, home.key).replace(owner=home.owner)
-        turn.record, turn.lease, turn.closed = known or fresh, lease, False
+        turn.record, turn.lease, turn.closed = stored or fresh, lease, False
         self._opened(turn)
 
     async def announce(self, turn: Turn) -> None:
-        """Store a new session before its caller is told of it, where another process could be asked for it."""
+        """Store a new session before its caller learns its id, where another process may get the next request."""
         if turn.new and turn.record is not None and turn.lease is not None and self._leased is not None:
             async with self._store.transaction() as transaction:
                 transaction.save_session(turn.record, turn.lease, keep=True)
 
     @asynccontextmanager
     async def held(self, session_id: str) -> AsyncGenerator[Lease]:
-        """Takes a session for something that is no turn, and gives it free again."""
+        """Hold a session for work that is not a turn, and release it again."""
         lease = await self._hold(session_id, self._session_wait)
         try:
             yield lease
         finally:
-            self._let_go(lease)
+            self._release(lease)
 
     async def _hold(self, session_id: str, wait: float | None) -> Lease:
         until = None if wait is None else asyncio.get_running_loop().time() + wait
@@ -232,12 +232,12 @@ class Turns:
             self._locks.release(session_id)
             raise
 
-    def _let_go(self, lease: Lease) -> None:
+    def _release(self, lease: Lease) -> None:
         self._store.sessions.release(lease)
         self._locks.release(lease.session_id)
 
     async def _claim(self, session_id: str, until: float | None) -> Lease:
-        """Waits for a session that another process holds."""
+        """Claim a session, and wait while another process holds it."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -255,7 +255,7 @@ class Turns:
             raise NotFoundError(_NO_RUN, param="previous_run_id")
         if not admitted.request.store:
             return self._unkept(admitted, self._branch(admitted, run, record))
-        # What continues a response of a conversation goes its own way: it is no turn of the conversation.
+        # A run that continues a response of a conversation gets a branch: it is no turn of the conversation.
         if record.openai_conversation_id is None and self._locks.try_take(record.session_id):
             try:
                 turn = await self._go_on(admitted, run, record)
@@ -268,12 +268,12 @@ class Turns:
         return self._take(admitted, self._branch(admitted, run, record))
 
     async def _go_on(self, admitted: AdmittedRequest, run: RunRecord, record: SessionRecord) -> Turn | None:
-        """The next turn of a run's own session, unless the session has gone on without it."""
+        """Open the next turn of a run's own session, unless the session has had other turns since."""
         try:
             lease = await self._store.sessions.claim(record.session_id)
         except SessionBusyError:
             return None
-        # Looked at again, because it may have gone on before it was ours.
+        # Read again under the lease, because it may have had another turn before.
         record = await self._of_run(run) or record
         if record.messages == run.messages and record.checkpoint == run.checkpoint:
             return self._opened(Turn(self._store, admitted, record, lease))
@@ -286,7 +286,7 @@ class Turns:
         return turn
 
     def _unkept(self, admitted: AdmittedRequest, record: SessionRecord) -> Turn:
-        """A turn that nobody can come back to: it needs no lock, because nothing of it is written."""
+        """Return a turn that is not stored: it needs no lock, because nothing of it is written."""
         turn = Turn(self._store, admitted, record, None)
         turn.closed = True
         return turn
@@ -308,44 +308,44 @@ class Turns:
         return fresh_session(admitted, self._ids.new("ses")).replace(
             state=run.state or {},
             messages=run.messages,
-            unheard=parent.unheard_at(run.messages),
+            ignored=parent.ignored_at(run.messages),
             client_calls=run.client_calls,
             checkpoint=run.checkpoint,
             parent=ForkPoint(session_id=parent.session_id, messages=run.messages),
         )
 
     async def rotate(self, name: SessionName) -> str:
-        """Points a name at a new session; the old one and its history stay."""
+        """Point a name at a new session; the old one and its history stay."""
         session_id = self._ids.new("ses")
         async with self._store.transaction() as transaction:
             transaction.name_session(name, session_id)
         return session_id
 
     def close(self, turn: Turn) -> None:
-        """Ends a turn. While threads of its run are still at work, the session stays taken, up to `cancel_grace`."""
+        """Close a turn; while threads of its run are still at work, hold its session for up to `cancel_grace`."""
         if turn.record is None or turn.closed:
             return
         turn.closed = True
         session_id = turn.record.session_id
         if not turn.busy or turn.home is not None:
-            # What works on a branch has nothing to do with the session that the branch has left.
+            # Threads of a branch do not touch the session that the branch has left.
             self._free(turn, session_id)
             return
         self.spawn(self._linger(turn, session_id))
 
     async def expel(self, turn: Turn) -> None:
-        """Takes the session away from a turn that does not end; what it still tries to write is refused."""
+        """Take the session away from a turn that does not end; its later writes are refused."""
         if turn.record is None or turn.closed:
             return
         turn.closed = True
-        # If another process has it already, it is taken away as it should be.
+        # If another process has claimed it, it is taken away already.
         with suppress(SessionBusyError):
             self._store.sessions.release(await self._store.sessions.claim(turn.record.session_id, force=True))
         self._free(turn, turn.record.session_id)
-        log.warning("run %s did not end when it was cancelled; its session was given free", turn.admitted.run_id)
+        log.warning("run %s did not end when it was cancelled; its session was released", turn.admitted.run_id)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs something beside the requests."""
+        """Run a coroutine in a task of its own."""
         task = spawn_clean(work)
         self._lingering.add(task)
         task.add_done_callback(self._lingering.discard)
@@ -364,7 +364,7 @@ class Turns:
 
     @property
     def leased(self) -> Sequence[Turn]:
-        """The turns whose sessions other processes wait for."""
+        """Return the open turns whose leases have to be renewed."""
         return () if self._leased is None else list(self._leased.values())
 
 
@@ -381,7 +381,7 @@ def fresh_session(admitted: AdmittedRequest, session_id: str, key: str | None = 
 
 
 def _names_its_own(request: ChannelRequest) -> bool:
-    """Whether a request says by an id in which session it is, or in which conversation."""
+    """Tell whether a request names its session or its conversation by an id."""
     session = request.session
     return session is not None and (session.session_id is not None or session.openai_conversation_id is not None)
 

@@ -96,7 +96,7 @@ async def _history(store: HostStateStore, admitted: AdmittedRequest) -> Sequence
     if run is None or session is None:
         raise NotFoundError("There is no such run to continue.", param="previous_run_id")
     said = await store.sessions.history(session.owner, session.session_id)
-    return said[session.unheard_at(run.messages) : run.messages]
+    return said[session.ignored_at(run.messages) : run.messages]
 
 
 async def _summary(

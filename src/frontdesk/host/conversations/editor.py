@@ -55,7 +55,7 @@ class ConversationEditor:
             async with self._store.transaction() as transaction:
                 transaction.add_items(conversation.owner, items)
                 # A session without a history of its own gets it from the items.
-                if session is not None and session.messages > session.unheard:
+                if session is not None and session.messages > session.ignored:
                     self._append(transaction, session, lease, added, hosting)
 
     def _append(
@@ -107,7 +107,7 @@ class ConversationEditor:
             async with self._store.transaction() as transaction:
                 transaction.delete_item(owner, conversation.conversation_id, item_id)
                 if session is not None:
-                    untold = session.replace(unheard=session.messages, updated_at=self._clock.now())
+                    untold = session.replace(ignored=session.messages, updated_at=self._clock.now())
                     transaction.save_session(untold, lease)
 
     async def _need_rest(self, session: SessionRecord) -> None:
