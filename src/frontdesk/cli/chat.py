@@ -21,7 +21,7 @@ WORDS = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def run(arguments: Namespace) -> int:
-    """Talks until the user leaves; 1 if the input was a pipe and a turn of it failed."""
+    """Run a conversation until the user leaves; return 1 if the input was a pipe and a turn failed."""
     terminal = Terminal()
     with closing(Door(arguments.url, _api_key(arguments))) as door:
         name = printable(_agent(door, terminal) or "agent")
@@ -70,7 +70,7 @@ class Chat:
         self.failed = False
 
     def talk(self) -> None:
-        """Takes turns until the input ends."""
+        """Run turns until the input ends."""
         while (line := self._read("you> ")) is not None:
             if line == "/quit":
                 return
@@ -99,7 +99,7 @@ class Chat:
         asked: set[str] = set()
         while waiting:
             approval = waiting.pop(0)
-            # An answer to one names the others again.
+            # The response to one approval lists the others again.
             if str(approval["id"]) in asked:
                 continue
             asked.add(str(approval["id"]))
@@ -108,7 +108,7 @@ class Chat:
                 waiting += self._send({"approval": {"id": approval["id"], "approved": approved}})
 
     def _send(self, body: dict[str, Any]) -> list[Approval]:
-        """Shows the answer as it comes; returns the approvals that it waits for."""
+        """Send a request and show the answer as it comes; return the approvals that it waits for."""
         try:
             with closing(self._door.send(body)) as events:
                 return self._show(events)
@@ -122,21 +122,21 @@ class Chat:
         return []
 
     def _show(self, events: Iterable[Event]) -> list[Approval]:
-        said = False
+        shown = False
         for name, data in events:
             self._session = data.get("session_id") or self._session
             if "status" in data:
-                return self._end(data, said)
+                return self._end(data, shown)
             if name == "update" and data.get("text"):
-                self._say(str(data["text"]), first=not said)
-                said = True
+                self._say(str(data["text"]), first=not shown)
+                shown = True
         raise UnreachableError("the server broke off its answer")
 
     def _say(self, text: str, *, first: bool) -> None:
         self._terminal.write(f"{self._name}> {text}" if first and self._terminal.interactive else text)
 
-    def _end(self, data: dict[str, Any], said: bool) -> list[Approval]:
-        if data.get("text") and not said:
+    def _end(self, data: dict[str, Any], shown: bool) -> list[Approval]:
+        if data.get("text") and not shown:
             self._say(str(data["text"]), first=True)
         self._terminal.end_line()
         if data["status"] in LATER:
@@ -144,7 +144,7 @@ class Chat:
         if isinstance(data.get("error"), dict):
             self._complain(error_text(data["error"]))
         approvals: list[Any] = data["approvals"] if isinstance(data.get("approvals"), list) else []
-        return [one for one in approvals if isinstance(one, dict) and "id" in one]
+        return [approval for approval in approvals if isinstance(approval, dict) and "id" in approval]
 
     def _decide(self, approval: Approval) -> bool | None:
         shown = json.dumps(approval.get("arguments"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`frontdesk check`: all that is wrong with a host, before it is started."""
+"""`frontdesk check`: the findings about a host, before it is started."""
 
 from argparse import Namespace
 
@@ -17,7 +17,7 @@ _HISTORY = {
 
 
 def run(arguments: Namespace) -> int:
-    """Prints what it finds; 1 if anything is wrong."""
+    """Print the findings about a host; return 1 if there are any."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
     except ChannelConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Runs one subcommand; a mistake of the user's ends as one clear message, never as a traceback."""
+"""Runs one subcommand; an error of the user is one clear message, never a traceback."""
 
 import os
 import sys
@@ -13,9 +13,9 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; 0 is fine, 1 a failure or findings, 2 wrong usage."""
+    """Run the command line; return 0 for success, 1 for a failure or findings, 2 for wrong usage."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        # A character that the terminal can't show, or a byte that is no text, must not end the program.
+        # A character that can't be encoded, or a byte that can't be decoded, must not end the program.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     arguments = build_parser().parse_args(argv)
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Each subcommand imports what it needs, so that `--help` imports nothing.
         return import_module(f"frontdesk.cli.{arguments.command.replace('-', '_')}").run(arguments)
     except CommandError as error:
-        # It may quote what a host of the user's has said, or an address with a password.
+        # It may quote an error of the user's host, or an address with a password.
         from frontdesk.kit.auth.secrets import redact
 
         print(f"frontdesk: {redact(str(error))}", file=sys.stderr)
@@ -31,6 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has left; what is still buffered goes nowhere.
+        # The reader of the output has closed it; what is still buffered is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -1,4 +1,4 @@
-"""`frontdesk deliveries`: what is on its way out, and what is done about what did not arrive."""
+"""`frontdesk deliveries`: shows deliveries, and retries or drops those that failed."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _LATER = "It is done when the host is started."
 
 
 def run(arguments: Namespace) -> int:
-    """Does what is asked with the deliveries."""
+    """Run an action of `frontdesk deliveries`."""
     place = place_of("--state", arguments.state, arguments.state_env)
     with store_at(place) as store:
         return asyncio.run(_run(arguments, store, live=isinstance(place, str)))
@@ -47,38 +47,39 @@ async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int
 
 
 async def _list(deliveries: Deliveries, arguments: Namespace, store: SqlStateStore) -> int:
-    found = await deliveries.list(status=arguments.status, channel=arguments.channel, limit=arguments.limit)
+    page = await deliveries.list(status=arguments.status, channel=arguments.channel, limit=arguments.limit)
+    rows = [_row(delivery) for delivery in page]
     counts = await deliveries.counts()
     if arguments.json:
-        shown = {"deliveries": [_row(one) for one in found], "counts": dict(counts), "unreadable": store.unreadable}
+        shown = {"deliveries": rows, "counts": dict(counts), "unreadable": store.unreadable}
         print(json.dumps(shown, indent=2))
         return 0
-    print_table(_COLUMNS, [_row(one) for one in found])
-    told = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-    print(f"All together: {told or 'none'}.")
+    print_table(_COLUMNS, rows)
+    summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    print(f"All together: {summary or 'none'}.")
     if store.unreadable:
         print(f"{store.unreadable} more can't be read by this version of Frontdesk, and are left to a newer one.")
     return 0
 
 
-def _show(found: Delivery, *, as_json: bool) -> int:
-    shown = _row(found) | {
-        "run_id": found.run_id,
-        "person": found.owner,
-        "conversation": found.conversation_id,
-        "echo": found.is_echo,
-        "receipt": found.receipt,
-        "due_at": _time(found.due_at) if found.ended_at is None else None,
-        "ended_at": _time(found.ended_at),
+def _show(delivery: Delivery, *, as_json: bool) -> int:
+    shown = _row(delivery) | {
+        "run_id": delivery.run_id,
+        "person": delivery.owner,
+        "conversation": delivery.conversation_id,
+        "echo": delivery.is_echo,
+        "receipt": delivery.receipt,
+        "due_at": _time(delivery.due_at) if delivery.ended_at is None else None,
+        "ended_at": _time(delivery.ended_at),
     }
     if as_json:
-        history = [{"at": _time(one.at), "what": one.code} for one in found.history]
+        history = [{"at": _time(event.at), "what": event.code} for event in delivery.history]
         print(json.dumps({**shown, "history": history}, indent=2))
         return 0
     for name, value in shown.items():
         print(f"{name + ':':14}{visible(cell(value)) or '-'}")
-    for one in found.history:
-        print(f"  {_time(one.at)}  {visible(one.code)}")
+    for event in delivery.history:
+        print(f"  {_time(event.at)}  {visible(event.code)}")
     return 0
 
 
@@ -94,7 +95,7 @@ async def _change(deliveries: Deliveries, arguments: Namespace, *, live: bool) -
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:
-    """What may be shown: not what it says."""
+    """Return the columns of a delivery, without its content."""
     return {
         "delivery_id": delivery.delivery_id,
         "status": delivery.status,

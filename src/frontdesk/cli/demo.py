@@ -19,7 +19,7 @@ MOST_PORTS = 20
 
 
 def run(arguments: Namespace) -> int:
-    """Serves the demo."""
+    """Serve the demo."""
     choice = choose_client()
     try:
         host = build_host(choice.client, state_dir=arguments.state_dir)
@@ -46,7 +46,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def welcome(base: str, note: str) -> str:
-    """What the demo is, where it is, and what to type."""
+    """Return the text that says what the demo is, where it is, and what to type."""
     url = f"{base}/invocations"
     return f"""\
 The Marmalade, a small hotel by the sea: a real agent with three tools, behind its front desk.
@@ -77,7 +77,7 @@ def _curl(url: str, **body: object) -> str:
 
 
 def _chat(url: str) -> str:
-    """The command that works in the shell from which the demo was started."""
+    """Return the chat command that works in the shell from which the demo was started."""
     started = Path(sys.argv[0])
     if started.stem != "frontdesk":
         command = f"{shlex.quote(sys.executable)} -m frontdesk.cli chat"

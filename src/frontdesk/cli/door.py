@@ -15,7 +15,7 @@ THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 
 class UnreachableError(CommandError):
-    """Nobody answers at the URL."""
+    """There is no answer from the URL."""
 
 
 class RefusedError(CommandError):
@@ -27,27 +27,27 @@ class RefusedError(CommandError):
 
 
 class Door:
-    """Sends what the user says, and reads what comes back."""
+    """Sends messages of the user, and reads the answers."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
         self._url = httpx.URL(url)
         # An answer may take as long as it takes; the user can cancel it.
         timeout = httpx.Timeout(CONNECT_SECONDS, read=None)
-        # A proxy of the environment's can't reach this machine.
+        # A proxy from the environment can't reach this machine.
         self._client = httpx.Client(timeout=timeout, trust_env=self._url.host not in THIS_MACHINE)
         self.use_key(api_key)
 
     def use_key(self, api_key: str | None) -> None:
-        """Sends the key from now on."""
+        """Send an API key with all further requests."""
         if api_key is not None:
             self._client.headers["authorization"] = f"Bearer {api_key}"
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connections."""
         self._client.close()
 
     def agent(self) -> str | None:
-        """The agent's name, if the server tells it; also finds out whether the server is there and lets us in."""
+        """Return the name of the agent, if the server gives it; raise if the server is unreachable or refuses us."""
         path = f"{self._url.path.rstrip('/')}/docs/openapi.json"
         try:
             response = self._client.get(self._url.copy_with(path=path), timeout=CONNECT_SECONDS)
@@ -61,7 +61,7 @@ class Door:
             return None
 
     def send(self, body: Mapping[str, Any]) -> Generator[Event, None, None]:
-        """The events of the answer; an answer in one piece is one event, named after its status."""
+        """Yield the events of the answer; an answer in one piece is one event, named after its status."""
         try:
             with self._client.stream("POST", self._url, json=body) as response:
                 if not response.is_success:
@@ -82,12 +82,12 @@ class Door:
 
 
 def read_events(chunks: Iterable[bytes]) -> Iterator[Event]:
-    """The events in a stream of bytes. Lines end where the protocol says so, not wherever Unicode sees a line end."""
+    """Yield the events in a stream of bytes; only the line ends of the protocol count, not those of Unicode."""
     name = "message"
     rest: list[bytes] = []
     for chunk in chunks:
         rest.append(chunk)
-        # A long line in small pieces is put together once.
+        # A long line in small chunks is joined once.
         if b"\n" not in chunk:
             continue
         *lines, last = b"".join(rest).split(b"\n")
@@ -103,12 +103,12 @@ def read_events(chunks: Iterable[bytes]) -> Iterator[Event]:
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise CommandError("the server's answer is not in the Invocations protocol")
-    return found  # pyright: ignore[reportUnknownVariableType]
+    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _refused(response: httpx.Response) -> RefusedError:
@@ -121,11 +121,11 @@ def _refused(response: httpx.Response) -> RefusedError:
 
 
 def error_text(error: Mapping[str, Any], status: int | None = None) -> str:
-    """An error of the protocol in one line."""
+    """Return an error of the protocol as one line."""
     details = [status, error.get("code"), error.get("param"), error.get("id")]
-    known = ", ".join(str(detail) for detail in details if detail)
+    facts = ", ".join(str(detail) for detail in details if detail)
     message = error.get("message") or "the server tells no reason"
-    return f"{message} ({known})" if known else str(message)
+    return f"{message} ({facts})" if facts else str(message)
 
 
 def _text(error: Exception) -> str:

@@ -26,7 +26,7 @@ _COLUMNS = ("id", "principal", "state", "created", "expires", "revoked")
 
 
 def run(arguments: Namespace) -> int:
-    """Does what is asked with the keys."""
+    """Run an action of `frontdesk keys`."""
     path = Path(arguments.file)
     try:
         if arguments.action == "create":
@@ -44,7 +44,7 @@ def _create(path: Path, principal: str, expires: str | None) -> int:
     if not principal.strip() or principal == ANONYMOUS or len(principal) > LONGEST_NAME or not principal.isprintable():
         raise CommandError(f"NAME: a principal can't be called {visible(principal)!r}")
     if path.exists():
-        # What can't be read is not made longer.
+        # A file that can't be read is not appended to.
         read_keys(path)
     now = SystemClock().now()
     key = PREFIX + new_secret()
@@ -56,7 +56,7 @@ def _create(path: Path, principal: str, expires: str | None) -> int:
         expires=None if expires is None else _end(expires, now),
     )
     append(path, stored)
-    # Alone in the output, for a pipe; the words go beside it.
+    # The key is alone on stdout, for a pipe; the explanation goes to stderr.
     until = f"until {stored.expires}" if stored.expires else "until it is revoked"
     print(f"The key of {principal}, shown this once. In {path} it is {stored.id}, good {until}.", file=sys.stderr)
     print(key)
@@ -85,18 +85,18 @@ def _list(path: Path, *, as_json: bool) -> int:
 
 
 def _row(key: StoredKey, now: float) -> dict[str, Any]:
-    found: dict[str, Any] = {**dict.fromkeys(_COLUMNS), **msgspec.to_builtins(key), "state": key.state(now)}
-    return {name: found[name] for name in _COLUMNS}
+    fields: dict[str, Any] = {**dict.fromkeys(_COLUMNS), **msgspec.to_builtins(key), "state": key.state(now)}
+    return {name: fields[name] for name in _COLUMNS}
 
 
 def _revoke(path: Path, key_id: str) -> int:
     now = SystemClock().now()
-    known = next((key for key in read_keys(path) if key.id == key_id), None)
-    if known is None:
+    stored = next((key for key in read_keys(path) if key.id == key_id), None)
+    if stored is None:
         raise CommandError(f"ID: {path} has no key {visible(key_id)}")
-    if known.state(now) == "revoked":
-        print(f"{key_id} of {visible(known.principal)} is revoked already, since {known.revoked}.")
+    if stored.state(now) == "revoked":
+        print(f"{key_id} of {visible(stored.principal)} is revoked already, since {stored.revoked}.")
         return 0
     append(path, StoredKey(id=key_id, revoked=time_of(now)))
-    print(f"{key_id} of {visible(known.principal)} is revoked. A host that runs refuses it within a second.")
+    print(f"{key_id} of {visible(stored.principal)} is revoked. A host that runs refuses it within a second.")
     return 0

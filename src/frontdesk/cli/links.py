@@ -1,4 +1,4 @@
-"""`frontdesk links`: who was linked with whom, and the end of a link."""
+"""`frontdesk links`: shows links, and revokes them."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _SEEN = "A host that runs sees it within a second."
 
 
 def run(arguments: Namespace) -> int:
-    """Does what is asked with the links."""
+    """Run an action of `frontdesk links`."""
     place = place_of("--state", arguments.state, arguments.state_env)
     with store_at(place) as store:
         return asyncio.run(_run(arguments, store, live=isinstance(place, str)))
@@ -37,10 +37,10 @@ async def _run(arguments: Namespace, store: SqlStateStore, *, live: bool) -> int
         await store.open()
         if arguments.action == "list":
             return await _list(store, as_json=arguments.json)
-        who = ChannelIdentity(channel=arguments.channel, native_id=arguments.native_id)
-        link = await store.identities.link(who)
+        identity = ChannelIdentity(channel=arguments.channel, native_id=arguments.native_id)
+        link = await store.identities.link(identity)
         if link is None:
-            raise CommandError(f"{visible(who.native_id)} on {visible(who.channel)} is not linked")
+            raise CommandError(f"{visible(identity.native_id)} on {visible(identity.channel)} is not linked")
         if arguments.action == "show":
             return await _show(store, link, as_json=arguments.json)
         return await _revoke(store, link, live=live)
@@ -67,32 +67,32 @@ async def _all(store: SqlStateStore) -> AsyncIterator[LinkRecord]:
 
 async def _show(store: SqlStateStore, link: LinkRecord, *, as_json: bool) -> int:
     family = await store.identities.links(link.isolation_key)
-    found = _row(link) | {
+    shown = _row(link) | {
         "link_id": link.link_id,
         "subject": link.subject,
-        # Whether somebody is in a group is theirs to tell; that it was proved is not.
+        # The names of claims only: their values are private, as that somebody is in a group.
         "claims": sorted(link.claims),
         "owns_the_key": link.previous_key is None,
-        "linked_with": [_row(one) for one in family if one.identity.key != link.identity.key],
+        "linked_with": [_row(other) for other in family if other.identity.key != link.identity.key],
     }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(shown, indent=2))
         return 0
-    for name, value in found.items():
-        print(f"{name + ':':14}{_told(value)}")
+    for name, value in shown.items():
+        print(f"{name + ':':14}{_text(value)}")
     return 0
 
 
 async def _revoke(store: SqlStateStore, link: LinkRecord, *, live: bool) -> int:
     show_audit()
     ids, clock = RandomIds(), SystemClock()
-    before = {one.identity.key: one for one in await store.identities.links(link.isolation_key)}
+    before = {other.identity.key: other for other in await store.identities.links(link.isolation_key)}
     await Links(store, IdentityKeys(store, ids, clock), ids, clock).part(link.identity)
-    after = {one.identity.key for one in await store.identities.links(link.isolation_key)}
+    after = {other.identity.key for other in await store.identities.links(link.isolation_key)}
     print(f"{_name(link)} is no longer linked. {_SEEN if live else _NOBODY_TOLD}")
-    for key, one in before.items():
+    for key, other in before.items():
         if key not in after and key != link.identity.key:
-            print(f"{_name(one)} was linked through it, and is not any more.")
+            print(f"{_name(other)} was linked through it, and is not any more.")
     if live:
         print(_NOBODY_TOLD)
     return 0
@@ -114,8 +114,9 @@ def _name(link: LinkRecord) -> str:
     return f"{visible(link.identity.native_id)} on {visible(link.identity.channel)}"
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
-        rows = cast("list[Any]", value)
-        return ", ".join(visible(one if isinstance(one, str) else f"{one['id']} on {one['channel']}") for one in rows)
+        items = cast("list[Any]", value)
+        texts = (item if isinstance(item, str) else f"{item['id']} on {item['channel']}" for item in items)
+        return ", ".join(map(visible, texts))
     return visible(cell(value)) or "-"

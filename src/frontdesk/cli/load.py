@@ -1,4 +1,4 @@
-"""Finds the host that the user names."""
+"""Loads the host that the user names."""
 
 import inspect
 import os
@@ -26,22 +26,22 @@ _FOREIGN.add(str(Path(frontdesk.__file__).parent))
 
 
 def load_host(reference: Reference, state_dir: str | None = None) -> AgentFrameworkHost:
-    """The host; its findings in a `ChannelConfigurationError`, any other mistake in a `CommandError`."""
+    """Load a host; raise `ChannelConfigurationError` with its findings, `CommandError` for any other mistake."""
     sys.path.insert(0, os.getcwd())
     module = _from_file(reference) if reference.is_file else _by_name(reference)
     if not hasattr(module, reference.name):
         raise CommandError(_missing(reference, module))
-    found: Any = getattr(module, reference.name)
-    if isinstance(found, AgentFrameworkHost):
+    value: Any = getattr(module, reference.name)
+    if isinstance(value, AgentFrameworkHost):
         if state_dir is not None:
             raise CommandError(
                 f"--state-dir: {reference} is a host that has its settings already; give it state_dir= where it is "
                 "made, or name a function that takes state_dir and returns a host"
             )
-        return found
-    if not (inspect.isroutine(found) or type(found) is partial):
-        raise CommandError(f"{reference} is {_kind(found)}, not a host or a function that returns one")
-    return _made(reference, cast(Callable[..., Any], found), {} if state_dir is None else {"state_dir": state_dir})
+        return value
+    if not (inspect.isroutine(value) or type(value) is partial):
+        raise CommandError(f"{reference} is {_kind(value)}, not a host or a function that returns one")
+    return _call(reference, cast(Callable[..., Any], value), {} if state_dir is None else {"state_dir": state_dir})
 
 
 def _by_name(reference: Reference) -> ModuleType:
@@ -68,7 +68,7 @@ def _from_file(reference: Reference) -> ModuleType:
     return module
 
 
-def _made(reference: Reference, make: Callable[..., Any], settings: dict[str, Any]) -> AgentFrameworkHost:
+def _call(reference: Reference, make: Callable[..., Any], settings: dict[str, Any]) -> AgentFrameworkHost:
     if inspect.iscoroutinefunction(make):
         raise CommandError(f"{reference} is an async function, not a host or a plain function that returns one")
     try:
@@ -76,14 +76,14 @@ def _made(reference: Reference, make: Callable[..., Any], settings: dict[str, An
     except (TypeError, ValueError) as error:
         how = "with nothing but state_dir, for --state-dir" if settings else "without arguments"
         raise CommandError(f"{reference}() can't be called {how}: {error}") from None
-    made = _guarded(reference, lambda: make(**settings))
-    if not isinstance(made, AgentFrameworkHost):
-        raise CommandError(f"{reference}() returned {_kind(made)}, not a host")
-    return made
+    host = _guarded(reference, lambda: make(**settings))
+    if not isinstance(host, AgentFrameworkHost):
+        raise CommandError(f"{reference}() returned {_kind(host)}, not a host")
+    return host
 
 
 def _guarded(reference: Reference, work: Callable[[], T]) -> T:
-    """Runs the user's code; what goes wrong in it is told in one line."""
+    """Run the user's code; turn its errors into a `CommandError` of one line."""
     try:
         return work()
     except ChannelConfigurationError:
@@ -101,7 +101,7 @@ def _leads_to(name: str, reference: Reference) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """The file and the line to look at: the last one that is the user's own."""
+    """Return the file and the line of an error: the last one that is the user's own."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
         return f"{_shown(error.filename)}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

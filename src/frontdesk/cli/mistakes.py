@@ -1,4 +1,4 @@
-"""What is told to a user who made a mistake."""
+"""Errors of the command line, and how findings are listed."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,6 @@ class CommandError(FrontdeskError):
 
 
 def list_findings(subject: str, findings: Sequence[str]) -> str:
-    """Everything that is wrong, a line each."""
+    """Return all findings about a subject, a line each."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     return "\n".join([f"{subject}: {count}", *(f"- {finding}" for finding in findings)])

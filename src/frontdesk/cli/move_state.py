@@ -1,4 +1,4 @@
-"""`frontdesk move-state`: all state of a host into another database."""
+"""`frontdesk move-state`: moves all state of a host into another database."""
 
 from argparse import Namespace
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from frontdesk.stores.sql.sqlite_end import SqliteEnd
 
 
 def run(arguments: Namespace) -> int:
-    """Moves the state; a host can't be started on either side meanwhile."""
+    """Move the state; a host can't be started on either side meanwhile."""
     source = place_of("--from", arguments.source, arguments.source_env)
     target = place_of("--to", arguments.target, arguments.target_env)
     if isinstance(source, Path) and not source.is_file():
@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     counts = _Counts()
     try:
         with ExitStack() as stack:
-            for directory in sorted({one.resolve().parent for one in (source, target) if isinstance(one, Path)}):
+            for directory in sorted({place.resolve().parent for place in (source, target) if isinstance(place, Path)}):
                 stack.enter_context(owned(directory, SystemClock()))
             moved = move(_end(source), _end(target), counts)
     except (StateDirectoryError, StoreError) as error:
@@ -49,7 +49,7 @@ def _end(place: Path | str) -> End:
 
 
 class _Counts:
-    """Shows how far each table is, and remembers how much there was of it."""
+    """Prints the progress of each table, and remembers its number of rows."""
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The options of every subcommand, and the checks that need nothing but their text."""
+"""The options of every subcommand, and the checks of their text."""
 
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
 class Reference(NamedTuple):
-    """Where a host is: a module or a file, and a name in it."""
+    """A reference to a host: a module or a file, and a name in it."""
 
     module: str
     name: str
@@ -26,12 +26,12 @@ class Reference(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a path and not the name of a module."""
+        """Tell whether it is a path and not the name of a module."""
         return self.module.endswith(".py") or "/" in self.module or "\\" in self.module
 
 
 def build_parser() -> ArgumentParser:
-    """The whole command line."""
+    """Build the parser of the whole command line."""
     parser = ArgumentParser(prog="frontdesk", description="The front desk of an agent: one agent behind every door.")
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
@@ -125,14 +125,14 @@ def _add_keys(keys: ArgumentParser) -> None:
 def _add_links(links: ArgumentParser) -> None:
     actions = links.add_subparsers(dest="action", metavar="action", required=True)
     shown = actions.add_parser("list", help="show all links", description=_LINKS)
-    one = actions.add_parser("show", help="show a link, and with whom it is", description=_LINKS)
+    show = actions.add_parser("show", help="show a link, and with whom it is", description=_LINKS)
     revoke = actions.add_parser("revoke", help="end a link", description=_LINKS)
-    for action in (shown, one):
+    for action in (shown, show):
         action.add_argument("--json", action="store_true", help="as JSON")
-    for action in (one, revoke):
+    for action in (show, revoke):
         action.add_argument("channel", metavar="CHANNEL", help="the name of the channel")
         action.add_argument("native_id", metavar="ID", help="the user's id there")
-    for action in (shown, one, revoke):
+    for action in (shown, show, revoke):
         place = action.add_mutually_exclusive_group(required=True)
         place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
         place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
@@ -166,14 +166,14 @@ def _add_deliveries(deliveries: ArgumentParser) -> None:
     shown.add_argument("--status", choices=STATUSES, help="only those; all, if not given")
     shown.add_argument("--channel", metavar="NAME", help="only those of a channel")
     shown.add_argument("--limit", metavar="N", type=count, default=100, help="100 if not given")
-    one = actions.add_parser("show", help="show a delivery and its history", description=_DELIVERIES)
+    show = actions.add_parser("show", help="show a delivery and its history", description=_DELIVERIES)
     retry = actions.add_parser("retry", help="try one again that is dead or unknown", description=_DELIVERIES)
     drop = actions.add_parser("drop", help="give one up", description=_DELIVERIES)
-    for action in (shown, one):
+    for action in (shown, show):
         action.add_argument("--json", action="store_true", help="as JSON")
-    for action in (one, retry, drop):
+    for action in (show, retry, drop):
         action.add_argument("delivery_id", metavar="ID", help="the id that list shows")
-    for action in (shown, one, retry, drop):
+    for action in (shown, show, retry, drop):
         place = action.add_mutually_exclusive_group(required=True)
         place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
         place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
@@ -212,26 +212,26 @@ def _add_address(parser: ArgumentParser, port_if_none: int | None) -> None:
 
 
 def reference(text: str) -> Reference:
-    """`module:name` or `path/to/file.py:name`."""
+    """Read `module:name` or `path/to/file.py:name`."""
     module, _, name = text.rpartition(":")
     if not module or not name.isidentifier():
         example = text if text.endswith(".py") else text.partition(":")[0] or "module"
         raise ArgumentTypeError(f"{text!r} does not say which host; write it as {example + ':host'!r}")
-    found = Reference(module, name)
-    if not found.is_file and not all(part.isidentifier() for part in module.split(".")):
+    parsed = Reference(module, name)
+    if not parsed.is_file and not all(part.isidentifier() for part in module.split(".")):
         raise ArgumentTypeError(f"{module!r} in {text!r} is neither a module nor a .py file")
-    return found
+    return parsed
 
 
 def directory(text: str) -> str:
-    """A directory, which need not be there."""
+    """Read a directory, which need not exist."""
     if not text:
         raise ArgumentTypeError("a directory is needed")
     return text
 
 
 def count(text: str) -> int:
-    """How many; at least one."""
+    """Read a number, at least one."""
     number = int(text) if text.isascii() and text.isdigit() else 0
     if not 1 <= number <= 100_000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
@@ -239,7 +239,7 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Read a time; more than none, and at most an hour."""
+    """Read a number of seconds, more than none and at most an hour."""
     try:
         number = float(text)
     except ValueError:
@@ -250,7 +250,7 @@ def seconds(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """A port number."""
+    """Read a port number."""
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not 0 <= number <= 65535:
         raise ArgumentTypeError(f"{text!r} is not a port; ports go from 0 to 65535")
@@ -258,7 +258,7 @@ def port(text: str) -> int:
 
 
 def url(text: str) -> str:
-    """An http address; one without a path gets the usual one."""
+    """Read an HTTP URL; one without a path gets the default path."""
     try:
         parts = urlsplit(text)
         host, number = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""Where state is kept, as it is named on the command line."""
+"""The place of state, as it is named on the command line."""
 
 import re
 import sqlite3
@@ -18,19 +18,19 @@ from frontdesk.stores.sql.store import SqlStateStore
 
 _ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
 _NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
-# What is to be kept for how long, the host knows; a command drops nothing.
+# Only the host knows how long records are kept; a command drops nothing.
 _FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
 
 
 def place_of(option: str, given: str | None, name: str | None) -> Path | str:
-    """The file of a SQLite database, or the address of a Postgres one."""
+    """Return the file of a SQLite database, or the address of a Postgres one."""
     text = variable(name) if name else given
     if not text:
         raise CommandError(f"{option}-env: {name} is not set" if name else f"{option}: a place is needed")
     if _ADDRESS.match(text):
         return text
     if "://" in text:
-        # It is not shown: there may be a password in it.
+        # It is not shown, because it may contain a password.
         raise CommandError(f"{option}: an address of a Postgres database begins with postgresql://")
     path = Path(text)
     return path if path.is_file() or path.suffix == ".db" else path / DATABASE
@@ -38,7 +38,7 @@ def place_of(option: str, given: str | None, name: str | None) -> Path | str:
 
 @contextmanager
 def store_at(place: Path | str) -> Generator[SqlStateStore]:
-    """The store at a place, to be opened; one that no host of this version has brought up to date is left alone."""
+    """Yield the store at a place, not yet open; refuse one whose schema a host has to migrate first."""
     try:
         with ExitStack() as held:
             if isinstance(place, str):
@@ -87,7 +87,7 @@ def _postgres(address: str) -> SqlStateStore:
     except psycopg.errors.UndefinedTable:
         row = None
     except psycopg.ProgrammingError:
-        # What it says may quote a part of the password.
+        # The error may quote a part of the password.
         raise StoreError("the address of the database is not one that libpq understands") from None
     except psycopg.Error as error:
         raise StoreError(f"the database can't be reached: {error_line(error)}") from None
@@ -95,12 +95,12 @@ def _postgres(address: str) -> SqlStateStore:
     return PostgresStateStore(address, expiry=_FOR_GOOD, pool_size=2)
 
 
-def _need_version(found: int | None) -> None:
-    if found is None:
+def _need_version(version: int | None) -> None:
+    if version is None:
         raise StoreError("there is no state of Frontdesk's at this place")
-    # Of a newer one the store itself says, when it is opened, whether this version can work with it.
-    if found < VERSION:
+    # The store itself refuses a schema that is too new when it is opened.
+    if version < VERSION:
         raise StoreError(
-            f"the state has schema version {found}, and this version of Frontdesk works with {VERSION}; "
+            f"the state has schema version {version}, and this version of Frontdesk works with {VERSION}; "
             "start a host of this version on it once"
         )

@@ -1,4 +1,4 @@
-"""A host in a few lines, for `serve` and `check`."""
+"""A summary of a host, for `serve` and `check`."""
 
 from frontdesk.abc.channel import Channel
 from frontdesk.errors import ChannelConfigurationError
@@ -6,7 +6,7 @@ from frontdesk.host import AgentFrameworkHost
 
 
 def describe(host: AgentFrameworkHost, base: str = "") -> list[str]:
-    """The channels with their paths, or with their URLs if the base of these is given, and who is let in."""
+    """Return a line for each channel: its path, or its URL if a base is given, and who has access."""
     places = [_place(channel, base) for channel in host.channels]
     names = max(len(channel.name) for channel in host.channels)
     width = max(map(len, places))
@@ -26,7 +26,7 @@ def _access(host: AgentFrameworkHost, channel: Channel) -> str:
     if channel.auth is not None:
         return f"auth: {channel.auth.name}"
     try:
-        # Whether it could be served to everyone.
+        # Raises if the host may not be served to everyone.
         host.check_bind("*")
     except ChannelConfigurationError:
         return "no auth: it answers this machine only"

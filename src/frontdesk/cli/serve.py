@@ -1,4 +1,4 @@
-"""`frontdesk serve`: a host of the user's, until Ctrl-C."""
+"""`frontdesk serve`: serves a host of the user until Ctrl-C."""
 
 import gc
 from argparse import Namespace
@@ -14,7 +14,7 @@ YOUNG_OBJECTS = 50_000
 
 
 def run(arguments: Namespace) -> int:
-    """Serves the host."""
+    """Serve the host."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
         host.check_bind(arguments.host)
@@ -47,9 +47,9 @@ def _limits(arguments: Namespace) -> ServerLimits:
 
 
 def spare_the_collector() -> None:
-    """Tells the garbage collector that what is loaded stays, and to come less often.
+    """Exclude all loaded objects from garbage collection, and collect less often.
 
-    It holds for the whole process, so only this command does it: here the process is ours.
+    This affects the whole process, so only commands do it, which own their process.
     """
     gc.collect()
     gc.freeze()

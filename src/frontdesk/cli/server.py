@@ -19,31 +19,31 @@ from frontdesk.kit.http.server_limits import ServerLimits
 BACKLOG = 2048
 GRACE_SECONDS = 10
 _LIMITS = ServerLimits()
-# How a traceback ends that is no news.
-_TOLD = re.compile(r"(CancelledError|^frontdesk\.errors\.\w+: .*)\n\Z", re.MULTILINE)
+# The last line of a traceback that is logged elsewhere or only reports the shutdown.
+_REPORTED = re.compile(r"(CancelledError|^frontdesk\.errors\.\w+: .*)\n\Z", re.MULTILINE)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; `PortTakenError` if somebody else's does."""
+    """Return a listening socket; raise `PortTakenError` if the port is in use."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise CommandError(f"--host: {host!r} is not an address of this machine: {_reason(error)}") from None
-    # Of `localhost` the IPv4 address: it is the one that every client tries.
-    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-    opened = socket.socket(family, kind, protocol)
+    # Prefer the IPv4 address of `localhost`, which every client tries.
+    family, kind, protocol, _, address = min(addresses, key=lambda candidate: candidate[0] != socket.AF_INET)
+    listener = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-        # Only a listening socket keeps others from the port.
-        opened.listen(BACKLOG)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # Only a listening socket reserves the port.
+        listener.listen(BACKLOG)
     except OSError as error:
-        opened.close()
+        listener.close()
         if error.errno == errno.EADDRINUSE:
             raise PortTakenError(f"port {port} of {host} is taken; choose another with --port") from None
         raise CommandError(f"can't listen on port {port} of {host}: {_reason(error)}") from None
-    return opened
+    return listener
 
 
 class PortTakenError(CommandError):
@@ -51,7 +51,7 @@ class PortTakenError(CommandError):
 
 
 def base_url(listener: socket.socket) -> str:
-    """The address to type into a client on this machine."""
+    """Return the address for a client on this machine."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104
         host = "127.0.0.1" if listener.family == socket.AF_INET else "::1"
@@ -67,16 +67,16 @@ def serve(
     grace_seconds: int = GRACE_SECONDS,
     limits: ServerLimits = _LIMITS,
 ) -> int:
-    """Serves until it is told to stop; `on_ready` runs when the host has started."""
+    """Serve until a signal stops it; call `on_ready` when the host has started."""
     set_up_logs(log_level)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
     install()
     config = uvicorn.Config(
         host.app,
         log_config=None,
         access_log=log_level == "debug",
         lifespan="on",
-        # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
+        # Any client can send the headers of a proxy, and checks by address need that of the connection.
         proxy_headers=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=grace_seconds,
@@ -91,15 +91,15 @@ def serve(
 
 
 def set_up_logs(level: str) -> None:
-    """Shows what is logged of the host and its server."""
-    # The root logger stays as it is: what other libraries log in detail may hold what people wrote.
+    """Show the logs of the host and its server."""
+    # The root logger stays as it is: the detailed logs of other libraries may contain messages of users.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("frontdesk", "uvicorn"):
         logging.getLogger(name).setLevel(level.upper())
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """The loop that a server would have, where there is none."""
+    """Return an event loop of the kind that the server uses."""
     make = uvicorn.Config(app="", log_config=None).get_loop_factory()
     return asyncio.new_event_loop() if make is None else make()
 
@@ -114,10 +114,10 @@ class _Server(Server):
         self._on_ready()
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record says more than that the end of the server has cut something off, or what the host has told."""
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Tell whether a record is neither a cancellation at shutdown nor an error that the host has logged."""
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, asyncio.CancelledError) and not _TOLD.search(record.getMessage())
+    return not isinstance(error, asyncio.CancelledError) and not _REPORTED.search(record.getMessage())
 
 
 def _reason(error: Exception) -> str:

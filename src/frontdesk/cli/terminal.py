@@ -1,4 +1,4 @@
-"""The user's side: a terminal, or a pipe."""
+"""Input and output of the user: a terminal, or a pipe."""
 
 import sys
 
@@ -11,13 +11,13 @@ class Terminal:
         self._in_line = False
         if self.interactive:
             try:
-                # With it, `input` keeps what was typed before and moves the cursor.
+                # With it, `input` has a history and can move the cursor.
                 import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
             except ImportError:
                 return
 
     def read(self, prompt: str) -> str | None:
-        """The next line; `None` at the end."""
+        """Return the next line; `None` at the end."""
         if self.interactive:
             try:
                 return input(prompt).strip()
@@ -28,34 +28,34 @@ class Terminal:
         return line.strip() if line else None
 
     def write(self, text: str) -> None:
-        """A piece of an answer."""
+        """Print a piece of an answer."""
         shown = printable(text)
         print(shown, end="", flush=True)
         if shown:
             self._in_line = not shown.endswith("\n")
 
     def end_line(self) -> None:
-        """Nothing more comes in this line."""
+        """End the current line, if there is one."""
         if self._in_line:
             print(flush=True)
         self._in_line = False
 
     def tell(self, text: str) -> None:
-        """A line of our own."""
+        """Print a line of the program itself."""
         self.end_line()
         print(printable(text), flush=True)
 
     def complain(self, text: str) -> None:
-        """One line about something that went wrong."""
+        """Print an error as one line."""
         self.end_line()
         print(f"error: {' '.join(printable(text).split())}", file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """The text without the characters by which a server could steer the terminal."""
-    return "".join(one for one in text if one in "\n\t" or not (one < " " or "\x7f" <= one < "\xa0"))
+    """Remove the characters by which a server could control the terminal."""
+    return "".join(char for char in text if char in "\n\t" or not (char < " " or "\x7f" <= char < "\xa0"))
 
 
 def visible(text: str) -> str:
-    """The text with all that can't be seen written out, for what a human decides about."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    """Escape all characters that can't be seen, in a text on which a human decides."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,4 +1,4 @@
-"""`frontdesk worker`: a process beside hosts that answers and sends what waits in their store, and opens no port."""
+"""`frontdesk worker`: runs the work that waits in the store of hosts, in a process without a port."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from frontdesk.host import AgentFrameworkHost
 
 
 def run(arguments: Namespace) -> int:
-    """Works until it is told to stop."""
+    """Run a worker until a signal stops it."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
         set_up_logs(arguments.log_level)
@@ -27,7 +27,7 @@ def run(arguments: Namespace) -> int:
 async def _work(host: AgentFrameworkHost) -> int:
     loop, end = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Where a loop can't be told of signals, Ctrl-C ends it all the same.
+        # Where a loop takes no signal handlers, Ctrl-C still ends it.
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, end.set)
     try:

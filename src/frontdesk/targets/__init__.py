@@ -1,1 +1,1 @@
-"""What the host runs: agents, workflows and plain functions, all the same way."""
+"""Targets: adapters by which the host runs agents, workflows and plain functions in the same way."""

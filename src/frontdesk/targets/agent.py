@@ -31,7 +31,7 @@ from frontdesk.targets.own_history import find_fork, of_turn
 from frontdesk.targets.streams import as_stream
 
 _APPROVALS = "tool_approval"
-"""Where the framework keeps the questions that a session waits for."""
+"""The key under which the framework keeps the pending approval requests of a session."""
 _NAMESAKE = (
     "target: the agent answers in a type whose name another type has in the store; a store on disk can't keep its "
     "answers until it is registered with frontdesk.data.codec.register_model under a name of its own"
@@ -39,7 +39,7 @@ _NAMESAKE = (
 
 
 class AgentTarget:
-    """An agent. What its `run` accepts is looked at once; what it can't take is refused by name."""
+    """An agent. The signature of its `run` is read once; options that it can't take are refused by name."""
 
     def __init__(self, agent: Any, history: HistoryKeeper = "host") -> None:
         self.native = agent
@@ -50,9 +50,9 @@ class AgentTarget:
         if not register_answer(_defaults(agent).get("response_format")):
             self.warnings.append(_NAMESAKE)
         parameters = inspect.signature(agent.run).parameters
-        any_keyword = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
-        # Of any other agent nobody knows whether it has its tools watched.
-        self._is_watched = "middleware" in parameters and isinstance(agent, RawAgent)
+        any_keyword = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+        # Only of this class it is known that it runs function middleware.
+        self._observes_tools = "middleware" in parameters and isinstance(agent, RawAgent)
         self._takes_session = "session" in parameters or any_keyword
         self._defaults = _stay_local(agent) if "options" in parameters and history == "provider" else {}
         self.info = TargetInfo(
@@ -65,7 +65,7 @@ class AgentTarget:
             history=history,
             reads_attributes=asks_for_attributes(self._binding),
         )
-        self._told_of_leftovers = False
+        self._warned_of_leftovers = False
 
     def check(self, request: ChannelRequest) -> None:
         if request.options and not self.info.options:
@@ -78,10 +78,10 @@ class AgentTarget:
                 raise InvalidRequestError(f"The agent has a tool called {tool.name!r} itself.", param="tools")
 
     async def prepare(self, turn: TargetTurn) -> list[Message]:
-        for one in turn.admitted.request.approvals:
-            question = await turn.question(one.approval_id)
+        for answer in turn.admitted.request.approvals:
+            question = await turn.question(answer.approval_id)
             if question is not None and turn.session is not None:
-                _ask_again(self._session_of(turn), question.request)
+                _restore_request(self._session_of(turn), question.request)
         if self._history == "own":
             await find_fork(self.native.context_providers, turn)
         return function_results(turn)
@@ -126,34 +126,34 @@ class AgentTarget:
             arguments["options"] = {**self._defaults, **request.options}
         if request.client_tools:
             arguments["tools"] = [_declared(tool) for tool in request.client_tools]
-        if turn.guarded and self._is_watched:
-            arguments["middleware"] = _watches(turn)
+        if turn.guarded and self._observes_tools:
+            arguments["middleware"] = _begin_middleware(turn)
         elif turn.guarded:
-            # Nobody can see what it does.
+            # Its tool calls can't be observed.
             await turn.begin()
         return arguments
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
         if result.finish_reason in ("length", "content_filter"):
             result = _unstructured(result)
-        # Parsed now: a model that broke its promise of structure has failed, and whoever shows the result must not.
+        # Parsed now: output that does not fit its schema fails the run, not the code that renders it.
         try:
             _ = result.value
         except ValueError:
             if not result.user_input_requests:
                 raise
-            # It has not come to its answer yet: it waits for a tool.
+            # There is no final answer yet: it waits for a tool.
             result = _unstructured(result)
         if self._history in ("host", "agent"):
             turn.staged = [*turn.messages, *result.messages]
-            self._tell_of_leftovers(turn.plan)
+            self._warn_of_leftovers(turn.plan)
         return result
 
     def _session_of(self, turn: TargetTurn) -> AgentSession:
         """Choose the session that the agent sees: with the host's history, one that lasts for this run only.
 
-        Whatever an agent keeps of a conversation it finds again by its session. One that hears the whole conversation
-        each time must find nothing, or it would hear it twice.
+        An agent finds what it kept of a conversation by its session. One that is sent the whole conversation each time
+        must find nothing, or it would get it twice.
         """
         if self._history != "host":
             return turn.session
@@ -163,11 +163,11 @@ class AgentTarget:
                 turn.session = AgentSession(session_id=turn.session.session_id)
         return turn.plan
 
-    def _tell_of_leftovers(self, dropped: AgentSession | None) -> None:
-        if dropped is None or self._told_of_leftovers:
+    def _warn_of_leftovers(self, dropped: AgentSession | None) -> None:
+        if dropped is None or self._warned_of_leftovers:
             return
         if dropped.service_session_id is not None or (dropped.state and dropped.state.keys() - {_APPROVALS}):
-            self._told_of_leftovers = True
+            self._warned_of_leftovers = True
             log.warning(
                 "agent %s keeps something in its session, which is dropped after each turn because the host keeps the "
                 'history; history="agent" leaves both to the agent',
@@ -175,8 +175,8 @@ class AgentTarget:
             )
 
 
-class _Watch(FunctionMiddleware):
-    """Takes note of the first tool that is called, before it is."""
+class _BeginBeforeTool(FunctionMiddleware):
+    """Marks the turn as begun before the first tool call."""
 
     def __init__(self, turn: TargetTurn) -> None:
         self._turn = turn
@@ -185,13 +185,13 @@ class _Watch(FunctionMiddleware):
         try:
             await self._turn.begin()
         except FrontdeskError as error:
-            # Any other error would be told to the model as the tool's.
+            # Any other error would be passed to the model as the result of the tool.
             raise MiddlewareFailure("The tool may not begin.") from error
         await call_next()
 
 
-class _WatchModel(ChatMiddleware):
-    """Takes note of the first call of the model, before it is: a yes to a tool of the model's service goes with it."""
+class _BeginBeforeModel(ChatMiddleware):
+    """Marks the turn as begun before the first model call, which carries approvals of tools of the model's service."""
 
     def __init__(self, turn: TargetTurn) -> None:
         self._turn = turn
@@ -201,9 +201,9 @@ class _WatchModel(ChatMiddleware):
         await call_next()
 
 
-def _watches(turn: TargetTurn) -> list[FunctionMiddleware | ChatMiddleware]:
-    approves = any(one.approved for one in turn.admitted.request.approvals)
-    return [_Watch(turn), _WatchModel(turn)] if approves else [_Watch(turn)]
+def _begin_middleware(turn: TargetTurn) -> list[FunctionMiddleware | ChatMiddleware]:
+    approves = any(answer.approved for answer in turn.admitted.request.approvals)
+    return [_BeginBeforeTool(turn), _BeginBeforeModel(turn)] if approves else [_BeginBeforeTool(turn)]
 
 
 def _declared(tool: ClientTool) -> FunctionTool:
@@ -217,7 +217,7 @@ def _declared(tool: ClientTool) -> FunctionTool:
 
 
 def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
-    """An answer that is not whole, with the promise of a structure taken from it."""
+    """Return an incomplete answer without its response format, so that it is not parsed."""
     return AgentResponse(
         messages=result.messages,
         response_id=result.response_id,
@@ -239,7 +239,7 @@ def _tool_names(agent: Any) -> tuple[str, ...]:
 
 
 def _stay_local(agent: Any) -> dict[str, Any]:
-    """A service that stores history itself would get it twice: once stored there, once sent by us."""
+    """Turn off the history of the model's service, which would otherwise get the messages twice."""
     client = getattr(agent, "client", None)
     stores = getattr(client, "STORES_BY_DEFAULT", False) and _defaults(agent).get("store") is None
     return {"store": False} if stores else {}
@@ -249,8 +249,8 @@ def _defaults(agent: Any) -> Mapping[str, Any]:
     return getattr(agent, "default_options", None) or {}
 
 
-def _ask_again(session: Any, request: Any) -> None:
-    """The framework knows the questions of the last turn that asked any; an older one is put back beside them."""
+def _restore_request(session: Any, request: Any) -> None:
+    """Put an older approval request back: the framework keeps only those of the last turn that had any."""
     waiting = session.state.setdefault(_APPROVALS, {}).setdefault("pending_approval_requests", [])
-    # One of the same id that another call has left there must not run for the yes to this one.
-    waiting[:] = [*(known for known in waiting if known.get("id") != request.id), request.to_dict()]
+    # A request of another call with the same id must not be approved by this answer.
+    waiting[:] = [*(other for other in waiting if other.get("id") != request.id), request.to_dict()]

@@ -1,4 +1,4 @@
-"""Tells context providers about the request that they work for."""
+"""Binds context providers to the request of a run."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,53 +11,53 @@ from frontdesk.targets.blueprint import agents_in
 
 Manager = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
-_TOLD = ("response_id", "previous_response_id", "isolation", "attributes")
+_ARGUMENTS = ("response_id", "previous_response_id", "isolation", "attributes")
 
 
 class Binding(NamedTuple):
-    """A context provider that wants to know, and which of the arguments it takes."""
+    """A context provider with `bind_request_context`, and the arguments that it takes."""
 
     provider: BindsRequestContext
     names: tuple[str, ...]
 
 
 def binding(*agents: Any) -> list[Binding]:
-    """Find the context providers of agents that want to know, each once."""
-    found = {id(one): one for agent in agents for one in _providers(agent) if isinstance(one, BindsRequestContext)}
-    return [Binding(one, _names(one)) for one in found.values()]
+    """Find the context providers of agents that can be bound, each once."""
+    providers = {id(provider): provider for agent in agents for provider in _providers(agent)}
+    return [Binding(bound, _names(bound)) for bound in providers.values() if isinstance(bound, BindsRequestContext)]
 
 
 def binding_in(workflow: Any) -> list[Binding]:
-    """Find those of the agents inside a workflow."""
+    """Find the context providers of the agents inside a workflow."""
     return binding(*agents_in(workflow))
 
 
 def asks_for_attributes(bindings: Sequence[Binding]) -> bool:
-    """Whether any of them takes the attributes of a request."""
-    return any("attributes" in one.names for one in bindings)
+    """Tell whether any of them takes the attributes of a request."""
+    return any("attributes" in bound.names for bound in bindings)
 
 
 def binding_findings(bindings: Sequence[Binding]) -> Iterator[str]:
-    """Name those that can't be called with what there is to tell."""
-    for one in bindings:
-        call = inspect.signature(one.provider.bind_request_context)
+    """Yield a finding for each that can't be called with the arguments that there are."""
+    for bound in bindings:
+        call = inspect.signature(bound.provider.bind_request_context)
         try:
-            call.bind(**dict.fromkeys(one.names))
+            call.bind(**dict.fromkeys(bound.names))
         except TypeError as error:
             yield (
-                f"target: bind_request_context{call} of {type(one.provider).__name__} can't be called: {error}; it may "
-                f"take {', '.join(_TOLD)}, each by its name"
+                f"target: bind_request_context{call} of {type(bound.provider).__name__} can't be called: {error}; it "
+                f"may take {', '.join(_ARGUMENTS)}, each by its name"
             )
 
 
 async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitStack) -> None:
-    """Bind them to the request of a turn, until the scope is left."""
+    """Bind context providers to the request of a turn, until the scope is left."""
     admitted = turn.admitted
     chat = None if turn.session is None else turn.session.session_id
     if turn.home is not None:
         # A branch is part of the same chat.
         chat = turn.home.session_id
-    told: Mapping[str, Any] = {
+    arguments: Mapping[str, Any] = {
         "response_id": admitted.run_id,
         "previous_response_id": admitted.request.previous_run_id,
         "isolation": admitted.isolation or IsolationKeys(user_key=admitted.owner, chat_key=chat),
@@ -65,7 +65,7 @@ async def bind(bindings: Sequence[Binding], turn: TargetTurn, scope: AsyncExitSt
     }
     for provider, names in bindings:
         call: Callable[..., Manager] = provider.bind_request_context
-        manager = call(**{name: told[name] for name in names})
+        manager = call(**{name: arguments[name] for name in names})
         if isinstance(manager, AbstractAsyncContextManager):
             await scope.enter_async_context(manager)
         else:
@@ -78,7 +78,7 @@ def _providers(agent: Any) -> Sequence[Any]:
 
 def _names(provider: BindsRequestContext) -> tuple[str, ...]:
     parameters = inspect.signature(provider.bind_request_context).parameters.values()
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
-        return _TOLD
-    taken = {one.name for one in parameters}
-    return tuple(name for name in _TOLD if name in taken)
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return _ARGUMENTS
+    taken = {parameter.name for parameter in parameters}
+    return tuple(name for name in _ARGUMENTS if name in taken)

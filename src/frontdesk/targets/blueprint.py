@@ -1,4 +1,4 @@
-"""Builds a workflow anew for each run, and finds out at the start whether its runs can be kept apart."""
+"""Builds a workflow for each run, and checks at the start whether runs would share state."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from frontdesk.targets.held_types import register_held_types
 from frontdesk.targets.resume import Resumption
 
 WORKFLOW_AGENTS = (WorkflowAgent, FunctionalWorkflowAgent)
-"""Agents that are workflows: unlike others they keep what was said in them."""
+"""Agents that are workflows: unlike others they keep messages between runs."""
 
 _MADE_UP_NAME = re.compile(r"\w+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHANGING = (
@@ -36,7 +36,7 @@ class Blueprint:
     """Build the workflow of a target; `make` returns a new instance at each call."""
 
     def __init__(self, make: Callable[[], Any], checkpoints: Checkpoints | None, *, anew: bool = False) -> None:
-        """`anew`: a message starts a new instance from its beginning, and only a pause is restored."""
+        """Build the workflow twice to compare; with `anew`, only a pause is restored from a checkpoint."""
         self.make = make
         self.sample = sample = make()
         other = make()
@@ -55,14 +55,14 @@ class Blueprint:
         storage = own_storage(self.sample)
         kept = Checkpoints.of(storage) if storage is not None else checkpoints or Checkpoints.in_memory()
         if isinstance(self.sample, FunctionalWorkflow):
-            # Its signature counts in what the function can see, which may change.
+            # Its signature includes the variables that the function uses, which may change.
             return Resumption(kept, lambda: _signature(self.make()), replays=True)
-        known = _signature(self.sample)
-        return Resumption(kept, lambda: known, replays=False, anew=anew)
+        signature = _signature(self.sample)
+        return Resumption(kept, lambda: signature, replays=False, anew=anew)
 
 
 def agents_in(workflow: Any) -> list[Any]:
-    """The agents that a workflow runs, those of the workflows inside it included."""
+    """Return the agents that a workflow runs, those of the workflows inside it included."""
     return [agent for _, part in _parts(workflow) if (agent := getattr(part, "agent", None)) is not None]
 
 
@@ -70,16 +70,16 @@ def _signature(workflow: Any) -> str | None:
     return getattr(workflow, "graph_signature_hash", None)
 
 
-def _shared_parts(one: Any, other: Any) -> tuple[list[str], list[str]]:
-    """Name the parts that two builds have in common: those that can hold what was said, and those that only lock."""
-    known = {id(part) for _, part in _parts(other)}
-    shared = {name: part for name, part in _parts(one) if id(part) in known}
+def _shared_parts(sample: Any, other: Any) -> tuple[list[str], list[str]]:
+    """Name the parts that two builds share: those that can keep messages, and those that only lock."""
+    ids = {id(part) for _, part in _parts(other)}
+    shared = {name: part for name, part in _parts(sample) if id(part) in ids}
     stateful = [name for name, part in shared.items() if not isinstance(part, FunctionExecutor)]
     return stateful, [name for name in shared if name not in stateful]
 
 
 def _parts(workflow: Any, within: str = "") -> Iterator[tuple[str, Any]]:
-    """Walk through the executors of a workflow, and through the workflows inside them."""
+    """Yield the executors of a workflow, and those of the workflows inside them."""
     for name, executor in getattr(workflow, "executors", {}).items():
         yield f"executor {within}{name}", executor
         agent: Any = getattr(executor, "agent", None)

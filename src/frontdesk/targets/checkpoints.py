@@ -1,7 +1,7 @@
-"""Where the checkpoints of workflows are kept, each with the session that saved it.
+"""Storage of the checkpoints of workflows, each with the session that saved it.
 
-The framework writes a checkpoint before our record of the run commits. What counts is the id in the record: one that no
-record names is never restored.
+The framework writes a checkpoint before our record of the run commits. The id in the record decides: a checkpoint that
+no record names is never restored.
 """
 
 import asyncio
@@ -41,73 +41,73 @@ class Place(Protocol):
 
 
 class Checkpoints:
-    """The checkpoints of every session; none is ever looked for but by the id that a record names."""
+    """The checkpoints of every session, found only by the id that a record names."""
 
     def __init__(self, place: Place, *, gives_way: bool = False) -> None:
         self._place = place
         self.gives_way = gives_way
-        """Whether a workflow may have a storage of its own instead."""
+        """Whether a workflow's own storage may replace it."""
 
     @classmethod
     def in_memory(cls, limit: int = 5_000) -> Self:
-        """In this process; of more than `limit` the ones longest untouched go first."""
+        """Keep checkpoints in this process; beyond `limit`, drop the least recently used."""
         return cls(_Memory(limit))
 
     @classmethod
     def under(cls, root: Path | str, types: Iterable[type] = (), *, gives_way: bool = False) -> Self:
-        """In files, one directory a session; `types` are types that checkpoints hold, beside those that are found."""
-        names = [f"{one.__module__}:{one.__qualname__}" for one in types]
+        """Keep checkpoints in files, a directory per session; `types` are types that they hold, beside those found."""
+        names = [f"{kind.__module__}:{kind.__qualname__}" for kind in types]
         return cls(_Files(Path(root), names), gives_way=gives_way)
 
     @classmethod
     def in_store(cls, store: HostStateStore) -> Self:
-        """In the host's own store, for every process that shares it."""
+        """Keep checkpoints in the host's own store, for every process that shares it."""
         return cls(_InStore(store), gives_way=True)
 
     @classmethod
     def of(cls, storage: CheckpointStorage) -> Self:
-        """In a storage of the operator's own, from which nothing is ever deleted."""
+        """Keep checkpoints in a storage of the operator's own, from which nothing is deleted."""
         return cls(_Shared(storage))
 
     async def find(self, ref: CheckpointRef) -> WorkflowCheckpoint | None:
-        """A checkpoint, if it is there, can be read, and is the session's."""
+        """Return a checkpoint; `None` if it is not there, can't be read, or is of another session."""
         try:
-            found = await self._place.load(ref)
+            checkpoint = await self._place.load(ref)
         except WorkflowCheckpointException as error:
             log.debug("checkpoint %s can't be read", ref.checkpoint_id, exc_info=error)
             return None
         except OSError as error:
             raise UnavailableError("The session's checkpoint can't be read at the moment.") from error
-        return found if found.metadata.get(_SESSION) == _plain(ref.session_id) else None
+        return checkpoint if checkpoint.metadata.get(_SESSION) == _plain(ref.session_id) else None
 
     def opened(
-        self, session_id: str, note: Note, known: WorkflowCheckpoint | None = None, reached: Reached | None = None
+        self, session_id: str, note: Note, restored: WorkflowCheckpoint | None = None, reached: Reached | None = None
     ) -> "RunStorage":
-        """The storage for one run of a session; `note` and `reached` are told of every checkpoint that it has saved."""
-        return RunStorage(self._place, session_id, note, known, reached)
+        """Open the storage for one run of a session; it calls `note` and `reached` after every save."""
+        return RunStorage(self._place, session_id, note, restored, reached)
 
 
 class RunStorage:
-    """What the framework saves the checkpoints of one run in; of those only the last is kept."""
+    """The checkpoint storage of one run, which keeps only the last checkpoint."""
 
     def __init__(
         self,
         place: Place,
         session_id: str,
         note: Note,
-        known: WorkflowCheckpoint | None,
+        restored: WorkflowCheckpoint | None,
         reached: Reached | None = None,
     ) -> None:
         self._place = place
         self._reached = reached
         self._session_id = session_id
         self._note = note
-        self._known = known
+        self._restored = restored
         self._last: CheckpointRef | None = None
         self.answers: Mapping[str, Any] = {}
-        """What is kept with each: the answers that a workflow which is played again has to be given once more."""
+        """The answers that are kept with each checkpoint, for a workflow that is resumed by a replay."""
         self.failure: Exception | None = None
-        """Why the last one could not be saved, if it could not."""
+        """The error of the last save, if it failed."""
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
         ref = CheckpointRef(session_id=self._session_id, checkpoint_id=checkpoint.checkpoint_id)
@@ -132,33 +132,33 @@ class RunStorage:
         try:
             await self._place.delete(ref)
         except OSError as error:
-            log.warning("checkpoint %s is of no use any more and could not be deleted: %s", ref.checkpoint_id, error)
+            log.warning("checkpoint %s is no longer needed and could not be deleted: %s", ref.checkpoint_id, error)
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
-        return _only(self._known, checkpoint_id)
+        return _only(self._restored, checkpoint_id)
 
 
 class PauseStorage:
     """Hold back the checkpoints of a run until it ends, and save the last one only if it is a pause.
 
-    For a session that remembers by its history: all that a checkpoint holds of a run that waits for nothing is what
-    the history has already, and writing it would make each turn cost what the whole conversation does.
+    For a session that remembers by its history: without a pause, a checkpoint holds only what the history has already,
+    and writing it would make each turn cost as much as the whole conversation.
     """
 
     def __init__(self, storage: RunStorage, *, always: bool) -> None:
-        """`always`: the session stands at a pause, so that its end has to be noted too."""
+        """Save the end of the run too if `always`, because the session is at a pause that it ends."""
         self._storage = storage
         self._always = always
         self._last: WorkflowCheckpoint | None = None
 
     @property
     def failure(self) -> Exception | None:
-        """Why the pause could not be saved, if it could not."""
+        """Return the error of the save, if it failed."""
         return self._storage.failure
 
     @property
     def pending(self) -> frozenset[str]:
-        """The requests that wait in the last checkpoint, saved or not."""
+        """Return the requests that wait in the last checkpoint, saved or not."""
         return frozenset() if self._last is None else frozenset(self._last.pending_request_info_events)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
@@ -169,39 +169,39 @@ class PauseStorage:
         return await self._storage.load(checkpoint_id)
 
     async def settle(self) -> None:
-        """Save what the session has to come back to; call it when the run has ended, and before it is recorded."""
+        """Save the pause to which the session returns; call it after the run ends and before it is recorded."""
         last = self._last
         if last is None:
             return
         if last.pending_request_info_events:
             await self._storage.save(last)
         elif self._always:
-            # It only says that nothing waits any more.
+            # It only says that no request waits any more.
             await self._storage.save(replace(last, messages={}, state={}))
 
 
 class ReadOnly:
-    """Hands out one checkpoint, and keeps none: for a run of which nothing is stored."""
+    """Loads one checkpoint and saves none, for a run that is not stored."""
 
-    def __init__(self, known: WorkflowCheckpoint) -> None:
-        self._known = known
+    def __init__(self, checkpoint: WorkflowCheckpoint) -> None:
+        self._restored = checkpoint
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
         return checkpoint.checkpoint_id
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
-        return _only(self._known, checkpoint_id)
+        return _only(self._restored, checkpoint_id)
 
 
 def _plain(session_id: str) -> str:
-    """A session's name among checkpoints: of one length, in one case, whatever the id is made of."""
+    """Return the digest of a session's id, which is safe as the name of a directory."""
     return digest(session_id)
 
 
-def _only(known: WorkflowCheckpoint | None, checkpoint_id: str) -> WorkflowCheckpoint:
-    if known is None or known.checkpoint_id != checkpoint_id:
+def _only(checkpoint: WorkflowCheckpoint | None, checkpoint_id: str) -> WorkflowCheckpoint:
+    if checkpoint is None or checkpoint.checkpoint_id != checkpoint_id:
         raise WorkflowCheckpointException(f"No checkpoint {checkpoint_id} for this run")
-    return known
+    return checkpoint
 
 
 class _Memory:
@@ -237,7 +237,7 @@ class _Files:
         return self._root / _plain(session_id)
 
     async def _storage(self, session_id: str) -> FileCheckpointStorage:
-        # It makes its directory at once.
+        # Its constructor creates the directory.
         folder = self._folder(session_id)
         return await asyncio.to_thread(FileCheckpointStorage, folder, allowed_checkpoint_types=self._types)
 
@@ -245,11 +245,11 @@ class _Files:
         storage = await self._storage(session_id)
         await storage.save(checkpoint)
         if not checkpoint.messages:
-            # A place to come back to: it must outlast the machine as the record does that will name it.
-            await asyncio.to_thread(_settle, self._folder(session_id), checkpoint.checkpoint_id)
+            # The session returns to it, so it must survive a power cut, as the record does that will name it.
+            await asyncio.to_thread(_sync, self._folder(session_id), checkpoint.checkpoint_id)
 
     async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
-        # An id may come from the wire, and is a file's name here.
+        # The id may come from a request, and is a file name here.
         named = is_plain_id(ref.checkpoint_id) and len(ref.checkpoint_id) <= _LONGEST_NAME
         if not named or not await asyncio.to_thread(self._folder(ref.session_id).is_dir):
             raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
@@ -259,13 +259,13 @@ class _Files:
         await (await self._storage(ref.session_id)).delete(ref.checkpoint_id)
 
 
-def _settle(folder: Path, checkpoint_id: str) -> None:
+def _sync(folder: Path, checkpoint_id: str) -> None:
     for path in (folder / f"{checkpoint_id}.json", folder, folder.parent):
-        place = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(place)
+            os.fsync(descriptor)
         finally:
-            os.close(place)
+            os.close(descriptor)
 
 
 class _InStore:
@@ -273,7 +273,7 @@ class _InStore:
         self._store = store
 
     async def save(self, session_id: str, checkpoint: WorkflowCheckpoint) -> None:
-        # The framework has its encoding for files only.
+        # The framework encodes checkpoints only to files.
         with TemporaryDirectory(prefix="frontdesk-") as folder:
             await FileCheckpointStorage(folder).save(checkpoint)
             data = await asyncio.to_thread((Path(folder) / f"{checkpoint.checkpoint_id}.json").read_bytes)
@@ -282,7 +282,7 @@ class _InStore:
 
     async def load(self, ref: CheckpointRef) -> WorkflowCheckpoint:
         data = await self._store.checkpoints.get(ref.session_id, ref.checkpoint_id)
-        # An id may come from the wire, and is a file's name here.
+        # The id may come from a request, and is a file name here.
         if data is None or not is_plain_id(ref.checkpoint_id) or len(ref.checkpoint_id) > _LONGEST_NAME:
             raise WorkflowCheckpointException(f"No checkpoint {ref.checkpoint_id}")
         with TemporaryDirectory(prefix="frontdesk-") as folder:
@@ -309,11 +309,11 @@ class _Shared:
 
 
 def answers_in(checkpoint: WorkflowCheckpoint) -> Mapping[str, Any]:
-    """The answers that were kept with a checkpoint."""
+    """Return the answers that were kept with a checkpoint."""
     return checkpoint.metadata.get(_ANSWERS, {})
 
 
 def own_storage(workflow: Any) -> CheckpointStorage | None:
-    """The storage that a workflow was built with, if it has one; the framework has no public word for it."""
+    """Return the storage that a workflow was built with, if any; the framework has no public name for it."""
     context = getattr(workflow, "_runner_context", None)
     return getattr(workflow if context is None else context, "_checkpoint_storage", None)

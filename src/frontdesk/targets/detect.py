@@ -1,4 +1,4 @@
-"""Finds out what the operator handed over."""
+"""Detects the kind of a target."""
 
 import inspect
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _NOT_AS_AGENT = (
 
 
 def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints | None = None) -> Target:
-    """The target in the one form that the pipeline runs; checkpoints that nobody has chosen are kept in memory."""
+    """Return a target in the form that the pipeline runs; without `checkpoints`, they are kept in memory."""
     _refuse_shared(target)
     if isinstance(target, _BUILDERS):
         return _built(target, checkpoints)
@@ -57,7 +57,7 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
 
 
 def _refuse_shared(target: Any) -> None:
-    """Refuse an object that keeps what one caller said: its executors can't be copied, nor all of their state reset."""
+    """Refuse an object that keeps messages of callers: its executors can't be copied, nor all of their state reset."""
     if isinstance(target, FunctionalWorkflowAgent):
         raise ChannelConfigurationError(_NOT_AS_AGENT)
     if isinstance(target, WORKFLOW_AGENTS):
@@ -76,7 +76,7 @@ def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:
 
 
 def _factory(factory: Callable[[], Any], install_history: InstallHistory, checkpoints: Checkpoints | None) -> Target:
-    made, again = _made(factory), _made(factory)
+    made, again = _call(factory), _call(factory)
     if isinstance(made, _BUILDERS):
         return WorkflowTarget(factory, lambda: factory().build(), checkpoints=checkpoints)
     if again is made or isinstance(made, FunctionalWorkflowAgent):
@@ -92,7 +92,7 @@ def _factory(factory: Callable[[], Any], install_history: InstallHistory, checkp
     )
 
 
-def _made(factory: Callable[[], Any]) -> Any:
+def _call(factory: Callable[[], Any]) -> Any:
     try:
         return factory()
     except Exception as error:

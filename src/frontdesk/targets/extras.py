@@ -1,4 +1,4 @@
-"""What only some targets take. Pure."""
+"""Parts of a request that only some targets take. Pure."""
 
 from agent_framework import Message
 
@@ -15,7 +15,7 @@ OWN_HISTORY = (
 
 
 def refuse_extras(request: ChannelRequest, kind: str) -> None:
-    """Refuses options and tools for a target that has no use for them."""
+    """Refuse options and tools for a target that does not take them."""
     if request.options:
         name = next(iter(request.options))
         raise InvalidRequestError(f"This {kind} does not take {name!r}.", param=name)
@@ -24,7 +24,7 @@ def refuse_extras(request: ChannelRequest, kind: str) -> None:
 
 
 def function_results(turn: TargetTurn) -> list[Message]:
-    """What the client's own functions have returned, for a target that keeps no checkpoints."""
+    """Return the results of the client's own functions, for a target that keeps no checkpoints."""
     request, record = turn.admitted.request, turn.record
     if request.checkpoint_id is not None:
         raise InvalidRequestError("This target keeps no checkpoints.", param="checkpoint_id")

@@ -29,7 +29,7 @@ class FunctionTarget:
         self.findings = _parameter_findings(function, parameters)
         first = parameters[0].annotation if parameters else str
         self._takes_messages = (get_origin(first) or first) in _LISTS
-        self._takes_session = any(one.name == "session" for one in parameters[1:])
+        self._takes_session = any(parameter.name == "session" for parameter in parameters[1:])
         self.info = TargetInfo(
             name=getattr(function, "__name__", "function"),
             kind="function",
@@ -54,7 +54,7 @@ class FunctionTarget:
 
     async def stream(self, turn: TargetTurn) -> TargetStream:
         call = await self._prepared(turn)
-        # An answer that came in one piece is kept as it is: what makes it structured is not in its updates.
+        # An answer that came in one piece is kept as it is: updates do not carry its structured value.
         whole: list[AgentResponse[Any]] = []
         updates = _pieces(call) if self._generates else _whole(call, whole)
         return PlainStream(updates, lambda joined: self._done(turn, whole[0] if whole else joined))
@@ -65,12 +65,12 @@ class FunctionTarget:
     async def _prepared(self, turn: TargetTurn) -> Callable[[], Any]:
         need_messages(turn.messages)
         self.check(turn.admitted.request)
-        said: Any = "\n".join(message.text for message in turn.messages)
+        argument: Any = "\n".join(message.text for message in turn.messages)
         if self._takes_messages:
-            said = [*await turn.history(), *turn.messages]
+            argument = [*await turn.history(), *turn.messages]
         await turn.begin()
         keywords = {"session": turn.session} if self._takes_session else {}
-        return lambda: self.native(said, **keywords)
+        return lambda: self.native(argument, **keywords)
 
     def _done(self, turn: TargetTurn, result: AgentResponse[Any]) -> AgentResponse[Any]:
         turn.staged = [*turn.messages, *result.messages]
@@ -86,7 +86,7 @@ async def _pieces(call: Callable[[], Any]) -> AsyncIterator[AgentResponseUpdate]
 async def _whole(call: Callable[[], Any], kept: list[AgentResponse[Any]]) -> AsyncIterator[AgentResponseUpdate]:
     kept.append(_response(await call()))
     for place, update in enumerate(kept[0].to_updates()):
-        # Two messages without ids would be one to whoever puts the updates together.
+        # Without ids, two messages would be joined to one when the updates are put together.
         update.message_id = update.message_id or f"message_{place}"
         yield update
 
@@ -95,12 +95,13 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function, eval_str=True).parameters.values())
     except NameError:
-        # An annotation that only type checkers can read.
+        # An annotation that exists only for type checkers.
         return list(inspect.signature(function).parameters.values())
 
 
 def _parameter_findings(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> list[str]:
-    needed = [one.name for one in parameters[1:] if one.default is inspect.Parameter.empty and one.name != "session"]
+    required = (parameter.name for parameter in parameters[1:] if parameter.default is inspect.Parameter.empty)
+    needed = [name for name in required if name != "session"]
     name = getattr(function, "__name__", "function")
     if not parameters:
         return [f"target: {name}() takes no argument; it needs one for the text or the messages"]

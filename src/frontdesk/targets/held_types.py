@@ -1,4 +1,4 @@
-"""The types that a workflow's checkpoints may hold, found when the host is built and told to the framework."""
+"""The types that a workflow's checkpoints may hold, found when the host is built and registered with the framework."""
 
 import dataclasses
 import inspect
@@ -10,7 +10,7 @@ from agent_framework import Executor, register_checkpoint_type
 
 
 def register_held_types(workflow: Any) -> None:
-    """Lets the workflow's own types be read back from its checkpoints."""
+    """Register a workflow's own types, so that they can be read back from its checkpoints."""
     seen: set[type] = set()
     for annotation in _annotations(workflow):
         for kind in _types_in(annotation, seen):
@@ -20,7 +20,7 @@ def register_held_types(workflow: Any) -> None:
 def _annotations(workflow: Any) -> Iterator[Any]:
     for executor in getattr(workflow, "executors", {}).values():
         yield from _of_executor(executor)
-    # A workflow that is one function: what it takes and returns, and what its steps do.
+    # A workflow that is one function: the types of the function and of its steps.
     function = getattr(workflow, "__wrapped__", None)
     if inspect.isfunction(function):
         yield from _hints(function).values()
@@ -32,7 +32,7 @@ def _used_by(function: FunctionType) -> list[Any]:
     try:
         used = inspect.getclosurevars(function)
     except ValueError:
-        # It uses something that is not there yet.
+        # It uses a variable that has no value yet.
         return []
     return [*used.globals.values(), *used.nonlocals.values()]
 
@@ -40,7 +40,7 @@ def _used_by(function: FunctionType) -> list[Any]:
 def _of_executor(executor: Executor) -> Iterator[Any]:
     yield from [*executor.input_types, *executor.output_types, *executor.workflow_output_types]
     for name in dir(type(executor)):
-        # Handlers of answers say what is asked and what is answered, in their own words only.
+        # The types of requests and answers are only in the annotations of the response handlers.
         function = getattr(inspect.getattr_static(type(executor), name, None), "__wrapped__", None)
         yield from _hints(function).values()
     inner: Any = getattr(executor, "workflow", None)
@@ -54,14 +54,14 @@ def _hints(function: Any) -> dict[str, Any]:
     try:
         return get_type_hints(function)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        # An annotation that only type checkers can read, or nothing that has any.
+        # An annotation that exists only for type checkers, or an object without any.
         return {}
 
 
 def _types_in(annotation: Any, seen: set[type]) -> Iterator[type]:
-    """A type, those in its arguments, and those of its fields."""
-    for one in get_args(annotation):
-        yield from _types_in(one, seen)
+    """Yield a type, those in its arguments, and those of its fields."""
+    for argument in get_args(annotation):
+        yield from _types_in(argument, seen)
     if not isinstance(annotation, type) or annotation in seen or annotation.__module__ == "builtins":
         return
     kind = cast("type[Any]", annotation)

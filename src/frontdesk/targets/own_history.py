@@ -1,8 +1,8 @@
 """An agent's own history providers, for the time of one turn.
 
-What such a provider keeps is the operator's, and the host reaches it only by the calls that every provider has. So each
-turn runs with the providers wrapped: an answer says where it was meant to go, a turn that is not stored leaves nothing,
-and a branch begins with what was said before it.
+The messages of such a provider are the operator's, and the host reaches them only by the interface of all providers. So
+each turn runs with the providers wrapped: an answer carries its hosting metadata, a turn that is not stored leaves
+nothing, and a branch begins with the messages before it.
 """
 
 import copy
@@ -22,57 +22,59 @@ _NO_BRANCH = (
 
 
 async def find_fork(providers: Sequence[Any], turn: TargetTurn) -> None:
-    """Read what a branch takes over from its parent; refuse one whose past a provider does not tell."""
+    """Read the messages that a branch takes over from its parent; refuse it if a provider does not return them."""
     record = turn.record
     if record is None or record.parent is None or record.turns or turn.session is None:
         return
-    asked = await turn.history()
-    # A turn that did not complete has left nothing with the provider.
-    answered = [one.message_id for one in asked if "status" not in one.additional_properties.get("hosting", {})]
+    history = await turn.history()
+    # The provider has no messages of a turn that did not complete.
+    completed = (message for message in history if "status" not in message.additional_properties.get("hosting", {}))
+    answered = [message.message_id for message in completed]
     if not answered:
         return
     forks: dict[str, Sequence[Message]] = {}
     for provider in _loading(providers):
         state = turn.session.state.setdefault(provider.source_id, {})
         if await provider.get_messages(turn.session.session_id, state=state):
-            # It keeps them in the session, which the branch has as it was then.
+            # It keeps them in the session, and the branch has a copy of that.
             continue
-        told = await provider.get_messages(record.parent.session_id, state=state)
-        forks[provider.source_id] = _up_to(told, answered[-1], {one.message_id for one in asked})
+        messages = await provider.get_messages(record.parent.session_id, state=state)
+        forks[provider.source_id] = _up_to(messages, answered[-1], {message.message_id for message in history})
     turn.fork = forks
 
 
-def _up_to(told: Sequence[Message], last: str | None, known: set[str | None]) -> Sequence[Message]:
-    """All up to the end of the turn that a message belongs to; `known` are the messages of that turn and before."""
-    place = next((place for place, one in enumerate(told) if one.message_id == last), None)
+def _up_to(messages: Sequence[Message], last: str | None, earlier: set[str | None]) -> Sequence[Message]:
+    """Return the messages up to the end of the turn of message `last`; `earlier` are the ids up to that turn."""
+    place = next((place for place, message in enumerate(messages) if message.message_id == last), None)
     if last is None or place is None:
         raise InvalidRequestError(_NO_BRANCH, param="previous_run_id", code="branch_not_possible")
     end = place + 1
-    while end < len(told) and (told[end].role != "user" or told[end].message_id in known):
+    while end < len(messages) and (messages[end].role != "user" or messages[end].message_id in earlier):
         end += 1
-    return told[:end]
+    return messages[:end]
 
 
 async def wrapped(providers: Sequence[Any], turn: TargetTurn) -> list[Any]:
-    """The providers of one turn; a branch that is stored begins with a copy of what it takes over."""
+    """Return the providers for one turn; a branch that is stored begins with a copy of the messages before it."""
     session: AgentSession | None = turn.session
     forks: Mapping[str, Sequence[Message]] = turn.fork or {}
-    found: list[Any] = []
-    for one in providers:
-        if not _loads(one):
-            found.append(one)
+    wrapped_providers: list[Any] = []
+    for provider in providers:
+        if not _loads(provider):
+            wrapped_providers.append(provider)
             continue
-        fork = forks.get(one.source_id, ())
+        fork = forks.get(provider.source_id, ())
         stores = session is not None and turn.admitted.request.store
         if fork and stores and session is not None:
-            await one.save_messages(session.session_id, fork, state=session.state.setdefault(one.source_id, {}))
+            state = session.state.setdefault(provider.source_id, {})
+            await provider.save_messages(session.session_id, fork, state=state)
             fork = ()
-        found.append(_OfTurn(one, turn, fork, stores=stores))
-    return found
+        wrapped_providers.append(_OfTurn(provider, turn, fork, stores=stores))
+    return wrapped_providers
 
 
 async def of_turn(agent: Any, turn: TargetTurn) -> Any:
-    """The agent with the providers of one turn; all else is shared with the operator's."""
+    """Return a copy of the agent with the providers of one turn; all else is shared with the original."""
     own = copy.copy(agent)
     own.context_providers = await wrapped(agent.context_providers, turn)
     return own
@@ -83,7 +85,7 @@ def _loads(provider: Any) -> bool:
 
 
 def _loading(providers: Sequence[Any]) -> list[HistoryProvider]:
-    return [one for one in providers if _loads(one)]
+    return [provider for provider in providers if _loads(provider)]
 
 
 class _OfTurn(HistoryProvider):
@@ -124,10 +126,12 @@ class _OfTurn(HistoryProvider):
         return _Context(context, marked)
 
     async def _stamped(self, messages: Sequence[Message]) -> list[Message]:
-        """Copies that say where they were meant to go; the result itself comes through unchanged."""
-        tell = self._turn.answer_hosting
-        hosting: Mapping[str, Any] = {} if tell is None else await tell()
-        return [one if "hosting" in one.additional_properties else stamped(one, hosting) for one in messages]
+        """Return copies with hosting metadata; the result itself is passed on unchanged."""
+        answer_hosting = self._turn.answer_hosting
+        hosting: Mapping[str, Any] = {} if answer_hosting is None else await answer_hosting()
+        return [
+            message if "hosting" in message.additional_properties else stamped(message, hosting) for message in messages
+        ]
 
 
 class _Context:

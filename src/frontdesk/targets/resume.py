@@ -1,4 +1,4 @@
-"""Decides how a turn of a workflow goes on from where its session stands."""
+"""Plans how a turn of a workflow resumes from the checkpoint of its session."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hmac import compare_digest
@@ -30,17 +30,17 @@ _NOT_SAVED = "The workflow asked for more information, and its pause could not b
 
 
 class Plan:
-    """How one run begins, and what it has saved."""
+    """The start of one run, and the checkpoints that it has saved."""
 
     def __init__(self, checkpoint: WorkflowCheckpoint | None = None, *, resumes: bool = False) -> None:
         self.checkpoint = checkpoint
         self.resumes = resumes
-        """Whether the run goes on in the middle, instead of with a new message."""
+        """Whether the run resumes in the middle, instead of with a new message."""
         self.responses: dict[str, Any] = {}
         self.approvals: dict[str, str] = {}
         """The requests of the approvals that are answered, by the approval's id."""
         self.earlier: Mapping[str, Any] | None = None
-        """The answers that the workflow was given before, for one that is played again."""
+        """The answers of earlier runs, for a workflow that is resumed by a replay."""
         self.storage: RunStorage | PauseStorage | ReadOnly | None = None
         self.pending: Mapping[str, Request] = {}
         """The requests that wait in the last checkpoint, by their ids."""
@@ -48,36 +48,38 @@ class Plan:
 
     @property
     def checkpoint_id(self) -> str | None:
-        """The checkpoint to begin with."""
+        """Return the id of the checkpoint to begin with."""
         return None if self.checkpoint is None else self.checkpoint.checkpoint_id
 
     @property
     def keeps(self) -> bool:
-        """Whether the run's checkpoints are kept."""
+        """Tell whether the run's checkpoints are kept."""
         return isinstance(self.storage, (RunStorage, PauseStorage))
 
     @property
     def failure(self) -> Exception | None:
-        """Why the last checkpoint could not be saved."""
+        """Return the error of the last checkpoint that could not be saved."""
         return self.storage.failure if isinstance(self.storage, (RunStorage, PauseStorage)) else None
 
     @property
     def end(self) -> CheckpointRef | None:
-        """The checkpoint in which the run came to rest, if it was saved."""
+        """Return the checkpoint at which the run has ended or paused, if it was saved."""
         return None if self.failure else self._last
 
     def saved(self, checkpoint: WorkflowCheckpoint, ref: CheckpointRef) -> None:
-        """Told of every checkpoint; one with messages on their way is no rest."""
+        """Record a checkpoint that was saved; one with undelivered messages is not an end."""
         self._last = None if any(checkpoint.messages.values()) else ref
         self.pending = dict(checkpoint.pending_request_info_events)
 
     def answers(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """What the run resumes with; of the approvals only what was used up for it."""
-        given = (one for message in messages for one in message.contents if one.type == "function_approval_response")
-        found = {**(self.earlier or {}), **self.responses, **{self.approvals[str(one.id)]: one for one in given}}
+        """Return the answers with which the run resumes; approvals come from its messages."""
+        contents = (content for message in messages for content in message.contents)
+        given = (content for content in contents if content.type == "function_approval_response")
+        approvals = {self.approvals[str(content.id)]: content for content in given}
+        answers = {**(self.earlier or {}), **self.responses, **approvals}
         if self.earlier is not None and isinstance(self.storage, RunStorage):
-            self.storage.answers = found
-        return found
+            self.storage.answers = answers
+        return answers
 
 
 class Resumption:
@@ -86,9 +88,9 @@ class Resumption:
     def __init__(
         self, checkpoints: Checkpoints, signature: Callable[[], str | None], *, replays: bool, anew: bool = False
     ) -> None:
-        """`signature` tells the workflow's versions apart; `replays` if it is resumed by being played again.
+        """Compare versions of the workflow by `signature`; `replays` says that it is resumed by a replay.
 
-        `anew` if its session remembers by its history: then only a pause is kept and restored.
+        `anew` says that its session remembers by its history: then only a pause is kept and restored.
         """
         self._checkpoints = checkpoints
         self._signature = signature
@@ -96,7 +98,7 @@ class Resumption:
         self._anew = anew
 
     async def plan(self, turn: TargetTurn) -> Plan:
-        """How the turn goes on; refuses what does not fit, and uses nothing up."""
+        """Plan how the turn resumes; refuse answers that do not fit, and use up no approval."""
         request, record = turn.admitted.request, turn.record
         if self._anew and request.checkpoint_id is not None:
             raise InvalidRequestError("This target has no checkpoints to go back to.", param="checkpoint_id")
@@ -137,14 +139,14 @@ class Resumption:
             ref = CheckpointRef(session_id=record.session_id, checkpoint_id=named)
         if ref is None:
             return None
-        found = await self._checkpoints.find(ref)
-        if found is not None and found.graph_signature_hash == self._signature():
-            if named is not None and _holds_approval(found):
+        checkpoint = await self._checkpoints.find(ref)
+        if checkpoint is not None and checkpoint.graph_signature_hash == self._signature():
+            if named is not None and _holds_approval(checkpoint):
                 raise _once("An approval was used up at this checkpoint, and it counts once.")
-            return found
-        if named is not None and found is None:
+            return checkpoint
+        if named is not None and checkpoint is None:
             raise NotFoundError("There is no such checkpoint.", param="checkpoint_id")
-        why = "is gone" if found is None else "was saved by another version of the workflow"
+        why = "is gone" if checkpoint is None else "was saved by another version of the workflow"
         if named is not None or request.client_outputs or request.approvals:
             raise ConflictError(f"What the session stood at {why}.", code="checkpoint_lost")
         run_id = turn.admitted.run_id
@@ -161,7 +163,7 @@ class Resumption:
     async def _before_message(
         self, turn: TargetTurn, record: SessionRecord, checkpoint: WorkflowCheckpoint | None
     ) -> WorkflowCheckpoint | None:
-        """The checkpoint to restore before a message is taken."""
+        """Return the checkpoint to restore before a message is taken."""
         if checkpoint is None:
             return None
         if any(checkpoint.messages.values()):
@@ -169,9 +171,9 @@ class Resumption:
                 "This checkpoint is in the middle of a run: it goes on without a message.", param="checkpoint_id"
             )
         waiting = _waiting(checkpoint)
-        open_ones = [one for one in waiting if await _is_open(turn, record, one)]
-        if open_ones:
-            names = ", ".join(_name(one) for one in open_ones)
+        open_requests = [request for request in waiting if await _is_open(turn, record, request)]
+        if open_requests:
+            names = ", ".join(_name(request) for request in open_requests)
             raise ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
         if waiting:
             log.warning(
@@ -190,31 +192,32 @@ def _waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:
 def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
     request = turn.admitted.request
     waiting = [] if checkpoint is None else _waiting(checkpoint)
-    calls = {call_id_of(one): one for one in calls_in(waiting)}
+    calls = {call_id_of(call): call for call in calls_in(waiting)}
     left = taken(calls, request.client_outputs)
     if request.input not in (None, []):
         raise InvalidRequestError("A workflow that waits takes answers, and no message with them.", param="input")
     plan = Plan(checkpoint, resumes=True)
     plan.responses = {
-        str(calls[one.call_id].request_id): _fitted(calls[one.call_id], one) for one in request.client_outputs
+        str(calls[output.call_id].request_id): _fitted(calls[output.call_id], output)
+        for output in request.client_outputs
     }
-    asked = {str(one.data.id): one for one in waiting if is_approval(one)}
-    plan.approvals = {name: str(one.request_id) for name, one in asked.items()}
-    if any(one.approval_id not in asked for one in request.approvals):
+    asked = {str(question.data.id): question for question in waiting if is_approval(question)}
+    plan.approvals = {approval_id: str(question.request_id) for approval_id, question in asked.items()}
+    if any(answer.approval_id not in asked for answer in request.approvals):
         raise _once("The session does not wait for this approval.")
-    # An executor goes on when all that it waits for is there. If a call came last, it could come again in another
-    # branch, and the approval would count there too.
-    places = {asked[one.approval_id].source_executor_id for one in request.approvals}
-    first = sorted(name for name in left if calls[name].source_executor_id in places)
+    # An executor resumes when all its answers are there. If the answer to a call came last, it could be sent again in
+    # another branch, and the approval would count there too.
+    executors = {asked[answer.approval_id].source_executor_id for answer in request.approvals}
+    first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
         raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
     return plan
 
 
 async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> None:
-    """Refuse an answer where a checkpoint waits, under the id of the question, for a call that was not shown."""
+    """Refuse an approval if the call that waits under its id in the checkpoint is not the one that was shown."""
     waiting = approvals_in([] if checkpoint is None else checkpoint.pending_request_info_events.values())
-    requests = {str(one.id): one for one in waiting}
+    requests = {str(content.id): content for content in waiting}
     for answer in turn.admitted.request.approvals:
         question = await turn.question(answer.approval_id)
         if question is None or not compare_digest(question.digest, digest(requests[answer.approval_id])):
@@ -222,13 +225,13 @@ async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | No
 
 
 def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[str]) -> None:
-    """Refuse a result that waits for the answers to some requests, unless its pause was saved."""
+    """Raise if the pause of a result that waits for answers was not saved."""
     if resumption is None:
         raise UnsupportedError(_MAY_NOT_PAUSE)
     if not plan.keeps:
         raise SessionRequiredError(_NOWHERE_TO_WAIT)
     if plan.end is None or not plan.pending.keys() >= set(waiting):
-        # The framework only says so in its own log, and goes on.
+        # The framework only logs it, and goes on.
         log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
         raise TargetError(_NOT_SAVED) from plan.failure
 
@@ -238,26 +241,26 @@ def _once(message: str) -> ConflictError:
 
 
 def _holds_approval(checkpoint: WorkflowCheckpoint) -> bool:
-    """Whether going on from a checkpoint would use an approval once more."""
-    on_their_way = (one.data for many in checkpoint.messages.values() for one in many)
-    given = (*on_their_way, *answers_in(checkpoint).values())
-    return any(isinstance(one, Content) and one.type == "function_approval_response" for one in given)
+    """Tell whether resuming from a checkpoint would use an approval once more."""
+    undelivered = (message.data for messages in checkpoint.messages.values() for message in messages)
+    given = (*undelivered, *answers_in(checkpoint).values())
+    return any(isinstance(value, Content) and value.type == "function_approval_response" for value in given)
 
 
 def _fitted(call: Request, given: ClientOutput) -> Any:
     data: Any = call.data
     if call.response_type is Content and isinstance(data, Content) and data.type == "function_call":
-        # An agent in the workflow has called a function that is not the host's.
+        # An agent in the workflow has called a function of the client.
         return Content.from_function_result(str(data.call_id), result=given.output)
     return fit_answer(given.output, call.response_type, given.call_id)
 
 
 async def _is_open(turn: TargetTurn, record: SessionRecord, request: Request) -> bool:
-    """Whether a request can still be answered; an approval counts until its answer was acted on."""
+    """Tell whether a request can still be answered; an approval can until its tool has begun."""
     if not is_approval(request):
         return True
     question = await turn.question(_name(request))
-    # In a group the question may have been asked of somebody else.
+    # In a group the approval may belong to another person.
     return record.owner != turn.admitted.owner if question is None else question.waits
 
 

@@ -1,4 +1,4 @@
-"""Streams of a target, closed in every way that streams can be closed."""
+"""Streams of a target, closed in whatever way they end."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -9,7 +9,7 @@ from agent_framework import AgentResponse, ResponseStream
 from frontdesk.kit.framework.types import is_generator, is_response_stream
 
 Done = Callable[[Any], Any]
-"""Takes note of the result, and returns it."""
+"""A function that records the result, and returns it."""
 
 
 class FrameworkStream:
@@ -37,7 +37,7 @@ class FrameworkStream:
 
 
 class PlainStream:
-    """Any other async iterable of updates; the result is made from what was seen."""
+    """Any other async iterable of updates; the result is put together from them."""
 
     __slots__ = ("_done", "_iterator", "_scope", "_updates")
 
@@ -68,7 +68,7 @@ class PlainStream:
 def as_stream(
     stream: AsyncIterable[Any], done: Done, scope: AsyncExitStack | None = None
 ) -> FrameworkStream | PlainStream:
-    """The stream in the form that fits it."""
+    """Wrap a stream of the framework, or any other async iterable of updates."""
     if is_response_stream(stream):
         return FrameworkStream(stream, done, scope)
     return PlainStream(stream, done, scope)

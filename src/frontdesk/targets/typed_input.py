@@ -1,4 +1,4 @@
-"""Fits what came in to what a workflow's first executor takes."""
+"""Fits input and answers to the types that a workflow takes."""
 
 from collections.abc import Sequence
 from types import UnionType
@@ -13,31 +13,31 @@ from frontdesk.kit.framework.messages import said
 
 
 def fit(value: Any, messages: Sequence[Message], types: Sequence[Any]) -> Any:
-    """The input itself if the workflow takes it, else its text, its message or its messages, whichever it takes."""
-    if not types or any(is_of(value, one) for one in types):
+    """Return the input if the workflow takes its type, else its text, its message or its messages."""
+    if not types or any(is_of(value, kind) for kind in types):
         return value
     if messages:
         forms: list[Any] = ["\n".join(message.text for message in messages), list(messages)]
         if len(messages) == 1:
             forms.insert(1, messages[0])
         for form in forms:
-            if any(is_of(form, one) for one in types):
+            if any(is_of(form, kind) for kind in types):
                 return form
-    names = " or ".join(getattr(one, "__name__", str(one)) for one in types)
+    names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in types)
     raise InvalidRequestError(
         f"The workflow takes {names}; this input is not one, and no hook adapts it.", param="input"
     )
 
 
 def is_of(value: Any, wanted: Any) -> bool:
-    """Whether a value has a type, with generics looked into."""
+    """Tell whether a value has a type, with the arguments of generics."""
     if wanted is Any:
         return True
     origin, arguments = get_origin(wanted), get_args(wanted)
     if origin is None:
         return isinstance(value, wanted) if isinstance(wanted, type) else False
     if origin in (Union, UnionType):
-        return any(is_of(value, one) for one in arguments)
+        return any(is_of(value, argument) for argument in arguments)
     if not isinstance(origin, type) or not isinstance(value, origin) or isinstance(value, (str, bytes)):
         return False
     if isinstance(value, dict) and len(arguments) == 2:
@@ -49,7 +49,7 @@ def is_of(value: Any, wanted: Any) -> bool:
 
 
 def fit_answer(value: Any, wanted: Any, name: str) -> Any:
-    """An answer from the wire as the type that was asked for: itself, as a message, or read from its JSON."""
+    """Return an answer from the wire as the type that was asked for: itself, as a message, or read from its JSON."""
     value = _text_of(value)
     if is_of(value, wanted):
         return value
@@ -69,15 +69,15 @@ def fit_answer(value: Any, wanted: Any, name: str) -> Any:
 
 
 def _text_of(value: Any) -> Any:
-    """The text of an answer that came in parts of text."""
+    """Join an answer that came as parts of text."""
     parts = cast("list[Any]", value) if isinstance(value, list) else []
-    if parts and all(isinstance(one, Content) and one.type == "text" for one in parts):
-        return "".join(one.text or "" for one in parts)
+    if parts and all(isinstance(part, Content) and part.type == "text" for part in parts):
+        return "".join(part.text or "" for part in parts)
     return cast(Any, value)
 
 
 def _json_forms(value: Any) -> list[bytes]:
-    """A text may be JSON itself, or a value that JSON writes as a text, such as a date."""
+    """Return the JSON that a value may be: a text is JSON itself, or a value that JSON writes as a text."""
     try:
         plain = msgspec.json.encode(value)
         return [value.encode(), plain] if isinstance(value, str) else [plain]

@@ -1,4 +1,4 @@
-"""Runs a workflow, each run on an instance of its own that goes on from its session's checkpoint."""
+"""Runs a workflow, each run on an instance of its own that resumes from its session's checkpoint."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -79,8 +79,8 @@ class WorkflowTarget:
             return FrameworkStream(stream, lambda result: self._done(turn, result), scope.pop_all())
 
     async def _begin(self, turn: TargetTurn) -> tuple[Any, dict[str, Any]]:
-        """A workflow as the session left it, and what it is run with."""
-        # Its executors run ahead of what is seen of them.
+        """Return the workflow as the session left it, and the arguments of its run."""
+        # Its executors run ahead of their events.
         await turn.begin()
         plan: Plan = turn.plan or Plan()
         arguments: dict[str, Any] = {} if plan.storage is None else {"checkpoint_storage": plan.storage}
@@ -97,8 +97,8 @@ class WorkflowTarget:
         if plan.checkpoint is None:
             return workflow
         try:
-            # The framework takes a message or a checkpoint. One that nothing waits in restores what the executors
-            # remember, and then the same instance takes the message.
+            # The framework takes a message or a checkpoint. A checkpoint without pending requests restores the state
+            # of the executors, and then the same instance takes the message.
             await workflow.run(checkpoint_id=plan.checkpoint_id, checkpoint_storage=ReadOnly(plan.checkpoint))
         except WorkflowCheckpointException as error:
             log.warning(
@@ -116,7 +116,7 @@ class WorkflowTarget:
         waiting = requests_of(result)
         plan: Plan = turn.plan or Plan()
         if waiting:
-            need_pause(self._resumption, plan, [str(one.request_id) for one in waiting])
+            need_pause(self._resumption, plan, [str(request.request_id) for request in waiting])
         if plan.keeps:
             turn.checkpoint = plan.end
             if plan.end is None:
@@ -125,13 +125,13 @@ class WorkflowTarget:
                     turn.admitted.run_id,
                     exc_info=plan.failure,
                 )
-        said = [message for output in whole_outputs(result) for message in _spoken(output)]
-        turn.staged = [*turn.messages, *said, *asked(waiting)]
+        messages = [message for output in whole_outputs(result) for message in _messages_of(output)]
+        turn.staged = [*turn.messages, *messages, *asked(waiting)]
         return result
 
 
 def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> WorkflowTarget:
-    """A builder. `WorkflowBuilder` hands the same executors to everything it builds, so each run gets a copy of it."""
+    """Make a target of a builder; each run copies a `WorkflowBuilder`, whose builds would share their executors."""
     if not isinstance(builder, WorkflowBuilder):
         return WorkflowTarget(builder, builder.build, checkpoints=checkpoints)
     shared = _shared_parts(builder)
@@ -140,7 +140,7 @@ def from_builder(builder: Any, checkpoints: Checkpoints | None = None) -> Workfl
 
 
 def can_be_copied(builder: Any) -> bool:
-    """Whether every run can have its own copy of what a builder builds."""
+    """Tell whether every run can have its own copy of a builder."""
     try:
         _copy_of(builder, _shared_parts(builder))
     except (TypeError, ValueError, copy.Error):
@@ -149,19 +149,19 @@ def can_be_copied(builder: Any) -> bool:
 
 
 def _copy_of(builder: Any, shared: Sequence[Any]) -> Any:
-    # Agents keep no state between runs, and they and a storage of the operator's hold connections: copies share them.
-    return copy.deepcopy(builder, {id(one): one for one in shared})
+    # Copies share agents and the operator's storage: these hold connections, and agents keep no state between runs.
+    return copy.deepcopy(builder, {id(part): part for part in shared})
 
 
 def _shared_parts(builder: Any) -> list[Any]:
     if not isinstance(builder, WorkflowBuilder):
         return []
-    parts: list[Any] = [part for one in builder.build().executors.values() for part in one.__dict__.values()]
+    parts: list[Any] = [part for executor in builder.build().executors.values() for part in executor.__dict__.values()]
     agents = [part for part in parts if isinstance(part, SupportsAgentRun) and not isinstance(part, WORKFLOW_AGENTS)]
     return [*agents, own_storage(builder)]
 
 
-def _spoken(output: Any) -> list[Message]:
+def _messages_of(output: Any) -> list[Message]:
     if isinstance(output, AgentResponse):
         return output.messages
     if isinstance(output, Message):
@@ -169,5 +169,5 @@ def _spoken(output: Any) -> list[Message]:
     if isinstance(output, str):
         return [Message("assistant", [output])]
     if isinstance(output, list):
-        return [message for one in cast("list[Any]", output) for message in _spoken(one)]
+        return [message for item in cast("list[Any]", output) for message in _messages_of(item)]
     return []

@@ -1,7 +1,7 @@
 """Runs a workflow as an agent: `workflow.as_agent()`.
 
-Each run has an instance of its own. What was said before comes from the host's history, as for any agent, so a message
-starts the workflow from its beginning. Only a pause is restored: the run that answers it goes on from the checkpoint
+Each run has an instance of its own. Earlier messages come from the host's history, as for any agent, so a message
+starts the workflow from its beginning. Only a pause is restored: the run that answers it resumes from the checkpoint
 of its session.
 """
 
@@ -110,8 +110,8 @@ class WorkflowAgentTarget:
             yield AgentResponseUpdate(contents=[still_open], role="assistant", message_id=f"open_{place}")
 
     async def _begin(self, turn: TargetTurn, scope: AsyncExitStack) -> tuple[WorkflowAgent, dict[str, Any]]:
-        """Build the agent of a run, and what it is run with."""
-        # Its executors run ahead of what is seen of them.
+        """Build the agent of a run, and its arguments."""
+        # Its executors run ahead of their events.
         await turn.begin()
         plan: Plan = turn.plan or Plan()
         agent: WorkflowAgent = self.native()
@@ -124,7 +124,7 @@ class WorkflowAgentTarget:
         if turn.session is not None:
             arguments["session"] = turn.session
         if plan.resumes:
-            agent.context_providers[:] = [_AfterRun(one) for one in agent.context_providers]
+            agent.context_providers[:] = [_AfterRun(provider) for provider in agent.context_providers]
             answers = [_answer(name, value) for name, value in plan.answers(turn.messages).items()]
             return agent, {
                 **arguments,
@@ -135,12 +135,14 @@ class WorkflowAgentTarget:
         self.check(turn.admitted.request)
         return agent, {**arguments, "messages": turn.messages}
 
-    async def _settle(self, turn: TargetTurn, said: Sequence[Message] | Sequence[AgentResponseUpdate]) -> list[Content]:
-        """Save the pause, if the run has come to one; returns the requests that wait and were not told of again."""
+    async def _settle(
+        self, turn: TargetTurn, output: Sequence[Message] | Sequence[AgentResponseUpdate]
+    ) -> list[Content]:
+        """Save the pause, if the run has one; return the pending requests that are not in its output."""
         plan: Plan = turn.plan or Plan()
-        events = [one.raw_representation for one in said]
-        waiting = {str(one.request_id) for one in events if is_event(one) and one.type == "request_info"}
-        told = frozenset(waiting)
+        events = [item.raw_representation for item in output]
+        waiting = {str(event.request_id) for event in events if is_event(event) and event.type == "request_info"}
+        shown = frozenset(waiting)
         if isinstance(plan.storage, PauseStorage):
             waiting |= plan.storage.pending
             try:
@@ -149,7 +151,7 @@ class WorkflowAgentTarget:
                 log.warning("the checkpoint of run %s could not be saved", turn.admitted.run_id, exc_info=error)
         if waiting:
             need_pause(self._resumption, plan, waiting)
-        return [_content(one) for name, one in plan.pending.items() if name not in told]
+        return [_content(request) for request_id, request in plan.pending.items() if request_id not in shown]
 
     def _done(self, turn: TargetTurn, response: AgentResponse[Any]) -> AgentResponse[Any]:
         if self._history == "provider":
@@ -158,7 +160,7 @@ class WorkflowAgentTarget:
 
 
 class _AfterRun(HistoryProvider):
-    """Let a provider hear how a resumed run ends, and add nothing to its input: the framework takes answers only."""
+    """Calls a provider after a resumed run, but not before it: the framework takes only answers as input then."""
 
     def __init__(self, provider: ContextProvider) -> None:
         super().__init__(provider.source_id)
@@ -178,21 +180,21 @@ class _AfterRun(HistoryProvider):
 
 
 def _answer(request_id: str, value: Any) -> Content:
-    """Wrap the answer to a request in the one content from which the framework takes it as it is."""
+    """Wrap the answer to a request in the only content whose value the framework does not convert."""
     if isinstance(value, Content) and value.type == "function_result":
-        # It answers a function that an agent inside has called, and is found by the id of the call.
+        # It answers a function call of an agent inside, and is found by the id of the call.
         return value
     carrier = Content.from_function_result(request_id, result="")
     carrier.result = value
     return carrier
 
 
-def _show_request(said: Message | AgentResponseUpdate) -> bool:
-    """Put a request in the form that the host shows, stores and takes answers to; false for anything else."""
-    event = said.raw_representation
+def _show_request(output: Message | AgentResponseUpdate) -> bool:
+    """Convert a request to the form that the host shows and stores; return false for anything else."""
+    event = output.raw_representation
     if not is_event(event) or event.type != "request_info":
         return False
-    said.contents = [_content(event)]
+    output.contents = [_content(event)]
     return True
 
 
@@ -201,6 +203,6 @@ def _content(request: Request) -> Content:
 
 
 def _answered(messages: Sequence[Message]) -> Sequence[Message]:
-    """Leave out what was said before: a workflow may hand out its whole conversation, which the history has already."""
+    """Return the messages after the last input: a workflow may output its whole conversation."""
     asked = [place for place, message in enumerate(messages) if message.role in ("user", "system")]
     return messages[asked[-1] + 1 :] if asked else messages
