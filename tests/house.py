@@ -28,7 +28,7 @@ ENDS = {
     "host/inbox.py",
     "host/lifespan.py",
     "host/direct_notifier.py",
-    "host/background/work.py",
+    "host/background/worker.py",
     "kit/http/endpoint.py",
     "kit/aio/fair_thread.py",
     "kit/http/lanes.py",

@@ -251,13 +251,13 @@ async def test_a_background_stream_keeps_its_events() -> None:
     async with opened(spell) as (desk, _):
         run = await desk.submit(request("abc", stream=True), caller())
         assert run.status == "queued"
-        live = [event async for event in desk.run_events(caller(), run.run_id)]
-        assert [event.number for event in live] == [1, 2, 3]
-        assert [event.number async for event in desk.run_events(caller(), run.run_id, after=2)] == [3]
+        for _ in ("live", "later"):
+            async with await desk.follow(caller(), run.run_id) as stream:
+                assert [update.text async for update in stream] == ["a", "b", "c"]
         assert (await desk.get_run(caller(), run.run_id)).status == "completed"
         await desk.run(request(), caller("ben"))
         with pytest.raises(NotFoundError):
-            _ = [event async for event in desk.run_events(caller("ben"), run.run_id)]
+            await desk.follow(caller("ben"), run.run_id)
 
 
 async def test_a_deleted_run_is_gone() -> None:

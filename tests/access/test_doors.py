@@ -303,10 +303,6 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
         bob, context, conversations = chat.by("bob"), chat.context, chat.context.conversations
         request = ChannelRequest(channel="chat", input="hi")
 
-        async def events() -> None:
-            async for _ in context.run_events(bob, "run_1"):
-                pass
-
         calls = [
             context.allow(bob),
             context.run(request, bob),
@@ -316,7 +312,6 @@ async def test_every_call_of_a_context_is_asked_about() -> None:
             context.get_run(bob, "run_1"),
             context.cancel_run(bob, "run_1"),
             context.delete_run(bob, "run_1"),
-            events(),
             context.follow(bob, "run_1"),
             conversations.save(bob, None, {}),
             conversations.save(bob, "conv_1", {}),

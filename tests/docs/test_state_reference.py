@@ -7,7 +7,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.cli.options import build_parser
 from frontdesk.delivery import outbox
 from frontdesk.host import inbox
-from frontdesk.host.background import work
+from frontdesk.host.background import worker
 from frontdesk.stores.sql import steps, sweep, upkeep
 from frontdesk.stores.sql.histories import BYTES_KEPT
 from frontdesk.stores.sql.migrations import NewerStoreError
@@ -51,7 +51,7 @@ def test_the_figures_of_an_update_are_those_of_the_code() -> None:
     told = prose_of(UPDATE)
     assert f"{steps.BATCH} in a transaction" in told
     assert ("within ten seconds" in told, upkeep.EVERY) == (True, 10.0)
-    assert {inbox._LEFT_ALONE, outbox._LEFT_ALONE, work._LEFT_ALONE} == {30.0}
+    assert {inbox._LEFT_ALONE, outbox._LEFT_ALONE, worker._LEFT_ALONE} == {30.0}
     assert "again after 30 seconds" in told
     error = errors.UnreadableRecordError()
     assert f"`{error.status}`, `{error.code}`, and `Retry-After: {error.retry_after:.0f}`" in told

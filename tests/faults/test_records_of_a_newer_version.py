@@ -193,7 +193,7 @@ async def test_an_approval_was_used_up_for_a_turn_that_could_not_begin(state: St
 async def test_a_background_run_failed_because_its_session_was_newer(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.host.background.work._LEFT_ALONE", 0.3)
+    monkeypatch.setattr("frontdesk.host.background.worker._LEFT_ALONE", 0.3)
     async with serving(state.host()) as client:
         await client.invoke("one", session_id="mine")
     state.change("sessions", invent)

@@ -118,7 +118,7 @@ async def test_one_that_was_queued_while_the_last_worker_ended_waited_for_ever()
         await slow.began.wait()
         slow.go_on.set()
         await desk.ended(first["id"])
-        await until(lambda: not desk.host._parts.background.workers)
+        await until(lambda: not desk.host._parts.background.run_tasks)
         store.ended.set()
         await asking
         assert (await desk.ended("mine"))["status"] == "completed"

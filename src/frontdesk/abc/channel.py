@@ -1,7 +1,7 @@
 """The contract between a channel and the host."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from starlette.middleware import Middleware
@@ -20,7 +20,7 @@ from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
 from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import RunEvent, RunRecord
+from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionSummary
 
 LifespanCallback = Callable[[], Awaitable[None]]
@@ -133,7 +133,7 @@ class ChannelContext(Protocol):
         """Start a run in the background."""
         ...
 
-    async def accept(self, item: InboxItem) -> bool:
+    async def accept(self, item: InboxItem) -> None:
         """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
@@ -166,10 +166,6 @@ class ChannelContext(Protocol):
 
     async def delete_run(self, caller: Caller, run_id: str) -> None:
         """Remove a run and its events."""
-        ...
-
-    def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        """Read the events of a background stream in their stored form, from the past and then live."""
         ...
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:

@@ -32,7 +32,7 @@ def build_app(
     lifespan: Lifespan,
     is_ready: Callable[[], bool],
 ) -> Starlette:
-    """The app for any ASGI server."""
+    """Build the app for any ASGI server."""
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
@@ -40,16 +40,16 @@ def build_app(
         routes.extend(_placed(linker.path, route, ()) for route in linker.routes())
     routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
     routes.append(Route("/readyz", endpoint=_Health(is_ready)))
-    # What a channel says to any path comes after what another has to say to a certain one.
+    # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
     return HostApp(routes, middleware, lifespan)
 
 
 class HostApp(Starlette):
-    """Starlette, with a short way to the paths that are fixed.
+    """Starlette, with a shortcut to the fixed paths.
 
     Most requests go to a fixed path, and its endpoint turns every error into an answer itself: Starlette's routing and
-    error layers would cost it a fifth of its time and add nothing. With middleware, everything goes the long way.
+    error layers would cost it a fifth of its time and add nothing. With middleware, every request takes the usual way.
     """
 
     def __init__(self, routes: list[BaseRoute], middleware: Sequence[Middleware], lifespan: Lifespan) -> None:
@@ -57,13 +57,15 @@ class HostApp(Starlette):
         super().__init__(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=lifespan)
         self.router.redirect_slashes = False
         self.router.default = _not_found
-        # Those of other people need the error layers.
-        ours = [one for one in routes if isinstance(one, Route) and isinstance(one.app, (HttpEndpoint, _Health))]
-        fixed = [one for one in ours if not one.param_convertors and one.methods is None]
-        self._fixed: dict[str, ASGIApp] = {one.path: one.app for one in fixed}
+        # Routes of other kinds need the error layers.
+        ours = [
+            route for route in routes if isinstance(route, Route) and isinstance(route.app, (HttpEndpoint, _Health))
+        ]
+        fixed = [route for route in ours if not route.param_convertors and route.methods is None]
+        self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in fixed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Looked at each time, because middleware can still be added to the app after it was built.
+        # Checked each time, because middleware can still be added to the app after it was built.
         if scope["type"] == "http" and not self.user_middleware and not scope.get("root_path"):
             endpoint = self._fixed.get(scope["path"])
             if endpoint is not None:
@@ -77,7 +79,7 @@ def _takes_any_path(route: BaseRoute) -> bool:
 
 
 def _placed(path: str, route: BaseRoute, middleware: Sequence[Middleware]) -> BaseRoute:
-    """A channel's route under the channel's path; flat, because each level of mounting costs every request."""
+    """Return a channel's route under the channel's path; flat, because each level of mounting costs every request."""
     if isinstance(route, Route):
         methods = None if route.methods is None else list(route.methods)
         app = (
@@ -119,7 +121,7 @@ class _Raw:
 
 
 class _Health:
-    """Says whether all is well."""
+    """Answers whether the host is healthy or ready."""
 
     def __init__(self, check: Callable[[], bool]) -> None:
         self._check = check
@@ -135,8 +137,8 @@ async def _show_error(connection: Request | WebSocket, error: RequestError) -> R
     if isinstance(connection, WebSocket):
         await connection.close(POLICY, error.code)
         return None
-    told = {"code": error.code, "message": error.message, "param": error.param, "id": error.run_id}
-    body = {"error": {name: value for name, value in told.items() if value is not None}}
+    fields = {"code": error.code, "message": error.message, "param": error.param, "id": error.run_id}
+    body = {"error": {name: value for name, value in fields.items() if value is not None}}
     response = Response(msgspec.json.encode(body), error.status, media_type="application/json")
     response.raw_headers.extend(error_headers(error))
     return response

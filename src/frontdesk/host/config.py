@@ -18,7 +18,7 @@ _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS
 
 @dataclass(frozen=True)
 class RunLimits:
-    """How many background runs there may be: at work, of one caller's, and waiting."""
+    """The numbers of background runs that are allowed: at work, of one caller, and waiting."""
 
     max_background_runs: int = 100
     max_background_runs_per_caller: int = 20
@@ -27,7 +27,7 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class Seconds:
-    """How long something may take, or counts."""
+    """The host's timeouts and windows."""
 
     session_wait: float = 30.0
     cancel_grace: float = 5.0
@@ -48,7 +48,7 @@ class HostConfig:
     max_session_bytes: int = MAX_BYTES
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong: list[str] = []
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
@@ -62,7 +62,7 @@ class HostConfig:
 def detect_runtime_mode(
     chosen: RuntimeMode | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[RuntimeMode, str]:
-    """How long this process lives, and how that was found out."""
+    """Return how long this process lives, and the reason for that answer."""
     if chosen is not None:
         return chosen, "as configured"
     for name in _EPHEMERAL:
@@ -72,7 +72,7 @@ def detect_runtime_mode(
 
 
 def is_public(address: str) -> bool:
-    """Whether other machines can reach a server that binds to an address."""
+    """Tell whether other machines can reach a server that binds to an address."""
     if address == "localhost":
         return False
     try:
@@ -82,18 +82,18 @@ def is_public(address: str) -> bool:
 
 
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """What is in a variable that the operator named."""
+    """Return the value of a variable that the operator named; `None` if it is not set."""
     return environment.get(name) or None
 
 
 def show_environment(auths: Iterable[object]) -> None:
-    """Shows the environment to what asks for it."""
+    """Let credentials that depend on the environment read it."""
     for auth in auths:
         if isinstance(auth, AsksEnvironment):
             auth.look(variable)
 
 
 def openai_settings(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
-    """The key for the demo's real model, if there is one, and the name of that model, if it is chosen."""
+    """Return the key for the demo's real model, if there is one, and the name of that model, if it is chosen."""
     model = environment.get("OPENAI_CHAT_MODEL") or environment.get("OPENAI_MODEL")
     return environment.get("OPENAI_API_KEY") or None, model or None

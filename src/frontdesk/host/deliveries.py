@@ -1,4 +1,4 @@
-"""Speaks to people who have not asked, and lets the operator look after what is on its way."""
+"""Sends messages that no one asked for, and lets the operator manage deliveries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,10 +38,10 @@ _UNREACHABLE = "There is no channel on which this person can be spoken to first.
 
 
 class Deliveries:
-    """What is on its way out, for the operator: every change leaves a line in the audit log."""
+    """The deliveries, for the operator: every change is written to the audit log."""
 
     def __init__(self, store: HostStateStore, clock: Clock, outbox: Outbox | None = None) -> None:
-        """`outbox` is told of what may be sent again, if it is this process that sends it."""
+        """Manage the deliveries of a store; `outbox` is woken for what is sent again, if this process sends it."""
         self._store = store
         self._clock = clock
         self._outbox = outbox
@@ -56,57 +56,57 @@ class Deliveries:
         before: str | None = None,
         limit: int = 100,
     ) -> Sequence[Delivery]:
-        """Deliveries of which all that is given is true, newest first; `before` is the id of the last one seen."""
+        """List deliveries that match all filters, newest first; `before` is the id of the last one seen."""
         return await self._store.outbox.find(
             status=status, channel=channel, owner=owner, run_id=run_id, before=before, limit=limit
         )
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
-        """How many there are of each kind."""
+        """Count the deliveries of each status."""
         return await self._store.outbox.counts()
 
     async def get(self, delivery_id: str) -> Delivery:
-        """One delivery, with its history."""
-        found = await self._store.outbox.get(delivery_id)
-        if found is None:
+        """Return a delivery, with its history."""
+        delivery = await self._store.outbox.get(delivery_id)
+        if delivery is None:
             raise NotFoundError("There is no such delivery.", param="delivery_id")
-        return found
+        return delivery
 
     async def retry(self, delivery_id: str, *, by: str = "operator") -> Delivery:
-        """Has a part sent that is dead or unknown, with a new budget, and those of its answer that died with it."""
-        found = await self.get(delivery_id)
-        if found.status not in ("dead", "unknown") or found.ended_at is None:
-            raise ConflictError(f"A delivery that is {found.status} can't be tried again.", code="not_ended")
-        if found.payload is None:
+        """Send a dead or unknown part again, with new attempts, and the parts of its answer that died with it."""
+        delivery = await self.get(delivery_id)
+        if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
+            raise ConflictError(f"A delivery that is {delivery.status} can't be tried again.", code="not_ended")
+        if delivery.payload is None:
             raise ConflictError("There is nothing to send: it could not be made.", code="nothing_to_send")
-        again = [found, *await self._died_with(found)]
+        again = [delivery, *await self._died_with(delivery)]
         now = self._clock.now()
         async with self._store.transaction() as transaction:
-            for one in again:
-                transaction.change_delivery(_anew(one, now))
-        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, found.channel, by, found.status)
+            for part in again:
+                transaction.change_delivery(_anew(part, now))
+        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
         if self._outbox is not None:
-            self._outbox.resume(found.channel)
-            await self._outbox.wake([_anew(found, now)])
+            self._outbox.resume(delivery.channel)
+            await self._outbox.wake([_anew(delivery, now)])
         return await self.get(delivery_id)
 
     async def _died_with(self, delivery: Delivery) -> Sequence[Delivery]:
         same = await self._store.outbox.find(run_id=delivery.run_id, status="dead", limit=1000)
-        return [one for one in same if one.answer_id == delivery.answer_id and one.error == EARLIER]
+        return [part for part in same if part.answer_id == delivery.answer_id and part.error == EARLIER]
 
     async def drop(self, delivery_id: str, *, by: str = "operator") -> Delivery:
-        """Gives a part up that has not been accepted; what follows it goes on."""
-        found = await self.get(delivery_id)
-        if found.status in ("accepted", "cancelled") or found.held_for > 0:
-            raise ConflictError(f"A delivery that is {found.status} can't be dropped.", code="not_droppable")
+        """Cancel a part that has not been accepted; the parts behind it are sent."""
+        delivery = await self.get(delivery_id)
+        if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
+            raise ConflictError(f"A delivery that is {delivery.status} can't be dropped.", code="not_droppable")
         now = self._clock.now()
-        history = (*found.history, Attempt(at=now, code=f"dropped by {by}"))
+        history = (*delivery.history, Attempt(at=now, code=f"dropped by {by}"))
         async with self._store.transaction() as transaction:
-            transaction.change_delivery(found.replace(status="cancelled", ended_at=now, history=history))
-        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, found.channel, by, found.status)
+            transaction.change_delivery(delivery.replace(status="cancelled", ended_at=now, history=history))
+        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
         if self._outbox is not None:
-            # What waited behind it need not wait any longer.
-            await self._outbox.wake([found])
+            # The parts behind it need not wait any longer.
+            await self._outbox.wake([delivery])
         return await self.get(delivery_id)
 
 
@@ -116,7 +116,7 @@ def _anew(delivery: Delivery, now: float) -> Delivery:
 
 
 class ProactiveSender:
-    """Says something to a person who has not asked: into their history and into the outbox, in one transaction."""
+    """Sends a person a message that they did not ask for: to their history and the outbox, in one transaction."""
 
     def __init__(
         self,
@@ -139,21 +139,21 @@ class ProactiveSender:
     async def deliver(
         self, to: str | ChannelIdentity, message: str | Message, idempotency_key: str | None
     ) -> Sequence[Delivery]:
-        """The parts that are on their way; the same key again gives those that it gave before."""
-        said = _said(message)
+        """Send a message; return its parts. The same key again returns the parts of the first time."""
+        message = _checked(message)
         owner, who = await self._person(to)
         key = _digest(owner, idempotency_key) if idempotency_key is not None else self._ids.new("own")
-        known = await self._known(key)
-        if known:
-            return known
+        earlier = await self._sent(key)
+        if earlier:
+            return earlier
         now = self._clock.now()
         run = RunRecord(
             run_id=f"run_{key}", owner=owner, channel=who.channel, status="completed", created_at=now, finished_at=now
         )
         way = Route(originating=False, destinations=(Address.of(who),))
-        told = stamped(said, answer_hosting("", way), self._ids.new("msg"))
+        recorded = stamped(message, answer_hosting("", way), self._ids.new("msg"))
         group = await self._planner.group_of(who)
-        rows = await self._planner.told(owner, who, [said], run, key, group)
+        rows = await self._planner.told(owner, who, [message], run, key, group)
         name = self._session_of(owner, who, group)
         session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         _refuse_own_turn(session_id)
@@ -168,16 +168,16 @@ class ProactiveSender:
             try:
                 async with self._store.transaction() as transaction:
                     transaction.save_session(session.replace(messages=session.messages + 1, updated_at=now), lease)
-                    transaction.append_history(session_id, [told])
-                    for one in rows:
-                        transaction.add_delivery(one, once=True)
+                    transaction.append_history(session_id, [recorded])
+                    for row in rows:
+                        transaction.add_delivery(row, once=True)
             except DeliveryExistsError:
-                return await self._known(key)
+                return await self._sent(key)
         await self._outbox.wake(rows)
         return rows
 
     def _session_of(self, owner: str, who: ChannelIdentity, group: PushGroup | None) -> SessionName:
-        """Return whose history it becomes part of: the person's, or that of the group that hears it."""
+        """Return the session that gets the message: the person's, or that of the group in which it is sent."""
         conversation_id = None if group is None else group.conversation_id
         return tracked_name(
             "per_user" if group is None else "per_conversation",
@@ -187,15 +187,15 @@ class ProactiveSender:
             group=group is not None,
         )
 
-    async def _known(self, key: str) -> Sequence[Delivery]:
+    async def _sent(self, key: str) -> Sequence[Delivery]:
         first = await self._store.outbox.get(f"dlv_{key}_0")
         if first is None:
             return ()
         rest = [await self._store.outbox.get(f"dlv_{key}_{part}") for part in range(1, first.parts)]
-        return [one for one in (first, *rest) if one is not None]
+        return [part for part in (first, *rest) if part is not None]
 
     async def _person(self, to: str | ChannelIdentity) -> tuple[str, ChannelIdentity]:
-        """Whose history it is, and where they are reached; those who may not come in are not spoken to either."""
+        """Return whose history it is, and the identity to send to; refuse a person who may not come in."""
         if isinstance(to, ChannelIdentity):
             who = await self._planner.with_attributes(to)
         else:
@@ -212,21 +212,21 @@ class ProactiveSender:
 
 
 def _refuse_own_turn(session_id: str) -> None:
-    """A turn holds its session until it ends, so that whoever waits for it from within would wait for ever."""
+    """Refuse a message to the session of the present turn, which holds it: waiting for it would never end."""
     turn = current_turn.get()
     if turn is not None and turn.record is not None and turn.record.session_id == session_id:
         raise ConflictError("This very conversation is in the middle of a turn; answer it instead.", code="own_turn")
 
 
-def _said(message: str | Message) -> Message:
-    said = Message("assistant", [Content.from_text(message)]) if isinstance(message, str) else message
-    if said.role != "assistant" or not said.contents:
+def _checked(message: str | Message) -> Message:
+    checked = Message("assistant", [Content.from_text(message)]) if isinstance(message, str) else message
+    if checked.role != "assistant" or not checked.contents:
         raise InvalidRequestError("A message to a person has the role assistant, and says something.", param="message")
     try:
-        to_json(said)
+        to_json(checked)
     except CodecError as error:
         raise InvalidRequestError(f"The message can't be stored: {error}.", param="message") from None
-    return said
+    return checked
 
 
 def _digest(owner: str, idempotency_key: str) -> str:

@@ -184,7 +184,9 @@ class AgentFrameworkHost:
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
         contexts = [self._context_of(channel.name) for channel in channels]
         made = [(channel, channel.contribute(context)) for channel, context in zip(channels, contexts, strict=True)]
-        findings = [finding for channel, one in made for finding in contribution_findings(channel.name, one)]
+        findings = [
+            finding for channel, contribution in made for finding in contribution_findings(channel.name, contribution)
+        ]
         if findings:
             raise ChannelConfigurationError(findings)
         for (channel, contribution), context in zip(made, contexts, strict=True):
@@ -221,24 +223,24 @@ class AgentFrameworkHost:
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The doors."""
+        """Return the channels."""
         return tuple(channel for channel, _ in self._contributions)
 
     @property
     def target(self) -> TargetInfo:
-        """What may be told about the target."""
+        """Return what is public about the target."""
         return self._target.info
 
     @property
     def warnings(self) -> list[str]:
-        """What works, but not as well as it could."""
-        found = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
-        found += origin_warnings(self._middleware, self.channels)
-        return found + runtime_warnings(self.runtime_mode, self._parts.runner)
+        """List what works, but not as well as it could."""
+        warnings = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
+        warnings += origin_warnings(self._middleware, self.channels)
+        return warnings + runtime_warnings(self.runtime_mode, self._parts.runner)
 
     @property
     def _kind_of_state(self) -> str:
-        """A workflow as an agent leaves behind what a workflow does."""
+        """Return the kind of target by the state that it leaves: an agent with checkpoints counts as a workflow."""
         return "workflow" if self._target.info.checkpoints else self._target.info.kind
 
     async def authorize(
@@ -249,41 +251,41 @@ class AgentFrameworkHost:
         allowlist: Allowlist | None = None,
         verified_claims: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """Decides about a caller at their own channel's door, or by another rule; changes nothing.
+        """Decide about a caller by the rule of their channel, or by another one; change nothing.
 
-        A caller brings their own claims. Those of an identity are given by `verified_claims`, by whoever has verified
-        them.
+        A caller brings their own claims. Those of an identity are given as `verified_claims`, by code that has
+        verified them.
         """
         return await self._parts.gate.ask(who, require_link, allowlist, verified_claims)
 
     async def reset_session(self, isolation_key: str) -> str:
-        """Starts a person's tracked session anew, and keeps the old one with its history; returns the new id."""
+        """Start a person's tracked session anew, and keep the old one with its history; return the new id."""
         return await self._parts.turns.rotate(SessionName(owner=isolation_key, kind="tracked"))
 
     @property
     def deliveries(self) -> Deliveries:
-        """What is on its way out: to be listed, tried again or dropped."""
+        """Return the deliveries: to be listed, tried again or dropped."""
         return self._parts.deliveries
 
     async def deliver(
         self, to: str | ChannelIdentity, message: str | Message, *, idempotency_key: str | None = None
     ) -> Sequence[Delivery]:
-        """Says something to a person, named by isolation key or identity; the same idempotency key says it once."""
+        """Send a message to a person, named by isolation key or identity; the same idempotency key sends it once."""
         return await self._parts.sender.deliver(to, message, idempotency_key)
 
     async def run_in_background(self, request: ChannelRequest, *, identity: ChannelIdentity) -> ContinuationToken:
-        """Runs the target for somebody, without waiting; the request is the operator's own, so it may name anyone."""
+        """Run the target for a person, without waiting; the request is the operator's own, so it may name anyone."""
         if request.channel not in self._parts.channels:
             raise InvalidRequestError(f"The host has no channel called {request.channel!r}.", param="channel")
         run = await self._parts.pipeline.submit(request.replace(background=True), Caller(identity=identity))
         return ContinuationToken(run_id=run.run_id)
 
     async def get_continuation(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
-        """How far a background run is."""
+        """Return the state of a background run."""
         return await self._context_of(identity.channel).get_run(Caller(identity=identity), token.run_id)
 
     async def cancel(self, token: ContinuationToken, *, identity: ChannelIdentity) -> RunRecord:
-        """Cancels a background run."""
+        """Cancel a background run."""
         return await self._context_of(identity.channel).cancel_run(Caller(identity=identity), token.run_id)
 
     def serve(
@@ -300,19 +302,19 @@ class AgentFrameworkHost:
         self.check_bind(host)
         # Without a limit the server would wait for the last open stream to end by itself.
         uvicorn_options.setdefault("timeout_graceful_shutdown", round(self._config.seconds.shutdown_grace))
-        # Anybody can send the headers of a proxy, and who is asked by address must be who has connected.
+        # Anybody can send the headers of a proxy, and a check by address must see the real peer.
         uvicorn_options.setdefault("proxy_headers", False)
         run(self.app, limits, host=host, port=port, **uvicorn_options)
 
     def check_bind(self, address: str) -> None:
-        """Refuses an address at which strangers could come in without credentials."""
+        """Refuse an address at which strangers could come in without credentials."""
         findings = bind_findings(address, self.channels, self._config)
         if findings:
             raise ChannelConfigurationError(findings)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Does the host's work for a while without opening a door: what waits in the store is answered and sent."""
+        """Do the host's work for a while without serving: what waits in the store is answered and sent."""
         findings = worker_findings(self._parts.store)
         if findings:
             raise ChannelConfigurationError(findings)
@@ -363,7 +365,7 @@ class AgentFrameworkHost:
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
-        # What was left behind is taken up once the channels can speak, and before they hear of anything new.
+        # Events of an earlier process are taken up once the channels can send, and before they receive new ones.
         steps += [("inbox", parts.inbox.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
@@ -373,7 +375,7 @@ class AgentFrameworkHost:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
-        # What is still to be sent needs its channel.
+        # Deliveries that are still to be sent need their channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.inbox.stop)]
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):

@@ -1,8 +1,8 @@
-"""Works through the events that platforms sent: in order within a conversation, each once, over processes.
+"""Answers the events that platforms sent: in order within a conversation, each once, over processes.
 
-An event is written before it is acknowledged. Whoever takes up the first one of a conversation answers it, and what the
-turn comes to, its deliveries, and that the event is done are written together. A turn that a crash cuts off is run
-again, because nobody knows how far it came; an event that ends its process again and again is given up.
+An event is written before it is acknowledged. The process that claims the first one of a conversation answers it; the
+result of the turn, its deliveries, and the end of the event are written together. A turn that a crash cuts off is run
+again, because it is not known how far it came; an event that ends its process again and again is given up.
 """
 
 import asyncio
@@ -48,13 +48,13 @@ MOST_AT_ONCE = 200
 MOST_TRIES = 3
 _PAGE = 500
 _LEFT_ALONE = 30.0
-"""How many seconds a conversation is left to processes that can read what it needs."""
+"""The seconds for which a conversation is left to processes that can read what it needs."""
 
 Name = tuple[str, str]
 
 
 class InboxWorker:
-    """Answers what came in."""
+    """Answers the events of the inbox."""
 
     def __init__(
         self,
@@ -82,37 +82,37 @@ class InboxWorker:
         self._stopping = False
         self._paused: Pauses[Name] = Pauses(clock, _LEFT_ALONE)
         self._seen: int | None = None
-        """The number up to which it was looked for what waits; nothing, before the first look."""
+        """The number up to which waiting events were read; `None` before the first time."""
 
     def register(self, runner: DurableTaskRunner) -> None:
-        """Has a runner call this; once, before it starts."""
+        """Register with the runner that calls this; once, before it starts."""
         runner.register(TASK, self._work, waiting=self._waiting, most=MOST_AT_ONCE)
         self._runner = runner
 
     async def start(self) -> None:
-        """From here on events can be taken up."""
-        # A new one at each start, so that what was left behind is seen to be nobody's.
+        """Start to take up events."""
+        # A new one at each start, so that the events of the last start are seen to have no holder.
         self._holder = RandomIds().new("host")
         self._stopping, self._seen = False, None
         self._renewal.start()
 
     async def halt(self) -> None:
-        """Takes up no more events; those that are being answered go on."""
+        """Take up no more events; those that are being answered go on."""
         self._stopping = True
 
     async def stop(self) -> None:
-        """Ends, after the runner has."""
+        """Stop renewing leases, after the runner has ended."""
         await self._renewal.stop()
 
     async def accept(self, item: InboxItem) -> None:
-        """Keeps an event; when this returns, it is written."""
+        """Store an event; when this returns, it is written."""
         async with self._store.transaction() as transaction:
             transaction.accept(item)
         if self._runner is not None:
             await self._runner.schedule(TASK, _payload(item), task_id=_task_id(item))
 
     async def reply(self, item: InboxItem, text: str, number: int) -> None:
-        """Has words sent to where an event came from; those that are known by their number are on their way."""
+        """Send a text to where an event came from; the same number for the same event sends it once."""
         key = digest(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
         rows = self._planner.reply(item.request, item.caller.identity, text, key)
         with suppress(DeliveryExistsError):
@@ -122,7 +122,7 @@ class InboxWorker:
         await self._outbox.wake(rows)
 
     async def _waiting(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """All that waits at the first look; after that a page at a time, because it was woken when it came."""
+        """Yield all waiting events at the first call; after that a page at a time, because new ones wake the runner."""
         whole, after = self._seen is None, self._seen or 0
         while page := await self._store.inbox.waiting(self._holder, after=after, limit=_PAGE):
             for event in page:
@@ -134,7 +134,7 @@ class InboxWorker:
         self._seen = after if page and len(page) == _PAGE else 0
 
     async def _work(self, payload: Mapping[str, Any]) -> float | None:
-        """Answers the events of one conversation; returns when to come back, or nothing if nothing is left."""
+        """Answer the events of one conversation; return when to come back, or `None` if none is left."""
         conversation = (payload["channel"], payload["conversation_id"])
         while not self._stopping:
             if (until := self._paused.until(conversation)) is not None:
@@ -147,15 +147,15 @@ class InboxWorker:
                 return None
             self._held[item.channel, item.event_id] = (item, asyncio.current_task())
             try:
-                again = await self._deal(item)
+                again = await self._process(item)
             finally:
                 del self._held[item.channel, item.event_id]
             if again is not None:
                 return again
         return None
 
-    async def _deal(self, item: InboxItem) -> float | None:
-        """Answers one event, or says why not; returns a time if it has to wait, and all that follows with it."""
+    async def _process(self, item: InboxItem) -> float | None:
+        """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""
         try:
             if item.attempts > MOST_TRIES:
                 log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
@@ -181,33 +181,33 @@ class InboxWorker:
             log.warning("event %s of %s is answered by another", item.event_id, item.channel)
         except RequestError as error:
             await self._refuse(item, error)
-        except Exception as error:  # Nobody waits for this task, and the next event does.
+        except Exception as error:  # No code awaits this task, and the next event waits for it.
             log.error("event %s of %s could not be answered", item.event_id, item.channel, exc_info=error)
             await self._refuse(item, InternalError())
         return None
 
     async def _answer(self, item: InboxItem) -> None:
-        voice = self._voice(item)
-        request: ChannelRequest | None = item.request if voice is None else await voice.prepare(item)
+        channel = self._answering_channel(item)
+        request: ChannelRequest | None = item.request if channel is None else await channel.prepare(item)
         if request is not None:
-            settle = partial(voice.settle_answers, item) if isinstance(voice, SettlesAnswers) else None
+            settle = partial(channel.settle_answers, item) if isinstance(channel, SettlesAnswers) else None
             await self._pipeline.answer(item, request, settle)
             return
-        owner = await self._commander(item)
+        owner = await self._command_owner(item)
         async with self._store.transaction() as transaction:
             if owner is not None:
                 here = item.request.conversation_id
                 self._presence.note_place(transaction, owner, item.caller.identity, here, item.received_at)
             transaction.finish(item)
 
-    async def _commander(self, item: InboxItem) -> str | None:
-        """Return whose command an event was; `None` if it was none, or of a stranger."""
+    async def _command_owner(self, item: InboxItem) -> str | None:
+        """Return the owner of a command; `None` if the event was none, or of a stranger."""
         if item.request.operation != "command" or not self._presence.matters:
             return None
         decision = await self._gate.decide(item.caller, item.channel)
         return decision.isolation_key if isinstance(decision, Allowed) else None
 
-    def _voice(self, item: InboxItem) -> AnswersEvents | None:
+    def _answering_channel(self, item: InboxItem) -> AnswersEvents | None:
         channel = self._channels.get(item.channel)
         if channel is None:
             raise InternalError(code="no_channel")
@@ -218,7 +218,7 @@ class InboxWorker:
         return self._clock.now() + (after or PAUSE)
 
     async def _give_back(self, item: InboxItem, *, tried: bool = False) -> None:
-        """Leaves an event to the next; until that is written, nobody else could take it up."""
+        """Release an event for the next process to claim; before that is written, no other can."""
 
         async def write() -> None:
             async with self._store.transaction() as transaction:
@@ -229,7 +229,7 @@ class InboxWorker:
             await until_available(write, give_up=lambda: self._stopping)
 
     async def _refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Says why there is no answer, and is done with the event; of a run that failed both have happened."""
+        """Answer an event with an error and end it; a run that failed has done both."""
         if error.run_id is not None:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
@@ -237,8 +237,8 @@ class InboxWorker:
         with suppress(LostEventError):
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
-                for one in failure_notice:
-                    transaction.add_delivery(one)
+                for delivery in failure_notice:
+                    transaction.add_delivery(delivery)
             await self._outbox.wake(failure_notice)
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
@@ -250,18 +250,18 @@ class InboxWorker:
         try:
             await channel.refuse(item, error)
         except FrontdeskError as failure:
-            log.warning("nobody could be told about event %s of %s: %s", item.event_id, item.channel, failure)
+            log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
         return ()
 
     async def _renew(self, held: Sequence[Name]) -> Collection[Name]:
-        items = [self._held[one][0] for one in held if one in self._held]
-        kept = await self._store.inbox.renew(items)
-        return set(held) - {(one.channel, one.event_id) for one in kept}
+        items = [self._held[name][0] for name in held if name in self._held]
+        renewed = await self._store.inbox.renew(items)
+        return set(held) - {(item.channel, item.event_id) for item in renewed}
 
     def _lose(self, name: Name) -> None:
         item, task = self._held.get(name, (None, None))
         if item is not None and task is not None:
-            log.warning("event %s of %s could not be kept, and its turn stops here", item.event_id, item.channel)
+            log.warning("the turn of event %s of %s stops: its lease could not be renewed", item.event_id, item.channel)
             task.cancel()
 
 

@@ -9,14 +9,14 @@ Step = tuple[str, Callable[[], Awaitable[None]]]
 
 
 async def run_all(stage: str, steps: Sequence[Step]) -> None:
-    """Runs every step, whatever happens to the others."""
+    """Run every step, whatever happens to the others."""
     first: Exception | None = None
     for name, step in steps:
         try:
             await step()
         except Exception as error:
             if isinstance(error, FrontdeskError):
-                # It says what is wrong; where it was noticed helps nobody.
+                # Its message says what is wrong; a traceback would not help.
                 log.error("%s of %s failed: %s", stage, name, error)
             else:
                 log.error("%s of %s failed", stage, name, exc_info=error)

@@ -1,4 +1,4 @@
-"""The parts of the house, put together once."""
+"""Builds the parts of the host, once."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -21,7 +21,7 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
-from frontdesk.host.background.dispatcher import Background
+from frontdesk.host.background.dispatcher import BackgroundRuns
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
@@ -45,7 +45,7 @@ from frontdesk.sessions.turns import Turns
 
 
 class Parts:
-    """Everything between the doors and the store."""
+    """All parts between the channels and the store."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Parts:
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
-        self.background = Background(store, config, clock, self.active)
+        self.background = BackgroundRuns(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
@@ -152,8 +152,8 @@ class Parts:
     def _contacted(self, access: Access) -> Contacts:
         shared = {
             name
-            for name, one in self.channels.items()
-            if one.conversation_scope == "per_conversation" and can_push(one)
+            for name, channel in self.channels.items()
+            if channel.conversation_scope == "per_conversation" and can_push(channel)
         }
         return Contacts(self.store, self.clock, grouped=shared, introduces=access.resolver is not None)
 
@@ -176,8 +176,8 @@ class Parts:
             return None
 
         def named(channel: str, word: str) -> str | None:
-            found = self.channels.get(channel)
-            name = None if found is None else command_name(found, word)
+            own = self.channels.get(channel)
+            name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
 
         links = Links(

@@ -27,13 +27,13 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "attributes": (Mapping,),
     "reference": (Mapping,),
 }
-"""What a hook may set and others look into."""
+"""Fields that a hook may set and that later steps read, with the types that they must have."""
 
 
 async def call_run_hook(
     hook: RunHook, request: ChannelRequest, *, target: Any, protocol_request: Any
 ) -> ChannelRequest:
-    """The request as the hook wants it."""
+    """Return the request as the hook wants it."""
     try:
         changed: Any = await settle(hook(request, target=target, protocol_request=protocol_request))
     except RequestError:
@@ -47,11 +47,11 @@ async def call_run_hook(
 
 
 def _need_types(request: ChannelRequest) -> None:
-    """Refuse what a hook has set in a form that nothing behind it understands; nobody checks that on `replace`."""
+    """Refuse a request in which a hook has set a field to a type that later steps do not understand."""
     for name, kind in _TYPES.items():
         value: Any = getattr(request, name)
         if not isinstance(value, kind):
-            expected = " or ".join(one.__name__ for one in kind if one is not NoneType)
+            expected = " or ".join(option.__name__ for option in kind if option is not NoneType)
             wrong = TypeError(f"it set {name} to {value!r}, which is no {expected}")
             raise _failed("run_hook", request.channel, wrong)
     if request.session_mode not in get_args(SessionMode):
@@ -95,7 +95,7 @@ async def show_result(
 
 
 async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str) -> Any:
-    """The update as the hook wants it; `None` drops it."""
+    """Return the update as the hook wants it; `None` drops it."""
     try:
         return await settle(hook(copy.deepcopy(update)))
     except RequestError:
@@ -105,7 +105,7 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
 
 
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:
-    """Runs a command; what it says on purpose goes through as it is."""
+    """Run a command; an error that it raises on purpose goes through as it is."""
     try:
         await settle(command.handler(context))
     except FrontdeskError:
@@ -115,7 +115,7 @@ async def call_command(command: ChannelCommand, context: ChannelCommandContext) 
 
 
 async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:
-    """What a function answers that has a say in who comes in; when it fails, nobody does until it works again."""
+    """Ask a function that decides who comes in; if it fails, nobody comes in until it works again."""
     try:
         return await settle(function(*arguments))
     except RequestError:
@@ -125,6 +125,6 @@ async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arg
         raise UnavailableError("Who may come in can't be found out at the moment.", retry_after=1.0) from error
 
 
-def _failed(name: str, channel: str, error: Exception, said: str | None = None) -> HookError:
+def _failed(name: str, channel: str, error: Exception, message: str | None = None) -> HookError:
     log.error("%s of channel %s failed", name, channel, exc_info=error)
-    return HookError(said, param=name)
+    return HookError(message, param=name)

@@ -11,12 +11,12 @@ _ID = re.compile(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*")
 
 
 def is_plain_id(value: str) -> bool:
-    """Whether an id from outside is safe in a header, a log line and a path."""
+    """Tell whether an id from outside is safe in a header, a log line and a path."""
     return len(value) <= LONGEST_ID and _ID.fullmatch(value) is not None
 
 
 def plain_id(value: str, param: str) -> str:
-    """The id, if it is one."""
+    """Return the id if it is a plain one; refuse it otherwise."""
     if not is_plain_id(value):
         raise InvalidRequestError(
             f"{param} must be 1 to {LONGEST_ID} letters, digits or any of . _ : -, and not begin with a dot.",
@@ -26,11 +26,11 @@ def plain_id(value: str, param: str) -> str:
 
 
 def is_named(name: str, names: Iterable[str]) -> bool:
-    """Whether a name is one of some, in whatever case: a model does not tell `Delete` from `delete`."""
+    """Tell whether a name is among others, ignoring case: a model does not tell `Delete` from `delete`."""
     folded = name.casefold()
-    return any(one.casefold() == folded for one in names)
+    return any(other.casefold() == folded for other in names)
 
 
 def digest(text: str) -> str:
-    """A text of any length and any characters as a short plain one."""
+    """Return the SHA-256 of a text, in hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

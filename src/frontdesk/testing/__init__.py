@@ -1,4 +1,4 @@
-"""What tests of hosts, channels and stores need; loaded when it is first asked for.
+"""The testing kit for hosts, channels and stores; each part is imported when it is first used.
 
 `frontdesk.testing.strategies` needs Hypothesis; the contracts need pytest and pytest-asyncio.
 """

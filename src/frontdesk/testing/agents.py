@@ -1,4 +1,4 @@
-"""Agents that do what a test wrote down for them."""
+"""Agents that follow a test's script."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,8 +25,8 @@ Answers = Iterable[Reply] | Callable[[Sequence[Message]], Reply]
 class ScriptedChatClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
     """A chat client without a model, for a real `Agent`.
 
-    It gives one reply after the other, each a text or a list of contents, or asks a function for each. A streamed text
-    comes word by word. `seen` has the messages of every call, `options` what it was told about each.
+    It gives one reply after the other, each a text or a list of contents, or calls a function for each. A streamed text
+    comes word by word. `seen` has the messages of every call, `options` the options of each.
     """
 
     def __init__(self, replies: Answers) -> None:
@@ -51,8 +51,8 @@ def _one_by_one(replies: Iterable[Reply]) -> Callable[[Sequence[Message]], Reply
     script = iter(replies)
 
     def reply(messages: Sequence[Message]) -> Reply:
-        for one in script:
-            return one
+        for answer in script:
+            return answer
         raise AssertionError("the script has no more replies")
 
     return reply
@@ -76,12 +76,12 @@ def _contents(reply: Reply) -> list[Content]:
 
 
 def _words(text: str) -> list[str]:
-    """Pieces that together are the text again."""
+    """Split a text into pieces that together are the text again."""
     return [word + " " for word in text.split(" ")[:-1]] + [text.split(" ")[-1]]
 
 
 class EchoAgent:
-    """Says what it heard last. It has the shape `SupportsAgentRun` and nothing more; `seen` has what it was sent."""
+    """Repeats the last message. It has the shape `SupportsAgentRun` and nothing more; `seen` has what it was sent."""
 
     def __init__(self, name: str = "echo") -> None:
         self.id = name
@@ -92,9 +92,9 @@ class EchoAgent:
     def run(
         self, messages: Any = None, *, stream: bool = False, session: AgentSession | None = None
     ) -> Awaitable[AgentResponse[Any]] | ResponseStream[AgentResponseUpdate, AgentResponse[Any]]:
-        said: list[Message] = [Message("user", [messages])] if isinstance(messages, str) else list(messages or ())
-        self.seen.append(said)
-        words = _words(said[-1].text if said else "")
+        inputs: list[Message] = [Message("user", [messages])] if isinstance(messages, str) else list(messages or ())
+        self.seen.append(inputs)
+        words = _words(inputs[-1].text if inputs else "")
         if stream:
             return ResponseStream(self.speak(words), finalizer=AgentResponse.from_updates)
         return self._answer(words)
@@ -103,7 +103,7 @@ class EchoAgent:
         return AgentResponse.from_updates([update async for update in self.speak(words)])
 
     async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
-        """The answer, word by word; what subclasses change."""
+        """Yield the answer, word by word; subclasses change this."""
         for word in words:
             yield AgentResponseUpdate(contents=[Content.from_text(word)], role="assistant")
 
@@ -147,7 +147,7 @@ class GatedAgent(EchoAgent):
 
 
 class FailingAgent(EchoAgent):
-    """Fails, at once or after it has said some words."""
+    """Fails, at once or after some words."""
 
     def __init__(self, error: Exception | None = None, *, after: int = 0, name: str = "failing") -> None:
         super().__init__(name)

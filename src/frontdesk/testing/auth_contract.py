@@ -1,4 +1,4 @@
-"""The questions that everything is asked that a channel takes as `auth`.
+"""The contract of everything that a channel takes as `auth`.
 
 class TestMyAuth(AuthContract):
     secrets = ("hunter2...",)
@@ -30,25 +30,25 @@ NOISE = (b"", b" ", b"x", b"\xff\xfe\x00", b"anonymous", b"null", b"0" * 64, b"B
 
 
 class AuthContract:
-    """What every kind of credentials promises."""
+    """The contract of every kind of credentials."""
 
     pytestmark = pytest.mark.asyncio
 
     method = "POST"
     path = "/invocations?a=b"
     secrets: Sequence[str] = ()
-    """What must never be seen."""
+    """Texts that must never be shown."""
 
     def right(self, auth: Any) -> Sequence[Credentials]:
-        """The headers of two different principals, good for a request with `method` to `path`."""
+        """Return the headers of two different principals, valid for a request with `method` to `path`."""
         raise NotImplementedError
 
     def wrong(self, auth: Any) -> Sequence[Credentials]:
-        """Headers with credentials of this kind that are not good."""
+        """Return headers with credentials of this kind that are not valid."""
         raise NotImplementedError
 
     async def ask(self, auth: OneAuth, headers: Mapping[bytes, bytes]) -> Principal | None:
-        """Who it is, to this kind of credentials."""
+        """Return the principal of a request, or `None`."""
         path, _, query = self.path.partition("?")
         scope = {
             "type": "http",
@@ -72,8 +72,8 @@ class AuthContract:
         assert await self.ask(auth, {b"host": b"example.com", b"cookie": b"a=b", b"x-other": b"1"}) is None
 
     async def test_the_right_ones_say_who_it_is(self, auth: OneAuth) -> None:
-        found = [await self.ask(auth, raw(headers)) for headers in self.right(auth)]
-        ids = {None if one is None else one.id for one in found}
+        principals = [await self.ask(auth, raw(headers)) for headers in self.right(auth)]
+        ids = {None if principal is None else principal.id for principal in principals}
         assert len(ids) == 2
         assert not ids & {None, "", ANONYMOUS}
 
@@ -99,23 +99,23 @@ class AuthContract:
                 if value is not None:
                     headers[name.encode()] = value
                 try:
-                    found = await self.ask(auth, headers)
+                    principal = await self.ask(auth, headers)
                 except UnauthenticatedError:
                     continue
-                assert found is None or found.id == own.id
+                assert principal is None or principal.id == own.id
 
     async def test_the_headers_of_two_make_no_third(self, auth: OneAuth) -> None:
-        known: set[str] = set()
+        ids: set[str] = set()
         for headers in self.right(auth):
-            found = await self.ask(auth, raw(headers))
-            known |= {"" if found is None else found.id}
+            principal = await self.ask(auth, raw(headers))
+            ids |= {"" if principal is None else principal.id}
         first, second = self.right(auth)
         for name in first.keys() & second.keys():
             try:
                 mixed = await self.ask(auth, raw({**first, name: second[name]}))
             except UnauthenticatedError:
                 continue
-            assert mixed is None or mixed.id in known
+            assert mixed is None or mixed.id in ids
 
     async def test_no_secret_is_shown(self, auth: OneAuth) -> None:
         assert self.secrets
@@ -124,5 +124,5 @@ class AuthContract:
 
 
 def raw(headers: Credentials) -> dict[bytes, bytes]:
-    """Headers as they come from a server."""
+    """Return headers as they come from a server."""
     return {name.lower().encode(): value.encode("latin-1") for name, value in headers.items()}

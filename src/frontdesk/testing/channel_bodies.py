@@ -1,4 +1,4 @@
-"""What an HTTP channel is asked about requests that are not well made."""
+"""The contract of HTTP channels for malformed requests."""
 
 from frontdesk.testing.agents import GatedAgent
 from frontdesk.testing.channel_wire import ChannelWire
@@ -21,7 +21,7 @@ BROKEN = {
 
 
 class Bodies(ChannelWire):
-    """Bad requests get an error in the channel's shape; nothing is run and nothing kept."""
+    """Bad requests get an error in the channel's shape; nothing is run and nothing is stored."""
 
     async def test_a_message_is_answered(self) -> None:
         async with self.desk(self.channel()) as desk:

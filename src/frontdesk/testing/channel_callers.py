@@ -1,4 +1,4 @@
-"""What an HTTP channel is asked about who calls, and about what may be told to them."""
+"""The contract of HTTP channels for callers: who may call, and what they learn of others."""
 
 import asyncio
 from typing import Any
@@ -24,27 +24,27 @@ NO_CREDENTIALS: tuple[dict[str, str], ...] = (
 
 
 def keys() -> ApiKeyAuth:
-    """Credentials for two people."""
+    """Make credentials for two people."""
     return ApiKeyAuth({"alice": ALICE, "bob": BOB})
 
 
 def told(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """All that an answer tells, apart from when it was sent and which one it is."""
+    """Return all of an answer, apart from its date and its id."""
     shown = {name: answer.headers[name] for name in answer.headers if name not in ("date", "x-request-id")}
     return answer.status_code, answer.content, shown
 
 
 def broken_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
-    """Fails."""
+    """Fail."""
     raise RuntimeError(REASON)
 
 
 async def lost_hook(request: ChannelRequest, *, target: Any, protocol_request: Any) -> Any:
-    """Forgets to return the request."""
+    """Forget to return the request."""
 
 
 class Callers(ChannelWire):
-    """Who may call, and what one caller learns about another."""
+    """Callers with and without the right credentials, and what one caller learns about another."""
 
     async def test_nobody_gets_in_without_the_right_credentials(self) -> None:
         async with self.desk(self.channel(auth=keys())) as desk:
@@ -66,8 +66,8 @@ class Callers(ChannelWire):
     async def test_what_is_anothers_looks_like_what_does_not_exist(self) -> None:
         async with self.desk(self.channel(auth=keys())) as desk:
             theirs = self.run_id(await self.post(desk.http, x_api_key=ALICE))
-            for known in (False, True):
-                if known:
+            for has_run in (False, True):
+                if has_run:
                     await self.post(desk.http, x_api_key=BOB)
                 for real, made_up in zip(self.calls_about(theirs), self.calls_about(theirs[:-1] + "x"), strict=True):
                     answers = [

@@ -1,4 +1,4 @@
-"""The questions that every HTTP channel is asked, over HTTP and against a host that is really served.
+"""The contract of HTTP channels, tested over HTTP against a host that is really served.
 
     class TestMyChannel(ChannelContract):
         path = "/mine"
@@ -11,7 +11,7 @@
 
         ...
 
-`ChannelWire` has all that a subclass says.
+`ChannelWire` has all that a subclass defines.
 """
 
 import pytest
@@ -23,6 +23,6 @@ from frontdesk.testing.channel_callers import Callers  # noqa: E402
 
 
 class ChannelContract(Bodies, Callers):
-    """What an HTTP channel promises."""
+    """The contract of an HTTP channel."""
 
     pytestmark = pytest.mark.asyncio

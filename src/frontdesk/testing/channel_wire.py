@@ -1,4 +1,4 @@
-"""How a channel is spoken to, for the questions that every HTTP channel is asked."""
+"""The wire of a channel, for the contract of HTTP channels."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -17,14 +17,14 @@ from frontdesk.testing.agents import EchoAgent
 from frontdesk.testing.ids import FakeIds
 from frontdesk.testing.server import serving
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class ChannelWire:
-    """What a subclass says about its channel."""
+    """The channel-specific part of the contract; a subclass defines it."""
 
     path: str
-    """Where a message is posted."""
+    """The path to which a message is posted."""
 
     def channel(
         self,
@@ -34,41 +34,41 @@ class ChannelWire:
         max_body_bytes: int | None = None,
         body_timeout: float | None = None,
     ) -> Channel:
-        """A new channel with these settings, its own defaults for the others."""
+        """Make a channel with these settings, and its own defaults for the others."""
         raise NotImplementedError("say how your channel is made")
 
     def message(self, text: str) -> Any:
-        """The JSON body of a message."""
+        """Return the JSON body of a message."""
         raise NotImplementedError("say what a message looks like")
 
     def run_id(self, answer: httpx.Response) -> str:
-        """The id of the run in the answer to a message."""
+        """Return the id of the run in the answer to a message."""
         raise NotImplementedError("say where the id of a run is")
 
     def calls_about(self, run_id: str) -> Sequence[tuple[str, str]]:
-        """Every method and path that names a run; none if the protocol has none."""
+        """Return every method and path that names a run; none if the protocol has none."""
         return ()
 
     def error_text(self, response: httpx.Response) -> str:
-        """The text of an error; an `AssertionError` if it has not the protocol's shape."""
+        """Return the text of an error; raise an `AssertionError` if it has not the protocol's shape."""
         raise NotImplementedError("say what an error looks like")
 
     def failure_text(self, response: httpx.Response) -> str:
-        """The text that says why a run failed, in the answer that has it."""
+        """Return the reason why a run failed, from the answer that has it."""
         return str(response.json()["error"]["message"])
 
     def body(self, text: str) -> bytes:
-        """The body of a message as it goes over the wire."""
+        """Return the body of a message as it goes over the wire."""
         return msgspec.json.encode(self.message(text))
 
     async def post(self, http: httpx.AsyncClient, text: str = "hello", **headers: str) -> httpx.Response:
-        """Posts a message, with extra headers (`x_api_key` for `x-api-key`)."""
+        """Post a message, with extra headers (`x_api_key` for `x-api-key`)."""
         extra = {name.replace("_", "-"): value for name, value in headers.items()}
         return await http.post(self.path, json=self.message(text), headers=extra)
 
     @asynccontextmanager
     async def desk(self, channel: Channel, target: Any = None, **settings: Any) -> AsyncGenerator["Desk"]:
-        """A served host with one channel."""
+        """Serve a host with one channel."""
         ids, agent = FakeIds(), EchoAgent()
         host = AgentFrameworkHost(target or agent, channels=[channel], ids=ids, **settings)
         async with serving(host, path=self.path) as client:
@@ -85,20 +85,20 @@ class Desk:
         self.agent = agent
 
     def untouched(self) -> bool:
-        """Whether nothing was run and nothing was kept."""
+        """Tell whether nothing was run and nothing was stored."""
         return not self.agent.seen and not self.ids.made
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A plain connection, for what no decent client sends."""
+        """Open a plain connection, for what no usual client sends."""
         where = urlsplit(self.base_url)
         return await asyncio.open_connection(where.hostname, where.port)
 
     async def send_raw(self, head: Sequence[str], body: bytes) -> httpx.Response:
-        """Sends some bytes and reads one answer, without ever finishing the request."""
+        """Send some bytes and read one answer, without ever finishing the request."""
         reader, writer = await self.connect()
         try:
             writer.write("\r\n".join([*head, f"host: {urlsplit(self.base_url).netloc}", "", ""]).encode() + body)
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 return await _read_answer(reader)
         finally:
             writer.close()

@@ -2,7 +2,7 @@
 
 
 class FakeClock:
-    """Stands still until it is told to go on."""
+    """Stands still until a test moves it."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
@@ -15,16 +15,16 @@ class FakeClock:
         return self._steady
 
     def set(self, now: float) -> None:
-        """Makes it that time of day, which may be earlier; no time passes by that."""
+        """Set the time of day, which may be earlier; no time passes by that."""
         self._now = now
 
     def jump(self, seconds: float) -> float:
-        """Sets the time of day ahead, or back; no time passes by that. Returns the new time."""
+        """Move the time of day ahead, or back; no time passes by that. Return the new time."""
         self._now += seconds
         return self._now
 
     def advance(self, seconds: float) -> float:
-        """Lets time pass; returns the new time."""
+        """Let time pass; return the new time."""
         self._now += seconds
         self._steady += seconds
         return self._now

@@ -15,11 +15,11 @@ CrashPoint = RequestPoint | PushPoint
 CRASH_POINTS: tuple[RequestPoint, ...] = get_args(RequestPoint)
 """The points that every request passes."""
 PUSH_POINTS: tuple[PushPoint, ...] = get_args(PushPoint)
-"""Those around what a channel sends by itself."""
+"""The points around what a channel pushes."""
 
 
 class CrashPlan:
-    """Where the process ends: at a point, when it is passed for the given time. Nothing is said, nothing is closed."""
+    """The point at which the process ends, when it is passed for the given time. Nothing is flushed or closed."""
 
     def __init__(self, point: CrashPoint, passes: int = 1) -> None:
         if point not in (*CRASH_POINTS, *PUSH_POINTS) or passes < 1:
@@ -28,7 +28,7 @@ class CrashPlan:
         self.passes = passes
 
     def reach(self, point: CrashPoint) -> None:
-        """Passes a point; a store of one's own can call it around its commits."""
+        """Pass a point; a custom store can call it around its commits."""
         if point != self.point:
             return
         self.passes -= 1
@@ -37,9 +37,9 @@ class CrashPlan:
 
 
 def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
-    """The app of a host whose process ends as planned: around a commit, a message of an answer, or a push."""
+    """Return the app of a host whose process ends as planned: around a commit, a message of an answer, or a push."""
     if plan.point in ("before_commit", "after_commit"):
-        # The points lie inside, and nothing but a test has business there.
+        # The points lie inside, where only a test may reach.
         inner: Any = host
         store = inner._parts.store
         if not hasattr(store, "_engine"):
@@ -68,7 +68,7 @@ def _watch_commits(engine: Any, plan: CrashPlan) -> None:
 
 
 def _watch_pushes(channel: Any, plan: CrashPlan) -> None:
-    name = next((one for one in ("push_part", "push") if hasattr(channel, one)), None)
+    name = next((method for method in ("push_part", "push") if hasattr(channel, method)), None)
     if name is None:
         return
     push = getattr(channel, name)

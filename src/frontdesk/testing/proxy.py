@@ -1,4 +1,4 @@
-"""A network between a host and what it depends on, which fails when it is told to."""
+"""A network between a host and what it depends on, which fails on demand."""
 
 import asyncio
 from types import TracebackType
@@ -8,12 +8,12 @@ _PIECE = 65_536
 
 
 class TcpProxy:
-    """Passes on what comes, in both directions, at a port of the loopback address."""
+    """Forwards bytes in both directions, at a port of the loopback address."""
 
     def __init__(self, upstream: tuple[str, int] | str) -> None:
-        """`upstream` is a host and a port, or the path of a socket."""
+        """Make a proxy to `upstream`: a host and a port, or the path of a socket."""
         self.delay = 0.0
-        """Seconds by which every piece comes later."""
+        """The seconds by which every piece is delayed."""
         self.port = 0
         self._upstream = upstream
         self._server: asyncio.Server | None = None
@@ -36,39 +36,39 @@ class TcpProxy:
 
     @property
     def connections(self) -> int:
-        """How many connections there are."""
+        """Count the connections."""
         return len(self._pairs)
 
     async def accept(self) -> None:
-        """Takes connections, always at the same port."""
+        """Accept connections, always at the same port."""
         if self._server is None:
             self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
             self.port = self._server.sockets[0].getsockname()[1]
 
     def refuse(self) -> None:
-        """Takes no more connections; those that are there go on."""
+        """Accept no more connections; existing ones go on."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
     def cut(self) -> None:
-        """Ends all connections at once, whatever is on its way."""
+        """Close all connections at once, whatever is on its way."""
         for pair in list(self._pairs.items()):
             for side in pair:
                 side.transport.abort()
 
     def half_close(self) -> None:
-        """Ends what goes to the clients; what they say is still passed on."""
+        """Close the direction to the clients; the other is still forwarded."""
         for client in self._pairs:
             if client.can_write_eof():
                 client.write_eof()
 
     def hold(self) -> None:
-        """Keeps back whatever comes, without a word."""
+        """Hold back all bytes, silently."""
         self._flowing.clear()
 
     def flow(self) -> None:
-        """Passes on what was kept back, and what comes."""
+        """Forward what was held back, and what comes."""
         self._flowing.set()
 
     async def _connected(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:

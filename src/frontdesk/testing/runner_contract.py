@@ -1,4 +1,4 @@
-"""The questions that every runner is asked.
+"""The contract of every runner.
 
     class TestMyRunner(RunnerContract):
         @pytest.fixture
@@ -24,13 +24,13 @@ from frontdesk.testing.store_samples import ODD_KEYS
 
 Make = Callable[[], DurableTaskRunner]
 AT_ONCE = RetryPolicy(attempts=3, first_delay=0.0)
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 _PAUSE = 0.01
 _scheduler: ContextVar[str | None] = ContextVar("frontdesk_scheduler", default=None)
 
 
 class Notes:
-    """A task that writes down what it was called with."""
+    """A task that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[Mapping[str, Any]] = []
@@ -44,7 +44,7 @@ class Notes:
     async def __call__(self, payload: Mapping[str, Any]) -> float | None:
         self.calls.append(payload)
         self.active += 1
-        self._told()
+        self._update_idle()
         self.together = max(self.together, self.active)
         async with self._news:
             self._news.notify_all()
@@ -56,29 +56,29 @@ class Notes:
                 raise OSError("not yet")
         finally:
             self.active -= 1
-            self._told()
+            self._update_idle()
         return None
 
-    def _told(self) -> None:
+    def _update_idle(self) -> None:
         if self.active == 0:
             self.idle.set()
         else:
             self.idle.clear()
 
     async def quiet(self) -> None:
-        """Returns when no call is being made."""
-        async with asyncio.timeout(_PATIENCE):
+        """Wait until no call is being made."""
+        async with asyncio.timeout(_TIMEOUT):
             await self.idle.wait()
 
     async def called(self, times: int) -> None:
-        """Returns when it was called so often."""
-        async with asyncio.timeout(_PATIENCE), self._news:
+        """Wait until it was called so often."""
+        async with asyncio.timeout(_TIMEOUT), self._news:
             await self._news.wait_for(lambda: len(self.calls) >= times)
 
 
 @asynccontextmanager
-async def started(runner: DurableTaskRunner, *, grace: float = _PATIENCE) -> AsyncGenerator[DurableTaskRunner]:
-    """A runner for a while."""
+async def started(runner: DurableTaskRunner, *, grace: float = _TIMEOUT) -> AsyncGenerator[DurableTaskRunner]:
+    """Start a runner, and drain it at the end of the block."""
     await runner.start()
     try:
         yield runner
@@ -87,21 +87,21 @@ async def started(runner: DurableTaskRunner, *, grace: float = _PATIENCE) -> Asy
 
 
 async def ended(runner: DurableTaskRunner, task_id: str, status: TaskStatus | None) -> None:
-    """Returns when a task has come to this."""
-    async with asyncio.timeout(_PATIENCE):
-        # A runner tells nobody that a task has ended.
+    """Wait until a task has this status."""
+    async with asyncio.timeout(_TIMEOUT):
+        # A runner does not notify anyone that a task has ended.
         while await runner.get(task_id) != status:  # noqa: ASYNC110
             await asyncio.sleep(_PAUSE)
 
 
 class RunnerContract:
-    """What a runner promises; a subclass has a fixture `make`."""
+    """The contract of a runner; a subclass has a fixture `make`."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
     def make(self) -> Make:
-        """Makes runners on one state."""
+        """Return a function that makes runners on one state."""
         raise NotImplementedError("a runner's contract needs a fixture called `make`")
 
     async def test_a_task_runs_with_what_it_was_given(self, make: Make) -> None:
@@ -159,7 +159,7 @@ class RunnerContract:
             notes.gate.set()
             await notes.called(2)
             await ended(runner, "task", "succeeded")
-        assert [one["n"] for one in notes.calls] == [1, 3]
+        assert [call["n"] for call in notes.calls] == [1, 3]
         assert notes.together == 1
 
     async def test_an_ended_task_can_be_scheduled_again(self, make: Make) -> None:
@@ -170,7 +170,7 @@ class RunnerContract:
                 await runner.schedule("note", {"n": number}, task_id="task")
                 await notes.called(number)
                 await ended(runner, "task", "succeeded")
-        assert [one["n"] for one in notes.calls] == [1, 2]
+        assert [call["n"] for call in notes.calls] == [1, 2]
 
     async def test_a_task_that_fails_is_tried_again_within_its_policy(self, make: Make) -> None:
         runner, notes, hopeless = make(), Notes(), Notes()
@@ -242,7 +242,7 @@ class RunnerContract:
         await runner.start()
         await runner.schedule("note", {}, task_id="task")
         await notes.called(1)
-        draining = asyncio.get_running_loop().create_task(runner.drain(_PATIENCE))
+        draining = asyncio.get_running_loop().create_task(runner.drain(_TIMEOUT))
         await asyncio.sleep(0)
         notes.gate.set()
         await draining
@@ -309,7 +309,7 @@ class RunnerContract:
             await runner.schedule("work", {"n": 3}, task_id="c")
             await notes.called(3)
             await ended(runner, "c", None)
-        assert sorted(one["n"] for one in notes.calls) == [1, 2, 3]
+        assert sorted(call["n"] for call in notes.calls) == [1, 2, 3]
 
     async def test_a_wake_up_during_its_work_is_not_lost(self, make: Make) -> None:
         runner, notes = make(), Notes()

@@ -24,14 +24,14 @@ class HostClient:
         self.path = path
 
     async def invoke(self, message: Any, *, headers: Mapping[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        """One question, one answer; an error status is an `httpx.HTTPStatusError`."""
+        """Send a message and return the answer; an error status is an `httpx.HTTPStatusError`."""
         response = await self.http.post(self.path, json={"message": message, **fields}, headers=headers)
         return (await _good(response)).json()
 
     async def stream(
         self, message: Any, *, headers: Mapping[str, str] | None = None, **fields: Any
     ) -> AsyncGenerator[ServerSentEvent]:
-        """The events of an answer; leave the loop early only within `contextlib.aclosing`."""
+        """Yield the events of an answer; leave the loop early only within `contextlib.aclosing`."""
         body = {"message": message, "stream": True, **fields}
         async with self.http.stream("POST", self.path, json=body, headers=headers) as response:
             await _good(response)
@@ -57,7 +57,7 @@ async def serving(
     headers: Mapping[str, str] | None = None,
     raise_errors: bool = True,
 ) -> AsyncGenerator[HostClient]:
-    """Starts a host on a free port of the loopback address, and stops it again.
+    """Start a host on a free port of the loopback address, and stop it again.
 
     It runs in the loop of the test, so that both can wait for the same events. What the host did not handle itself is
     raised here: an error of its start at once, every other one at the end (unless `raise_errors` is false).
@@ -98,7 +98,7 @@ class _Server(Server):
         self.stopping = asyncio.Event()
 
     async def run_until_stopped(self, listener: socket.socket) -> None:
-        """Serves; a failed start is seen by its effect, since a `SystemExit` would end the test's own loop."""
+        """Serve; a failed start is seen by its effect, since a `SystemExit` would end the test's own loop."""
         try:
             await self.serve(sockets=[listener])
         except SystemExit:
@@ -118,7 +118,7 @@ class _Server(Server):
 
 
 class _Watched:
-    """Keeps the errors that would otherwise only reach the server's log."""
+    """Records the errors that would otherwise only reach the server's log."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -132,11 +132,11 @@ class _Watched:
             raise
 
     def first(self) -> Exception | None:
-        """The error that came first."""
+        """Return the error that came first."""
         return self._errors[0] if self._errors else None
 
     def note_on(self, error: BaseException) -> None:
-        """Names the host's errors on the one that the test itself met."""
-        for one in self._errors:
-            if one is not error:
-                error.add_note(f"the host raised {one!r}")
+        """Add the host's errors as notes to the one that the test itself met."""
+        for other in self._errors:
+            if other is not error:
+                error.add_note(f"the host raised {other!r}")

@@ -11,19 +11,19 @@ _FIELDS = frozenset({"event", "data", "id", "retry"})
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSentEvent:
-    """One event as it came in."""
+    """An event as it came in."""
 
     event: str = "message"
     data: str = ""
     id: str | None = None
 
     def json(self) -> Any:
-        """The data, which must be JSON."""
+        """Decode the data, which must be JSON."""
         return msgspec.json.decode(self.data)
 
 
 def parse_sse(body: bytes) -> list[ServerSentEvent]:
-    """The events of a whole response, without comments; `ValueError` for what is not one, or is cut off."""
+    """Return the events of a whole response, without comments; raise a `ValueError` if it is malformed or cut off."""
     events: list[ServerSentEvent] = []
     lines: list[str] = []
     *whole, rest = _lines_of(body)
@@ -39,7 +39,7 @@ def parse_sse(body: bytes) -> list[ServerSentEvent]:
 
 
 async def read_sse(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerSentEvent]:
-    """The events of a response that is still coming in, each as soon as it is whole."""
+    """Yield the events of a response that is still coming in, each as soon as it is complete."""
     rest: list[bytes] = []
     async for chunk in chunks:
         rest.append(chunk)

@@ -1,4 +1,4 @@
-"""What a store is asked about answers: the same one counts again until it is acted on, and it is acted on once."""
+"""The contract of stores for answers: the same one counts again until it is acted on, and it is acted on once."""
 
 import asyncio
 
@@ -16,17 +16,22 @@ class Answers:
     async def test_the_same_answer_counts_again_until_it_is_acted_on(self, store: HostStateStore) -> None:
         await _ask(store)
         await _decide(store, "approved", "att_1")
-        assert [one.approval_id for one in await store.approvals.pending(OWNER)] == ["apr_1"]
+        assert [approval.approval_id for approval in await store.approvals.pending(OWNER)] == ["apr_1"]
         await _decide(store, "approved", "att_2", reason="again")
-        found = await _found(store)
-        assert (found.status, found.attempt, found.begun, found.reason) == ("approved", "att_2", False, "again")
+        approval = await _stored(store)
+        assert (approval.status, approval.attempt, approval.begun, approval.reason) == (
+            "approved",
+            "att_2",
+            False,
+            "again",
+        )
         for other in ("rejected", "cancelled"):
             assert not await _decided(store, other, "att_3")
         await _begin(store, "att_2")
         for status in ("approved", "rejected", "cancelled"):
             assert not await _decided(store, status, "att_3")
-        found = await _found(store)
-        assert (found.status, found.attempt, found.begun) == ("approved", "att_2", True)
+        approval = await _stored(store)
+        assert (approval.status, approval.attempt, approval.begun) == ("approved", "att_2", True)
         assert list(await store.approvals.pending(OWNER)) == []
 
     async def test_only_the_attempt_that_has_the_answer_begins(self, store: HostStateStore) -> None:
@@ -37,8 +42,8 @@ class Answers:
         await _decide(store, "approved", "att_2")
         with pytest.raises(LostAnswerError):
             await _begin(store, "att_1")
-        assert not (await _found(store)).begun
-        # Whoever could not hear that it has begun says so again.
+        assert not (await _stored(store)).begun
+        # An attempt that got no answer to its write repeats it.
         await _begin(store, "att_2")
         await _begin(store, "att_2")
         with pytest.raises(LostAnswerError):
@@ -58,8 +63,8 @@ class Answers:
         for attempt in ("att_0", "att_1"):
             async with store.transaction() as transaction:
                 transaction.release_approval(OWNER, "apr_1", attempt)
-            found = await _found(store)
-            assert (found.status, found.begun) == ("rejected", attempt == "att_0")
+            approval = await _stored(store)
+            assert (approval.status, approval.begun) == ("rejected", attempt == "att_0")
         # What the attempt has sent before arrives too late.
         with pytest.raises(LostAnswerError):
             await _begin(store, "att_1")
@@ -75,8 +80,11 @@ class Answers:
             transaction.begin_approval(OWNER, "apr_2", "att_2")
         async with store.transaction() as transaction:
             transaction.cancel_approvals(OWNER, at=NOW + 9, reason="unlinked")
-        found = await store.approvals.of_session(OWNER, "ses_1")
-        assert [(one.status, one.reason) for one in found] == [("cancelled", "unlinked"), ("approved", None)]
+        approvals = await store.approvals.of_session(OWNER, "ses_1")
+        assert [(approval.status, approval.reason) for approval in approvals] == [
+            ("cancelled", "unlinked"),
+            ("approved", None),
+        ]
         with pytest.raises(LostAnswerError):
             await _begin(store, "att_1")
         assert not await _decided(store, "approved", "att_3")
@@ -96,7 +104,7 @@ class Answers:
 
         acted = await asyncio.gather(*(act(number) for number in range(20)))
         assert acted.count(True) == 1
-        assert (await _found(store)).attempt == f"att_{acted.index(True)}"
+        assert (await _stored(store)).attempt == f"att_{acted.index(True)}"
 
     async def test_an_attempt_has_nothing_of_another_owner_s(self, store: HostStateStore) -> None:
         await _ask(store)
@@ -108,14 +116,14 @@ class Answers:
                 transaction.begin_approval(OTHER, "apr_1", "att_1")
         async with store.transaction() as transaction:
             transaction.release_approval(OTHER, "apr_1", "att_1")
-        assert (await _found(store)).attempt == "att_1"
-        assert [one.status for one in await store.approvals.pending(OTHER)] == ["pending"]
+        assert (await _stored(store)).attempt == "att_1"
+        assert [approval.status for approval in await store.approvals.pending(OTHER)] == ["pending"]
 
 
 async def _ask(store: HostStateStore, *ids: str) -> None:
     async with store.transaction() as transaction:
-        for one in ids or ("apr_1",):
-            transaction.add_approval(question(one))
+        for approval_id in ids or ("apr_1",):
+            transaction.add_approval(question(approval_id))
 
 
 async def _decide(
@@ -140,12 +148,12 @@ async def _decided(store: HostStateStore, status: ApprovalStatus, attempt: str) 
 
 async def _begin(store: HostStateStore, attempt: str, *asked: PendingApproval) -> None:
     async with store.transaction() as transaction:
-        for one in asked:
-            transaction.add_approval(one)
+        for approval in asked:
+            transaction.add_approval(approval)
         transaction.begin_approval(OWNER, "apr_1", attempt)
 
 
-async def _found(store: HostStateStore) -> PendingApproval:
-    found = await store.approvals.get(OWNER, "apr_1")
-    assert found is not None
-    return found
+async def _stored(store: HostStateStore) -> PendingApproval:
+    approval = await store.approvals.get(OWNER, "apr_1")
+    assert approval is not None
+    return approval

@@ -1,4 +1,4 @@
-"""What a store is asked about background runs that have not ended."""
+"""The contract of stores for background runs that have not ended."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ ME, YOU = "host_me", "host_you"
 
 
 class Background:
-    """Runs that wait, and runs that somebody works on."""
+    """Runs that wait, and runs that a process works on."""
 
     async def test_a_run_that_waits_is_taken_up_once(self, store: HostStateStore) -> None:
         await _queue(store, job())
@@ -34,12 +34,12 @@ class Background:
             await _queue(store, job(name))
         first = await store.background.claim(ME, limit=2)
         rest = await store.background.claim(ME, limit=9)
-        assert [one.admitted.run_id for one in (*first, *rest)] == names
+        assert [claimed.admitted.run_id for claimed in (*first, *rest)] == names
 
     async def test_an_owner_finds_their_own(self, store: HostStateStore) -> None:
         for name in ("run_2", "run_1"):
             await _queue(store, job(name))
-        assert [one.admitted.run_id for one in await store.background.of_owner(OWNER)] == ["run_2", "run_1"]
+        assert [owned.admitted.run_id for owned in await store.background.of_owner(OWNER)] == ["run_2", "run_1"]
         assert list(await store.background.of_owner(OTHER)) == []
 
     async def test_one_that_was_begun_at_once_does_not_wait(self, store: HostStateStore) -> None:
@@ -134,9 +134,9 @@ class Background:
         assert list(await store.background.renew([mine])) == [mine.replace(cancelled=True)]
         async with store.transaction() as transaction:
             transaction.save_job(mine.replace(begun=True))
-        found = await store.background.get(OWNER, "run_1")
-        assert found is not None
-        assert found.cancelled
+        stored = await store.background.get(OWNER, "run_1")
+        assert stored is not None
+        assert stored.cancelled
 
     async def test_a_deleted_run_is_no_work_any_more(self, store: HostStateStore) -> None:
         await _queue(store, job())
@@ -150,7 +150,9 @@ class Background:
     async def test_odd_ids_are_work_like_any_other(self, store: HostStateStore) -> None:
         for key in ODD_KEYS:
             await _queue(store, job(key, owner=key))
-        assert [one.key for one in await store.background.claim(ME, limit=99)] == [(key, key) for key in ODD_KEYS]
+        assert [claimed.key for claimed in await store.background.claim(ME, limit=99)] == [
+            (key, key) for key in ODD_KEYS
+        ]
 
 
 async def _write(store: HostStateStore, call: str, *arguments: Any) -> None:
@@ -159,8 +161,8 @@ async def _write(store: HostStateStore, call: str, *arguments: Any) -> None:
         getattr(transaction, call)(*arguments)
 
 
-async def _queue(store: HostStateStore, one: BackgroundRun, *, waiting: int = 99, owned: int = 99) -> None:
-    owner, run_id = one.key
+async def _queue(store: HostStateStore, queued: BackgroundRun, *, waiting: int = 99, owned: int = 99) -> None:
+    owner, run_id = queued.key
     record: RunRecord = run(run_id, owner=owner, status="queued", background=True)
     async with store.transaction() as transaction:
-        transaction.queue_run(record, one, most_waiting=waiting, most_of_owner=owned)
+        transaction.queue_run(record, queued, most_waiting=waiting, most_of_owner=owned)

@@ -1,4 +1,4 @@
-"""What a store is asked about events that come in."""
+"""The contract of stores for events that come in."""
 
 import asyncio
 
@@ -11,14 +11,14 @@ from frontdesk.testing.store_samples import ODD_KEYS, inbox_item
 
 
 async def accept(store: HostStateStore, *items: InboxItem) -> None:
-    """Takes events in, one transaction each."""
+    """Store events, one transaction each."""
     for item in items:
         async with store.transaction() as transaction:
             transaction.accept(item)
 
 
 async def finish_next(store: HostStateStore, channel: str = "telegram", chat: str = "chat") -> str | None:
-    """Works on the next event of a conversation; returns its id."""
+    """Finish the next event of a conversation; return its id."""
     item = await store.inbox.next(channel, chat)
     if item is None:
         return None
@@ -27,20 +27,20 @@ async def finish_next(store: HostStateStore, channel: str = "telegram", chat: st
 
 
 async def waiting(store: HostStateStore, holder: str = "host_me") -> list[tuple[str, str]]:
-    """The conversations in which somebody could go on."""
-    found = [(item.channel, item.conversation_id) for item in await store.inbox.waiting(holder)]
-    return sorted(set(found))
+    """Return the conversations with an event that can be claimed."""
+    conversations = [(item.channel, item.conversation_id) for item in await store.inbox.waiting(holder)]
+    return sorted(set(conversations))
 
 
 async def claimed(store: HostStateStore, holder: str = "host_me", chat: str = "chat") -> InboxItem:
-    """The next event, taken up."""
+    """Claim the next event."""
     item = await store.inbox.claim("telegram", chat, holder)
     assert item is not None
     return item
 
 
 async def finish(store: HostStateStore, item: InboxItem, error: str | None = None) -> None:
-    """Is done with an event."""
+    """Finish an event."""
     async with store.transaction() as transaction:
         transaction.finish(item, error=error)
 
@@ -101,8 +101,8 @@ class Inbox:
 
     async def test_the_first_event_of_a_conversation_is_taken_up_by_one(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2"), inbox_item("evt_3", chat="other"))
-        found = await asyncio.gather(*(store.inbox.claim("telegram", "chat", "host_me") for _ in range(20)))
-        (item,) = [one for one in found if one is not None]
+        claims = await asyncio.gather(*(store.inbox.claim("telegram", "chat", "host_me") for _ in range(20)))
+        (item,) = [claim for claim in claims if claim is not None]
         assert (item.event_id, item.attempts) == ("evt_1", 1)
         assert await waiting(store) == [("telegram", "chat"), ("telegram", "other")]
         assert (await claimed(store, chat="other")).event_id == "evt_3"
@@ -143,8 +143,8 @@ class Inbox:
         await accept(store, *(inbox_item(f"evt_{number}") for number in range(4)))
         for error in ("denied", None, "target_failed \ud800", "died"):
             await finish(store, await claimed(store), error)
-        found = [(item.event_id, error) for item, error in await store.inbox.failed()]
-        assert found == [("evt_3", "died"), ("evt_2", "target_failed \ud800"), ("evt_0", "denied")]
+        failed = [(item.event_id, error) for item, error in await store.inbox.failed()]
+        assert failed == [("evt_3", "died"), ("evt_2", "target_failed \ud800"), ("evt_0", "denied")]
         last = (await store.inbox.failed(limit=1))[0][0]
         assert [item.event_id for item, _ in await store.inbox.failed(before=last.number, limit=1)] == ["evt_2"]
 

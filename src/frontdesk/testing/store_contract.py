@@ -1,4 +1,4 @@
-"""The questions that every state store is asked.
+"""The contract of every state store.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -74,13 +74,13 @@ class StoreContract(
     Transactions,
     Isolation,
 ):
-    """What a store promises; a subclass has a fixture `store` that gives an empty, open one."""
+    """The contract of a store; a subclass has a fixture `store` that gives an empty, open one."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture
     def store(self) -> HostStateStore:
-        """An empty, open store; a new one for each test."""
+        """Return an empty, open store; a new one for each test."""
         raise NotImplementedError("a store's contract needs a fixture called `store`")
 
     async def test_it_says_whether_it_is_durable(self, store: HostStateStore) -> None:

@@ -1,4 +1,4 @@
-"""What a store is asked about conversations."""
+"""The contract of stores for conversations."""
 
 from collections.abc import Sequence
 
@@ -12,21 +12,21 @@ from frontdesk.testing.store_samples import ODD_KEYS, OTHER, OWNER, conversation
 
 
 async def begin(store: HostStateStore, *ids: str, conversation_id: str = "conv_1") -> None:
-    """Makes a conversation with items."""
+    """Store a conversation with items."""
     async with store.transaction() as transaction:
         transaction.save_conversation(conversation(conversation_id))
         transaction.add_items(OWNER, [conversation_item(item_id, conversation_id) for item_id in ids])
 
 
 async def end_turn(store: HostStateStore, lease: Lease, item_id: str) -> None:
-    """Writes a session and an item together, as a turn does."""
+    """Write a session and an item together, as a turn does."""
     async with store.transaction() as transaction:
         transaction.add_items(OWNER, [conversation_item(item_id)])
         transaction.save_session(session(), lease)
 
 
 def ids_of(items: Sequence[ConversationItem]) -> list[str]:
-    """The ids of items."""
+    """Return the ids of items."""
     return [item.item_id for item in items]
 
 
@@ -50,12 +50,12 @@ class Conversations:
         await begin(store, "z", "y")
         async with store.transaction() as transaction:
             transaction.add_items(OWNER, [conversation_item("x")])
-        found = await store.conversations.items(OWNER, "conv_1")
-        assert [item.replace(number=0) for item in found] == [conversation_item(item_id) for item_id in "zyx"]
-        numbers = [item.number for item in found]
+        items = await store.conversations.items(OWNER, "conv_1")
+        assert [item.replace(number=0) for item in items] == [conversation_item(item_id) for item_id in "zyx"]
+        numbers = [item.number for item in items]
         assert numbers == sorted(set(numbers))
         assert numbers[0] > 0
-        assert await store.conversations.item(OWNER, "conv_1", "y") == found[1]
+        assert await store.conversations.item(OWNER, "conv_1", "y") == items[1]
         assert await store.conversations.item(OWNER, "conv_1", "unknown") is None
 
     async def test_pages_lead_through_all_items_both_ways(self, store: HostStateStore) -> None:
@@ -140,6 +140,6 @@ class Conversations:
             await begin(store, key, conversation_id=key)
         for key in ODD_KEYS:
             assert await store.conversations.get(OWNER, key) == conversation(key)
-            found = await store.conversations.item(OWNER, key, key)
-            assert found is not None
-            assert found.replace(number=0) == conversation_item(key, key)
+            item = await store.conversations.item(OWNER, key, key)
+            assert item is not None
+            assert item.replace(number=0) == conversation_item(key, key)

@@ -1,4 +1,4 @@
-"""What a store is asked about proofs of identity that were begun."""
+"""The contract of stores for proofs of identity that were begun."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ from frontdesk.testing.store_samples import ODD_KEYS, OWNER, grant, run
 
 
 async def begin(store: HostStateStore, *grant_ids: str) -> None:
-    """Keeps grants."""
+    """Store grants."""
     async with store.transaction() as transaction:
         for grant_id in grant_ids:
             transaction.add_grant(grant(grant_id))
 
 
 async def use(store: HostStateStore, grant_id: str) -> bool:
-    """Uses a grant, and says whether that was possible."""
+    """Use a grant; tell whether that was possible."""
     try:
         async with store.transaction() as transaction:
             transaction.use_grant(grant_id)
@@ -72,7 +72,7 @@ class Grants:
 
 
 class Checkpoints:
-    """Where workflows have paused."""
+    """Checkpoints of workflows that have paused."""
 
     async def test_a_checkpoint_is_read_as_it_was_last_written(self, store: HostStateStore) -> None:
         assert await store.checkpoints.get("ses_1", "chk_1") is None

@@ -1,4 +1,4 @@
-"""What a store is asked in another's name: nothing of it may show that the thing is there."""
+"""The contract of stores for calls in another's name: none may show that a record exists."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
@@ -51,7 +51,7 @@ READS: dict[str, Read] = {
     "conversations.items": lambda store, owner: store.conversations.items(owner, "conv_1"),
     "conversations.item": lambda store, owner: store.conversations.item(owner, "conv_1", "item_1"),
 }
-"""Every call that is made in somebody's name and reads."""
+"""Every call that reads for an owner."""
 
 WRITES: dict[str, Write] = {
     "remove_link": lambda transaction, owner: transaction.remove_link(owner, identity()),
@@ -66,14 +66,14 @@ WRITES: dict[str, Write] = {
     "release_approval": lambda transaction, owner: transaction.release_approval(owner, "apr_2", "att_1"),
     "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
 }
-"""Every call that changes what is there, or adds to it, in somebody's name."""
+"""Every call that changes or adds records for an owner."""
 
 
 NOTHING = {encode(None), encode([])}
 
 
 async def keep_everything(store: HostStateStore) -> None:
-    """Something of each kind, all of one owner."""
+    """Store a record of each kind, all of one owner."""
     await store.sessions.reserve(named(), "ses_1")
     await keep_session(store, session(key="mine"), said("secret"))
     await store.identities.remember(issued(identity()))
@@ -94,16 +94,16 @@ async def keep_everything(store: HostStateStore) -> None:
 
 
 async def seen_by(store: HostStateStore, owner: str) -> dict[str, bytes]:
-    """All that an owner can see, each in a form that can be compared."""
-    found = {name: await read(store, owner) for name, read in READS.items()}
+    """Return all that an owner can see, each in a form that can be compared."""
+    results = {name: await read(store, owner) for name, read in READS.items()}
     return {
         name: encode(list(cast(Sequence[Any], value)) if isinstance(value, Sequence) else value)
-        for name, value in found.items()
+        for name, value in results.items()
     }
 
 
 class Isolation:
-    """What belongs to one owner does not exist for another."""
+    """The records of one owner do not exist for another."""
 
     async def test_an_owner_sees_all_of_it_and_nobody_else_any(self, store: HostStateStore) -> None:
         await keep_everything(store)

@@ -1,4 +1,4 @@
-"""What a store is asked about the right to write a session."""
+"""The contract of stores for the right to write a session."""
 
 import asyncio
 
@@ -11,13 +11,13 @@ from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, named, s
 
 
 async def save(store: HostStateStore, lease: Lease, turns: int, *, keep: bool = False) -> None:
-    """Writes a session with a lease."""
+    """Write a session with a lease."""
     async with store.transaction() as transaction:
         transaction.save_session(session(lease.session_id, turns=turns), lease, keep=keep)
 
 
 async def refused(store: HostStateStore, lease: Lease) -> None:
-    """A lease that has ended writes nothing."""
+    """Check that a lease that has ended writes nothing."""
     before = await store.sessions.get(OWNER, lease.session_id)
     with pytest.raises(StaleTurnError):
         await save(store, lease, 99)
@@ -25,7 +25,7 @@ async def refused(store: HostStateStore, lease: Lease) -> None:
 
 
 class Leases:
-    """Who may write a session."""
+    """Leases to write a session."""
 
     async def test_a_newer_lease_ends_the_older(self, store: HostStateStore) -> None:
         old = await store.sessions.claim("ses_1")

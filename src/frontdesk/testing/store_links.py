@@ -1,4 +1,4 @@
-"""What a store is asked about links, and about the changes that make them."""
+"""The contract of stores for links, and for the changes that make them."""
 
 import asyncio
 
@@ -12,14 +12,14 @@ from frontdesk.testing.store_samples import NOW, ODD_KEYS, OTHER, OWNER, grant, 
 
 
 async def keep(store: HostStateStore, *links: LinkRecord) -> None:
-    """Writes links."""
+    """Store links."""
     async with store.transaction() as transaction:
-        for one in links:
-            transaction.add_link(one)
+        for record in links:
+            transaction.add_link(record)
 
 
 async def change(store: HostStateStore, record: IdentityRecord, known: IdentityRecord) -> bool:
-    """Gives an identity another key, together with a run; says whether that was possible."""
+    """Give an identity another key, together with a run; tell whether that was possible."""
     try:
         async with store.transaction() as transaction:
             transaction.save_run(run(f"run_{record.isolation_key}"))
@@ -30,7 +30,7 @@ async def change(store: HostStateStore, record: IdentityRecord, known: IdentityR
 
 
 class Links:
-    """Who was linked with whom."""
+    """Links between identities."""
 
     async def test_the_link_of_an_identity_is_found(self, store: HostStateStore) -> None:
         full = link(identity("1")).replace(
@@ -73,17 +73,17 @@ class Links:
     async def test_odd_subjects_are_subjects_like_any_other(self, store: HostStateStore) -> None:
         links = [link(identity(str(number))).replace(subject=subject) for number, subject in enumerate(ODD_KEYS)]
         await keep(store, *links)
-        for one, subject in zip(links, ODD_KEYS, strict=True):
-            assert await store.identities.linked_as(subject) == one
+        for record, subject in zip(links, ODD_KEYS, strict=True):
+            assert await store.identities.linked_as(subject) == record
 
     async def test_all_links_are_listed_page_by_page(self, store: HostStateStore) -> None:
         people = [identity(str(number), channel=channel) for channel in ("b", "a") for number in range(5)]
-        await keep(store, *(link(one, key=f"key_{one.native_id}") for one in people))
-        found: list[LinkRecord] = []
-        while page := await store.identities.all_links(after=found[-1].identity if found else None, limit=3):
+        await keep(store, *(link(person, key=f"key_{person.native_id}") for person in people))
+        records: list[LinkRecord] = []
+        while page := await store.identities.all_links(after=records[-1].identity if records else None, limit=3):
             assert len(page) <= 3
-            found += page
-        assert [one.identity.key for one in found] == sorted(one.key for one in people)
+            records += page
+        assert [record.identity.key for record in records] == sorted(person.key for person in people)
 
     async def test_a_change_is_made_only_by_who_knows_the_last_one(self, store: HostStateStore) -> None:
         first = await store.identities.remember(issued(identity()))
@@ -91,22 +91,22 @@ class Links:
         assert await change(store, second, first)
         assert await store.identities.find(identity()) == second
         assert list(await store.identities.of_owner(OTHER)) == [identity()]
-        for known in (first, second.replace(version=0), second.replace(isolation_key=OWNER)):
-            assert not await change(store, second.replace(isolation_key="third", version=2), known)
+        for outdated in (first, second.replace(version=0), second.replace(isolation_key=OWNER)):
+            assert not await change(store, second.replace(isolation_key="third", version=2), outdated)
         assert not await change(store, issued(identity("new"), "third"), issued(identity("new")))
         assert await store.identities.find(identity()) == second
         assert await store.identities.find(identity("new")) is None
         assert await store.runs.get(OWNER, "run_third") is None
 
     async def test_of_twenty_changes_at_once_one_counts(self, store: HostStateStore) -> None:
-        known = await store.identities.remember(issued(identity()))
-        changes = [known.replace(isolation_key=f"key_{number}", version=1) for number in range(20)]
-        made = await asyncio.gather(*(change(store, one, known) for one in changes))
+        record = await store.identities.remember(issued(identity()))
+        changes = [record.replace(isolation_key=f"key_{number}", version=1) for number in range(20)]
+        made = await asyncio.gather(*(change(store, changed, record) for changed in changes))
         assert made.count(True) == 1
         winner = changes[made.index(True)]
         assert await store.identities.find(identity()) == winner
-        for one in changes:
-            assert (await store.runs.get(OWNER, f"run_{one.isolation_key}") is not None) is (one is winner)
+        for changed in changes:
+            assert (await store.runs.get(OWNER, f"run_{changed.isolation_key}") is not None) is (changed is winner)
 
     async def test_a_grant_takes_only_a_free_place_where_that_is_asked_for(self, store: HostStateStore) -> None:
         async def begin(state: str, at: float) -> None:
@@ -117,7 +117,7 @@ class Links:
         with pytest.raises(StoreError):
             await begin("second", NOW + 9)
         assert await store.identities.grant("gra_1") == grant("gra_1", state="first", expires_at=NOW + 10)
-        # One that has ended is in nobody's way.
+        # A grant that has ended leaves its place free.
         await begin("third", NOW + 10)
         assert await store.identities.grant("gra_1") == grant("gra_1", state="third", expires_at=NOW + 20)
 
@@ -132,9 +132,9 @@ class Links:
 
         got = await asyncio.gather(*(begin(number) for number in range(20)))
         assert got.count(True) == 1
-        found = await store.identities.grant("gra_1")
-        assert found is not None
-        assert found.data["number"] == got.index(True)
+        stored = await store.identities.grant("gra_1")
+        assert stored is not None
+        assert stored.data["number"] == got.index(True)
 
     async def test_the_open_questions_of_an_owner_are_cancelled_together(self, store: HostStateStore) -> None:
         async with store.transaction() as transaction:
@@ -147,13 +147,15 @@ class Links:
             transaction.cancel_approvals(OWNER, at=NOW + 1, reason="linked")
             transaction.cancel_approvals("nobody", at=NOW + 1)
         states = [await store.approvals.get(OWNER, f"apr_{number}") for number in range(3)]
-        assert [(one.status, one.decided_at, one.reason) for one in states if one is not None] == [
+        assert [
+            (approval.status, approval.decided_at, approval.reason) for approval in states if approval is not None
+        ] == [
             ("approved", NOW, None),
             ("cancelled", NOW + 1, "linked"),
             ("cancelled", NOW + 1, "linked"),
         ]
         assert list(await store.approvals.pending(OWNER)) == []
-        assert [one.approval_id for one in await store.approvals.pending(OTHER)] == ["apr_0"]
+        assert [approval.approval_id for approval in await store.approvals.pending(OTHER)] == ["apr_0"]
 
     async def test_a_secret_is_made_once(self, store: HostStateStore) -> None:
         made = await asyncio.gather(*(store.identities.secret("a", b"%d" % number) for number in range(20)))

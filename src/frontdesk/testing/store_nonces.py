@@ -1,4 +1,4 @@
-"""What a store is asked about nonces that were used."""
+"""The contract of stores for nonces that were used."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from frontdesk.testing.store_samples import NOW, ODD_KEYS
 async def use(
     store: HostStateStore, nonce: str, scope: str = "hmac", *, now: float = NOW, expires_at: float = NOW + 600
 ) -> bool:
-    """Use a nonce, and say whether it was free."""
+    """Use a nonce; tell whether it was free."""
     return await store.nonces.use(scope, nonce, now=now, expires_at=expires_at)
 
 

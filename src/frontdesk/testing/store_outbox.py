@@ -1,4 +1,4 @@
-"""What a store is asked about deliveries that go out."""
+"""The contract of stores for deliveries that go out."""
 
 import asyncio
 
@@ -13,38 +13,38 @@ HERE: Destination = ("telegram", "1")
 
 
 async def add(store: HostStateStore, *deliveries: Delivery) -> None:
-    """Keeps deliveries, all in one transaction."""
+    """Store deliveries, all in one transaction."""
     async with store.transaction() as transaction:
-        for one in deliveries:
-            transaction.add_delivery(one)
+        for row in deliveries:
+            transaction.add_delivery(row)
 
 
 async def change(store: HostStateStore, *deliveries: Delivery, hold: float = 0.0) -> None:
-    """Notes how far some are, all in one transaction."""
+    """Write the progress of deliveries, all in one transaction."""
     async with store.transaction() as transaction:
-        for one in deliveries:
-            transaction.change_delivery(one, hold=hold)
+        for row in deliveries:
+            transaction.change_delivery(row, hold=hold)
 
 
 async def queue(store: HostStateStore, destination: Destination = HERE, limit: int = 20) -> list[str]:
-    """What waits for a destination."""
-    return [one.delivery_id for one in await store.outbox.open(destination, limit=limit)]
+    """Return the ids of what waits for a destination."""
+    return [row.delivery_id for row in await store.outbox.open(destination, limit=limit)]
 
 
 async def read(store: HostStateStore, delivery_id: str) -> Delivery:
-    """One that is there."""
-    found = await store.outbox.get(delivery_id)
-    assert found is not None
-    return found
+    """Return a delivery that must exist."""
+    row = await store.outbox.get(delivery_id)
+    assert row is not None
+    return row
 
 
-def bare(found: Delivery | None) -> Delivery | None:
-    """Without what the store has given it."""
-    return None if found is None else found.replace(number=0, held_for=0.0)
+def bare(row: Delivery | None) -> Delivery | None:
+    """Return a delivery without the fields that the store sets."""
+    return None if row is None else row.replace(number=0, held_for=0.0)
 
 
 class Outbox:
-    """Deliveries and how far they are."""
+    """Deliveries and their progress."""
 
     async def test_a_delivery_is_read_as_it_was_written(self, store: HostStateStore) -> None:
         assert await store.outbox.get("del_1") is None
@@ -61,7 +61,7 @@ class Outbox:
         assert await queue(store, limit=2) == ["del_c", "del_a"]
         assert await queue(store, ("telegram", "2")) == ["del_other"]
         assert await queue(store, ("slack", "1")) == []
-        numbers = [one.number for one in await store.outbox.open(HERE)]
+        numbers = [row.number for row in await store.outbox.open(HERE)]
         assert numbers == sorted(set(numbers))
 
     async def test_parts_follow_each_other_in_the_order_of_their_answers(self, store: HostStateStore) -> None:
@@ -112,7 +112,7 @@ class Outbox:
         taken = (await read(store, "del_1")).replace(status="sending")
         done = await asyncio.gather(*(change(store, taken, hold=30.0) for _ in range(20)), return_exceptions=True)
         assert done.count(None) == 1
-        assert sum(isinstance(one, LostDeliveryError) for one in done) == 19
+        assert sum(isinstance(outcome, LostDeliveryError) for outcome in done) == 19
 
     async def test_a_lost_change_takes_the_rest_of_its_transaction_with_it(self, store: HostStateStore) -> None:
         await add(store, delivery("del_1"), delivery("del_2"))
@@ -125,8 +125,8 @@ class Outbox:
         await add(store, delivery())
         await change(store, (await read(store, "del_1")).replace(status="accepted", receipt="r", ended_at=NOW))
         await add(store, delivery(payload="other"))
-        found = await read(store, "del_1")
-        assert (found.status, found.payload) == ("accepted", {"text": "hello"})
+        row = await read(store, "del_1")
+        assert (row.status, row.payload) == ("accepted", {"text": "hello"})
         assert await queue(store) == []
 
     async def test_what_may_be_added_once_is_not_added_twice(self, store: HostStateStore) -> None:
@@ -157,13 +157,13 @@ class Outbox:
         assert list(await store.outbox.waiting("telegram", now=NOW)) == []
         await add(store, *(delivery(f"del_{place}{number}", place=place) for place in "cab" for number in range(3)))
         await add(store, delivery("del_slack", channel="slack"), delivery("del_done", place="d", ended_at=NOW))
-        found = list(await store.outbox.waiting("telegram", now=NOW))
-        assert sorted(found) == ["a", "b", "c"]
+        destinations = list(await store.outbox.waiting("telegram", now=NOW))
+        assert sorted(destinations) == ["a", "b", "c"]
         assert list(await store.outbox.waiting("slack", now=NOW)) == ["1"]
         pages: list[str] = []
         while page := await store.outbox.waiting("telegram", now=NOW, after=pages[-1] if pages else None, limit=1):
             pages += page
-        assert pages == found
+        assert pages == destinations
 
     async def test_only_the_first_says_whether_a_destination_is_due(self, store: HostStateStore) -> None:
         await add(store, delivery("del_1", due_at=NOW + 5), delivery("del_2"))
@@ -175,33 +175,36 @@ class Outbox:
         await add(store, delivery("del_1", due_at=NOW + 10), delivery("del_2", place="2", due_at=NOW + 11))
         await add(store, delivery("del_3", place="3"), delivery("del_4", place="3", due_at=NOW + 11))
         assert list(await store.outbox.waiting("telegram", now=NOW)) == ["3"]
-        found = list(await store.outbox.waiting("telegram", now=NOW, longest=10.0))
-        assert sorted(found) == ["2", "3"]
-        assert list(await store.outbox.waiting("telegram", now=NOW, longest=10.0, after=found[0])) == found[1:]
+        destinations = list(await store.outbox.waiting("telegram", now=NOW, longest=10.0))
+        assert sorted(destinations) == ["2", "3"]
+        assert (
+            list(await store.outbox.waiting("telegram", now=NOW, longest=10.0, after=destinations[0]))
+            == destinations[1:]
+        )
 
     async def test_what_another_process_sends_is_left_to_it(self, store: HostStateStore) -> None:
         await add(store, delivery())
         await change(store, (await read(store, "del_1")).replace(status="sending"), hold=60.0)
-        (found,) = await store.outbox.open(HERE)
-        # Where nobody else can be at it, one that is found being sent was left behind.
-        assert (found.held_for > 0) is (store.lease_seconds is not None)
+        (row,) = await store.outbox.open(HERE)
+        # Where no other process can send it, a delivery that is being sent was left behind.
+        assert (row.held_for > 0) is (store.lease_seconds is not None)
         assert bool(await store.outbox.waiting("telegram", now=NOW)) is (store.lease_seconds is None)
 
     async def test_deliveries_are_found_by_what_is_known_of_them(self, store: HostStateStore) -> None:
         await add(store, delivery("del_1"), delivery("del_2", channel="slack", run_id="run_2"))
         await add(store, delivery("del_3", owner=OTHER), delivery("del_4", status="dead", ended_at=NOW))
 
-        async def found(**asked: object) -> list[str]:
-            return [one.delivery_id for one in await store.outbox.find(**asked)]  # type: ignore[arg-type]
+        async def search(**asked: object) -> list[str]:
+            return [row.delivery_id for row in await store.outbox.find(**asked)]  # type: ignore[arg-type]
 
-        assert await found() == ["del_4", "del_3", "del_2", "del_1"]
-        assert await found(status="dead") == ["del_4"]
-        assert await found(channel="telegram", owner="alice") == ["del_4", "del_1"]
-        assert await found(run_id="run_2") == ["del_2"]
+        assert await search() == ["del_4", "del_3", "del_2", "del_1"]
+        assert await search(status="dead") == ["del_4"]
+        assert await search(channel="telegram", owner="alice") == ["del_4", "del_1"]
+        assert await search(run_id="run_2") == ["del_2"]
         first, second = await store.outbox.find(limit=2)
         assert [first.delivery_id, second.delivery_id] == ["del_4", "del_3"]
-        assert await found(before="del_3") == ["del_2", "del_1"]
-        assert await found(before="del_never") == []
+        assert await search(before="del_3") == ["del_2", "del_1"]
+        assert await search(before="del_never") == []
         assert dict(await store.outbox.counts()) == {"pending": 3, "dead": 1}
 
     async def test_odd_ids_are_deliveries_and_places_like_any_other(self, store: HostStateStore) -> None:

@@ -1,4 +1,4 @@
-"""What a store is asked about people."""
+"""The contract of stores for people."""
 
 import asyncio
 
@@ -24,25 +24,25 @@ class Identities:
 
     async def test_of_twenty_keys_at_once_one_stays(self, store: HostStateStore) -> None:
         records = [issued(identity(), f"key_{number}") for number in range(20)]
-        kept = await asyncio.gather(*(store.identities.remember(record) for record in records))
-        assert len({record.isolation_key for record in kept}) == 1
-        assert await store.identities.find(identity()) == kept[0]
+        remembered = await asyncio.gather(*(store.identities.remember(record) for record in records))
+        assert len({record.isolation_key for record in remembered}) == 1
+        assert await store.identities.find(identity()) == remembered[0]
 
     async def test_names_and_other_attributes_make_no_other_person(self, store: HostStateStore) -> None:
         await store.identities.remember(issued(identity(name="Ann")))
-        found = await store.identities.find(identity(name="Bea", language="de"))
-        assert found is not None
-        assert found.isolation_key == OWNER
-        assert found.identity.attributes == {"name": "Ann"}
+        record = await store.identities.find(identity(name="Bea", language="de"))
+        assert record is not None
+        assert record.isolation_key == OWNER
+        assert record.identity.attributes == {"name": "Ann"}
 
     async def test_an_identity_is_a_channel_and_an_id_not_their_sum(self, store: HostStateStore) -> None:
         pairs = [("a", "b:c"), ("a:b", "c"), ("a", "bc"), ("ab", "c"), ("c", "a"), ("", "abc"), ("abc", "")]
         for channel, native_id in pairs:
             await store.identities.remember(issued(identity(native_id, channel=channel), f"{channel}|{native_id}"))
         for channel, native_id in pairs:
-            found = await store.identities.find(identity(native_id, channel=channel))
-            assert found is not None
-            assert found.isolation_key == f"{channel}|{native_id}"
+            record = await store.identities.find(identity(native_id, channel=channel))
+            assert record is not None
+            assert record.isolation_key == f"{channel}|{native_id}"
 
     async def test_odd_ids_are_people_like_any_other(self, store: HostStateStore) -> None:
         for key in ODD_KEYS:
@@ -53,11 +53,11 @@ class Identities:
 
     async def test_all_identities_of_a_person_are_found(self, store: HostStateStore) -> None:
         mine = [identity("1"), identity("2"), identity("1", channel="slack")]
-        for one in mine:
-            await store.identities.remember(issued(one))
+        for person in mine:
+            await store.identities.remember(issued(person))
         await store.identities.remember(issued(identity("3"), OTHER))
-        found = await store.identities.of_owner(OWNER)
-        assert [one.key for one in found] == sorted(one.key for one in mine)
+        people = await store.identities.of_owner(OWNER)
+        assert [person.key for person in people] == sorted(person.key for person in mine)
 
     async def test_an_identity_can_be_given_another_key(self, store: HostStateStore) -> None:
         await store.identities.remember(issued(identity(), OWNER))
@@ -68,37 +68,37 @@ class Identities:
         assert list(await store.identities.of_owner(OTHER)) == [identity()]
 
     async def test_an_identity_that_has_its_key_keeps_what_else_is_known_of_it(self, store: HostStateStore) -> None:
-        known = issued(identity(), OWNER).replace(archived=("before",), version=3)
-        await store.identities.remember(known)
+        record = issued(identity(), OWNER).replace(archived=("before",), version=3)
+        await store.identities.remember(record)
         async with store.transaction() as transaction:
             transaction.remember_identity(issued(identity(), OWNER))
-        assert await store.identities.find(identity(), fresh=True) == known
+        assert await store.identities.find(identity(), fresh=True) == record
 
     async def test_the_newest_attributes_take_the_place_of_the_first(self, store: HostStateStore) -> None:
-        known = issued(identity(name="Ann"), OWNER).replace(archived=("before",), version=3)
-        await store.identities.remember(known)
-        newest = known.replace(identity=identity(name="Ann Lee"))
+        record = issued(identity(name="Ann"), OWNER).replace(archived=("before",), version=3)
+        await store.identities.remember(record)
+        newest = record.replace(identity=identity(name="Ann Lee"))
         async with store.transaction() as transaction:
-            transaction.remember_identity(newest, instead_of=known)
+            transaction.remember_identity(newest, instead_of=record)
         assert await store.identities.find(identity()) == newest
         assert list(await store.identities.of_owner(OWNER)) == [newest.identity]
 
     async def test_how_somebody_is_reached_is_kept_beside_their_record(self, store: HostStateStore) -> None:
-        known = await store.identities.remember(issued(identity(name="Ann")))
+        record = await store.identities.remember(issued(identity(name="Ann")))
         assert await store.identities.reach(identity()) == Reach()
         group = PushGroup(conversation_id="g\0", reference={"thread": "7"})
         async with store.transaction() as transaction:
             transaction.keep_reference(identity(), {"url": "one", "$": "\N{KEY}"})
             transaction.keep_group(identity(), group)
-        found = await store.identities.reach(identity(name="anything"))
-        assert found == Reach(reference={"url": "one", "$": "\N{KEY}"}, group=group)
+        reach = await store.identities.reach(identity(name="anything"))
+        assert reach == Reach(reference={"url": "one", "$": "\N{KEY}"}, group=group)
         async with store.transaction() as transaction:
             transaction.keep_reference(identity(), {"url": "two"})
         assert await store.identities.reach(identity()) == Reach(reference={"url": "two"}, group=group)
         # Neither changes the other, nor the record, nor is it changed with the record.
-        linked = known.replace(isolation_key=OTHER, version=1)
+        linked = record.replace(isolation_key=OTHER, version=1)
         async with store.transaction() as transaction:
-            transaction.remember_identity(linked, instead_of=known)
+            transaction.remember_identity(linked, instead_of=record)
             transaction.keep_group(identity(), None)
         assert await store.identities.reach(identity()) == Reach(reference={"url": "two"})
         assert await store.identities.find(identity(), fresh=True) == linked
@@ -115,8 +115,8 @@ class Identities:
         assert await store.identities.reach(identity()) == reach
 
     async def test_how_somebody_is_reached_is_nobody_elses(self, store: HostStateStore) -> None:
-        for one in (identity("1"), identity("2"), identity("1", channel="slack")):
-            await store.identities.remember(issued(one))
+        for person in (identity("1"), identity("2"), identity("1", channel="slack")):
+            await store.identities.remember(issued(person))
         async with store.transaction() as transaction:
             transaction.keep_reference(identity("1"), {"url": "one"})
         assert await store.identities.reach(identity("2")) == Reach()
@@ -154,14 +154,17 @@ class Identities:
         assert await store.identities.last_seen(OWNER) == seen(identity("0"), at=NOW)
 
     async def test_links_are_kept_until_they_are_removed(self, store: HostStateStore) -> None:
-        one, two = link(identity("1")), link(identity("2"))
+        first, second = link(identity("1")), link(identity("2"))
         async with store.transaction() as transaction:
-            transaction.add_link(one)
-            transaction.add_link(two)
-        assert sorted(found.link_id for found in await store.identities.links(OWNER)) == [one.link_id, two.link_id]
+            transaction.add_link(first)
+            transaction.add_link(second)
+        assert sorted(record.link_id for record in await store.identities.links(OWNER)) == [
+            first.link_id,
+            second.link_id,
+        ]
         assert list(await store.identities.links(OTHER)) == []
         async with store.transaction() as transaction:
-            transaction.remove_link(OWNER, one.identity)
-            transaction.remove_link(OTHER, two.identity)
+            transaction.remove_link(OWNER, first.identity)
+            transaction.remove_link(OTHER, second.identity)
             transaction.remove_link(OWNER, identity("never linked"))
-        assert list(await store.identities.links(OWNER)) == [two]
+        assert list(await store.identities.links(OWNER)) == [second]

@@ -1,4 +1,4 @@
-"""What a store is asked about runs, their events, and questions that wait."""
+"""The contract of stores for runs, their events, and questions that wait."""
 
 import asyncio
 from typing import Any
@@ -34,18 +34,18 @@ class Runs:
         async with store.transaction() as transaction:
             transaction.save_run(run(owner=OTHER), new=True)
         outcomes = await asyncio.gather(*(_begin(store, "run_3") for _ in range(5)), return_exceptions=True)
-        assert sorted(type(one).__name__ for one in outcomes) == ["NoneType", *["RunExistsError"] * 4]
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", *["RunExistsError"] * 4]
 
     async def test_input_and_result_are_kept(self, store: HostStateStore) -> None:
         value: Any = {"mood": "good"}
         result = AgentResponse[Any](messages=[Message("assistant", ["hello"])], value=value)
         async with store.transaction() as transaction:
             transaction.save_run(run(input=said("hi"), result=result))
-        found = await store.runs.get(OWNER, "run_1")
-        assert found is not None
-        assert texts(found.input) == ["hi"]
-        assert found.result.text == "hello"
-        assert found.result.value == {"mood": "good"}
+        record = await store.runs.get(OWNER, "run_1")
+        assert record is not None
+        assert texts(record.input) == ["hi"]
+        assert record.result.text == "hello"
+        assert record.result.value == {"mood": "good"}
 
     async def test_one_id_of_two_owners_is_two_runs(self, store: HostStateStore) -> None:
         async with store.transaction() as transaction:
@@ -113,10 +113,10 @@ class Approvals:
         assert await store.approvals.get(OWNER, "apr_1") is None
         async with store.transaction() as transaction:
             transaction.add_approval(question())
-        found = await store.approvals.get(OWNER, "apr_1")
-        assert found is not None
-        assert found.request.to_dict() == question().request.to_dict()
-        assert found.replace(request=None) == question().replace(request=None)
+        approval = await store.approvals.get(OWNER, "apr_1")
+        assert approval is not None
+        assert approval.request.to_dict() == question().request.to_dict()
+        assert approval.replace(request=None) == question().replace(request=None)
 
     @pytest.mark.parametrize("decided", [False, True])
     async def test_an_id_that_an_owner_has_is_not_given_to_another_question(
@@ -129,10 +129,10 @@ class Approvals:
                 transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW)
         for other in (question(), question(session_id="ses_2", tool="delete")):
             assert not await self._asked(store, other)
-        found = await store.approvals.get(OWNER, "apr_1")
-        assert found is not None
+        approval = await store.approvals.get(OWNER, "apr_1")
+        assert approval is not None
         expected = ("approved" if decided else "pending", question().session_id, "pay")
-        assert (found.status, found.session_id, found.tool) == expected
+        assert (approval.status, approval.session_id, approval.tool) == expected
         assert await store.runs.get(OWNER, "run_2") is None
 
     async def test_two_questions_of_one_transaction_have_two_ids(self, store: HostStateStore) -> None:
@@ -141,11 +141,11 @@ class Approvals:
 
     async def test_of_twenty_questions_with_one_id_at_once_one_is_kept(self, store: HostStateStore) -> None:
         asked = [question(session_id=f"ses_{number}", tool=f"tool {number}") for number in range(20)]
-        kept = await asyncio.gather(*(self._asked(store, one) for one in asked))
-        assert kept.count(True) == 1
-        found = await store.approvals.get(OWNER, "apr_1")
-        assert found is not None
-        assert found.tool == f"tool {kept.index(True)}"
+        stored = await asyncio.gather(*(self._asked(store, approval) for approval in asked))
+        assert stored.count(True) == 1
+        approval = await store.approvals.get(OWNER, "apr_1")
+        assert approval is not None
+        assert approval.tool == f"tool {stored.index(True)}"
 
     async def test_questions_are_listed_oldest_first(self, store: HostStateStore) -> None:
         for number in range(1, 5):
@@ -155,12 +155,16 @@ class Approvals:
         async with store.transaction() as transaction:
             transaction.decide_approval(OWNER, "apr_3", "rejected", at=NOW + 9, reason="too much")
         of_session = await store.approvals.of_session(OWNER, "ses_1")
-        assert [(one.approval_id, one.status) for one in of_session] == [
+        assert [(approval.approval_id, approval.status) for approval in of_session] == [
             ("apr_1", "pending"),
             ("apr_3", "rejected"),
             ("apr_4", "pending"),
         ]
-        assert [one.approval_id for one in await store.approvals.pending(OWNER)] == ["apr_1", "apr_2", "apr_4"]
+        assert [approval.approval_id for approval in await store.approvals.pending(OWNER)] == [
+            "apr_1",
+            "apr_2",
+            "apr_4",
+        ]
 
     async def test_a_question_is_answered_once(self, store: HostStateStore) -> None:
         async with store.transaction() as transaction:
@@ -169,9 +173,9 @@ class Approvals:
             transaction.decide_approval(OWNER, "apr_1", "rejected", at=NOW + 1, reason="no")
         for status in ("approved", "rejected", "cancelled"):
             await self._refused(store, OWNER, "apr_1", status)
-        found = await store.approvals.get(OWNER, "apr_1")
-        assert found is not None
-        assert (found.status, found.decided_at, found.reason) == ("rejected", NOW + 1, "no")
+        approval = await store.approvals.get(OWNER, "apr_1")
+        assert approval is not None
+        assert (approval.status, approval.decided_at, approval.reason) == ("rejected", NOW + 1, "no")
         assert list(await store.approvals.pending(OWNER)) == []
 
     async def test_of_twenty_answers_at_once_one_counts(self, store: HostStateStore) -> None:
@@ -188,9 +192,9 @@ class Approvals:
 
         counted = await asyncio.gather(*(decide(number) for number in range(20)))
         assert counted.count(True) == 1
-        found = await store.approvals.get(OWNER, "apr_1")
-        assert found is not None
-        assert found.reason == str(counted.index(True))
+        approval = await store.approvals.get(OWNER, "apr_1")
+        assert approval is not None
+        assert approval.reason == str(counted.index(True))
 
     async def test_a_question_does_not_exist_for_anybody_else(self, store: HostStateStore) -> None:
         async with store.transaction() as transaction:
@@ -200,7 +204,7 @@ class Approvals:
         assert list(await store.approvals.pending(OTHER)) == []
         await self._refused(store, OTHER, "apr_1", "approved")
         await self._refused(store, OWNER, "apr_unknown", "approved")
-        assert [one.status for one in await store.approvals.pending(OWNER)] == ["pending"]
+        assert [approval.status for approval in await store.approvals.pending(OWNER)] == ["pending"]
 
     async def test_one_id_of_two_owners_is_two_questions(self, store: HostStateStore) -> None:
         # The ids come from the target, which knows nothing of owners and may count its calls from one.
@@ -221,16 +225,16 @@ class Approvals:
             for key in ODD_KEYS:
                 transaction.add_approval(question(key, tool=f"tool {key}"))
         for key in ODD_KEYS:
-            found = await store.approvals.get(OWNER, key)
-            assert found is not None
-            assert found.tool == f"tool {key}"
+            approval = await store.approvals.get(OWNER, key)
+            assert approval is not None
+            assert approval.tool == f"tool {key}"
 
     async def _asked(self, store: HostStateStore, *questions: PendingApproval) -> bool:
         try:
             async with store.transaction() as transaction:
                 transaction.save_run(run("run_2"))
-                for one in questions:
-                    transaction.add_approval(one)
+                for approval in questions:
+                    transaction.add_approval(approval)
         except ApprovalExistsError:
             return False
         return True

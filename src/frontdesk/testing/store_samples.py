@@ -1,4 +1,4 @@
-"""Records for the questions that a store is asked."""
+"""Sample records for the contract of stores."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -68,22 +68,22 @@ ODD_KEYS = (
     "x" * 10_000,
     "x" * 9_999 + "y",
 )
-"""Keys that some store somewhere took for others, for paths or for nothing."""
+"""Keys that some store has confused with others, with paths or with nothing."""
 
 
 def session(session_id: str = "ses_1", *, owner: str = OWNER, **fields: Any) -> SessionRecord:
-    """A session at rest."""
+    """Make a session at rest."""
     record = SessionRecord(session_id=session_id, owner=owner, key=session_id, created_at=NOW, updated_at=NOW)
     return record.replace(**fields)
 
 
 def named(value: str = "mine", *, owner: str = OWNER) -> SessionName:
-    """A name that a caller chose."""
+    """Make a name that a caller chose."""
     return SessionName(owner=owner, kind="named", value=value)
 
 
 def said(*texts: str) -> list[Message]:
-    """Messages of a user, with all that has to be kept."""
+    """Make messages of a user, with all fields that have to be stored."""
     return [
         Message("user", [Content.from_text(text)], message_id=f"msg {text}", additional_properties={"hosting": [text]})
         for text in texts
@@ -91,43 +91,43 @@ def said(*texts: str) -> list[Message]:
 
 
 def texts(messages: Sequence[Any]) -> list[str]:
-    """What messages say."""
+    """Return the texts of messages."""
     return [message.text for message in messages]
 
 
 def identity(native_id: str = "1", *, channel: str = "telegram", **attributes: Any) -> ChannelIdentity:
-    """A user on a channel."""
+    """Make a user on a channel."""
     return ChannelIdentity(channel=channel, native_id=native_id, attributes=attributes)
 
 
 def issued(who: ChannelIdentity, key: str = OWNER) -> IdentityRecord:
-    """An isolation key that was issued."""
+    """Make an isolation key that was issued."""
     return IdentityRecord(identity=who, isolation_key=key, created_at=NOW)
 
 
 def seen(who: ChannelIdentity, *, key: str = OWNER, at: float = NOW) -> LastSeen:
-    """Where somebody was."""
+    """Make a place where a person was seen."""
     return LastSeen(isolation_key=key, identity=who, conversation_id="chat", at=at)
 
 
 def link(who: ChannelIdentity, *, key: str = OWNER) -> LinkRecord:
-    """Two identities of one person."""
+    """Make a link between two identities of one person."""
     return LinkRecord(link_id=f"lnk_{who.native_id}", isolation_key=key, identity=who, linked_at=NOW, linker="code")
 
 
 def grant(grant_id: str = "gra_1", *, expires_at: float = NOW + 900, **data: Any) -> Grant:
-    """A proof that was begun."""
+    """Make a proof that was begun."""
     return Grant(grant_id=grant_id, identity=identity(), expires_at=expires_at, data=data)
 
 
 def run(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> RunRecord:
-    """A run."""
+    """Make a run."""
     record = RunRecord(run_id=run_id, owner=owner, channel="web", status="completed", created_at=NOW)
     return record.replace(**fields)
 
 
 def job(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> BackgroundRun:
-    """A run in the background."""
+    """Make a background run."""
     caller = Caller(identity=identity("1", channel="web"))
     # Only the gate admits requests; what it admitted is read from a record.
     tree: Any = {"$": "AdmittedRequest", "owner": owner, "run_id": run_id, "admitted_at": NOW}
@@ -137,12 +137,12 @@ def job(run_id: str = "run_1", *, owner: str = OWNER, **fields: Any) -> Backgrou
 
 
 def event(number: int, run_id: str = "run_1", *, owner: str = OWNER) -> RunEvent:
-    """An event of a stream."""
+    """Make an event of a stream."""
     return RunEvent(owner=owner, run_id=run_id, number=number, data=b"\x00event %d" % number)
 
 
 def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW, **fields: Any) -> PendingApproval:
-    """A tool call that waits."""
+    """Make a question about a tool call that waits."""
     call = Content.from_function_call("call_1", "pay", arguments='{"amount": 5}')
     request = Content.from_function_approval_request(approval_id, call)
     record = PendingApproval(
@@ -159,7 +159,7 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
 
 
 def inbox_item(event_id: str = "evt_1", *, chat: str = "chat", channel: str = "telegram") -> InboxItem:
-    """An event of a platform's."""
+    """Make an event of a platform."""
     caller = Caller(identity=identity("1", channel=channel))
     request = ChannelRequest(channel=channel, input=event_id, conversation_id=chat)
     return InboxItem(
@@ -168,7 +168,7 @@ def inbox_item(event_id: str = "evt_1", *, chat: str = "chat", channel: str = "t
 
 
 def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) -> Delivery:
-    """A part of an answer."""
+    """Make a part of an answer."""
     record = Delivery(
         delivery_id=delivery_id,
         run_id="run_1",
@@ -186,17 +186,17 @@ def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) 
 
 
 def conversation(conversation_id: str = "conv_1", *, owner: str = OWNER, **metadata: Any) -> Conversation:
-    """A conversation that a caller made."""
+    """Make a conversation of a caller."""
     return Conversation(conversation_id=conversation_id, owner=owner, created_at=NOW, metadata=metadata)
 
 
 def conversation_item(item_id: str, conversation_id: str = "conv_1") -> ConversationItem:
-    """An item of a conversation."""
+    """Make an item of a conversation."""
     return ConversationItem(item_id=item_id, conversation_id=conversation_id, created_at=NOW, body={"said": item_id})
 
 
 async def keep_session(store: HostStateStore, record: SessionRecord, messages: Sequence[Any] = ()) -> None:
-    """Writes a session as a turn does: claimed, saved with its messages, and released."""
+    """Write a session as a turn does: claimed, saved with its messages, and released."""
     lease = await store.sessions.claim(record.session_id)
     async with store.transaction() as transaction:
         transaction.save_session(record, lease)
@@ -205,7 +205,7 @@ async def keep_session(store: HostStateStore, record: SessionRecord, messages: S
 
 
 async def note_all_of(store: HostStateStore, transaction: StateTransaction, name: str) -> None:
-    """Something of each kind, by one name."""
+    """Write a record of each kind, all under one name."""
     transaction.save_session(session(name), await store.sessions.claim(name))
     transaction.name_session(named(name), name)
     transaction.append_history(name, said("question", "answer"))
@@ -224,7 +224,7 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
 
 
 async def count_all_of(store: HostStateStore, name: str) -> int:
-    """How much of what `note_all_of` writes is there: 19 is all of it."""
+    """Count the records of `note_all_of` that exist: 19 is all of them."""
     single = [
         await store.sessions.get(OWNER, name),
         await store.sessions.find(named(name)),
@@ -245,4 +245,4 @@ async def count_all_of(store: HostStateStore, name: str) -> int:
         await store.runs.events(OWNER, name),
         await store.conversations.items(OWNER, name),
     ]
-    return sum(one is not None for one in single) + sum(len(found) for found in several)
+    return sum(record is not None for record in single) + sum(len(records) for records in several)

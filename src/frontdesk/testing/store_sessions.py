@@ -1,4 +1,4 @@
-"""What a store is asked about sessions."""
+"""The contract of stores for sessions."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ LARGE = 1024 * 1024
 
 
 class SessionNames:
-    """Finding and naming sessions."""
+    """Sessions and their names."""
 
     async def test_what_was_never_written_is_not_there(self, store: HostStateStore) -> None:
         assert await store.sessions.find(named()) is None
@@ -75,18 +75,18 @@ class SessionNames:
             await keep_session(store, session(f"ses_{number}", updated_at=NOW + number), said("old"))
             async with store.transaction() as transaction:
                 transaction.name_session(name, f"ses_{number + 1}")
-        assert [one.session_id for one in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
-        assert [one.session_id for one in await store.sessions.past(name, limit=1)] == ["ses_3"]
+        assert [record.session_id for record in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
+        assert [record.session_id for record in await store.sessions.past(name, limit=1)] == ["ses_3"]
         async with store.transaction() as transaction:
             transaction.name_session(name, "ses_1")
             transaction.name_session(name, "ses_1")
-        assert [one.session_id for one in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
+        assert [record.session_id for record in await store.sessions.past(name)] == ["ses_3", "ses_2", "ses_1"]
         assert [await store.sessions.was(name, f"ses_{number}") for number in range(6)] == [
             False,
             True,
             True,
             True,
-            # It stood for this one, in which nobody has said anything.
+            # It stood for this one, which has no messages.
             False,
             False,
         ]
@@ -156,9 +156,11 @@ class History:
         await keep_session(store, session(), said("one", "two"))
         await keep_session(store, session(), said("three"))
         await keep_session(store, session(), [])
-        found = await store.sessions.history(OWNER, "ses_1")
-        assert texts(found) == ["one", "two", "three"]
-        assert [message.to_dict() for message in found] == [one.to_dict() for one in said("one", "two", "three")]
+        messages = await store.sessions.history(OWNER, "ses_1")
+        assert texts(messages) == ["one", "two", "three"]
+        assert [message.to_dict() for message in messages] == [
+            message.to_dict() for message in said("one", "two", "three")
+        ]
 
     async def test_equal_messages_are_all_kept(self, store: HostStateStore) -> None:
         for _ in range(4):
@@ -167,9 +169,9 @@ class History:
 
     async def test_changing_what_was_returned_changes_nothing(self, store: HostStateStore) -> None:
         await keep_session(store, session(), said("one"))
-        found = await store.sessions.history(OWNER, "ses_1")
-        if isinstance(found, list):
-            found.clear()
+        messages = await store.sessions.history(OWNER, "ses_1")
+        if isinstance(messages, list):
+            messages.clear()
         assert texts(await store.sessions.history(OWNER, "ses_1")) == ["one"]
 
     async def test_a_branch_shares_what_was_before_it_and_nothing_after(self, store: HostStateStore) -> None:
@@ -204,8 +206,8 @@ class History:
         for number in range(1, LONG_CHAIN):
             parent = ForkPoint(session_id=f"s{number - 1}", messages=number)
             await keep_session(store, session(f"s{number}", parent=parent), said(str(number)))
-        found = await store.sessions.history(OWNER, f"s{LONG_CHAIN - 1}")
-        assert texts(found) == [str(number) for number in range(LONG_CHAIN)]
+        messages = await store.sessions.history(OWNER, f"s{LONG_CHAIN - 1}")
+        assert texts(messages) == [str(number) for number in range(LONG_CHAIN)]
 
     async def test_two_sessions_that_take_turns_keep_their_own_messages(self, store: HostStateStore) -> None:
         for number in range(6):
@@ -221,14 +223,14 @@ class History:
         written = [*said(large), Message("user", [picture]), *said("small")]
         await keep_session(store, session(), written)
         await keep_session(store, session(), said(large[::-1]))
-        found = await store.sessions.history(OWNER, "ses_1")
-        assert encode(list(found)) == encode([*written, *said(large)])
+        messages = await store.sessions.history(OWNER, "ses_1")
+        assert encode(list(messages)) == encode([*written, *said(large)])
 
     async def test_contents_of_every_kind_come_back_as_they_were(self, store: HostStateStore) -> None:
         pytest.importorskip("hypothesis")
         from frontdesk.testing import strategies
 
         for kind, contents in strategies.CONTENTS.items():
-            written = [Message("assistant", [one]) for one in strategies.samples(contents, number=8)]
+            written = [Message("assistant", [content]) for content in strategies.samples(contents, number=8)]
             await keep_session(store, session(kind), written)
             assert encode(list(await store.sessions.history(OWNER, kind))) == encode(written), kind

@@ -1,4 +1,4 @@
-"""What a store is asked about tasks."""
+"""The contract of stores for tasks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ ME, OTHER = "host_me", "host_other"
 
 
 def task(task_id: str = "task_1", *, name: str = "mail", due_at: float = NOW, **payload: Any) -> TaskRecord:
-    """A task as it is scheduled."""
+    """Make a task as it is scheduled."""
     return TaskRecord(task_id=task_id, name=name, payload=payload, due_at=due_at)
 
 
 async def claimed(store: HostStateStore, task_id: str = "task_1", holder: str = ME, now: float = NOW) -> TaskRecord:
-    """A task that somebody has taken up."""
-    found = await store.tasks.claim(task_id, holder, now=now)
-    assert found is not None
-    return found
+    """Claim a task that is due."""
+    record = await store.tasks.claim(task_id, holder, now=now)
+    assert record is not None
+    return record
 
 
 async def done(store: HostStateStore, taken: TaskRecord) -> TaskRecord | None:
-    """Ends a task well."""
+    """End a task with success."""
     return await store.tasks.settle(taken, "succeeded", due_at=taken.due_at, attempts=taken.attempts)
 
 
@@ -46,7 +46,7 @@ class Tasks:
         assert await self._due(store, NOW) == []
 
     async def _due(self, store: HostStateStore, before: float, limit: int = 100, holder: str = ME) -> list[str]:
-        return [one.task_id for one in await store.tasks.due(["mail", "x"], before, holder=holder, limit=limit)]
+        return [record.task_id for record in await store.tasks.due(["mail", "x"], before, holder=holder, limit=limit)]
 
     async def test_a_task_is_taken_up_when_it_is_due_and_the_attempt_counts(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task(due_at=NOW + 1))
@@ -59,16 +59,16 @@ class Tasks:
 
     async def test_of_twenty_that_want_a_task_one_gets_it(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
-        found = await asyncio.gather(*(store.tasks.claim("task_1", ME, now=NOW) for _ in range(20)))
-        assert sum(one is not None for one in found) == 1
+        claims = await asyncio.gather(*(store.tasks.claim("task_1", ME, now=NOW) for _ in range(20)))
+        assert sum(claim is not None for claim in claims) == 1
 
     async def test_a_task_that_waits_is_one_task_at_the_earlier_time(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task(due_at=NOW + 5, text="first"))
         for seconds in (9, 2, 7):
             await store.tasks.schedule(task(due_at=NOW + seconds, text=str(seconds)))
-        found = await store.tasks.get("task_1")
-        assert found is not None
-        assert (found.due_at, found.payload) == (NOW + 2, {"text": "first"})
+        record = await store.tasks.get("task_1")
+        assert record is not None
+        assert (record.due_at, record.payload) == (NOW + 2, {"text": "first"})
 
     async def test_a_task_that_ended_is_known_and_begins_anew(self, store: HostStateStore) -> None:
         await store.tasks.schedule(task())
@@ -97,9 +97,14 @@ class Tasks:
         await store.tasks.schedule(task())
         taken = await claimed(store)
         await store.tasks.settle(taken, "pending", due_at=NOW + 5, attempts=1, error="OSError \ud800")
-        found = await store.tasks.get("task_1")
-        assert found is not None
-        assert (found.status, found.attempts, found.due_at, found.error) == ("pending", 1, NOW + 5, "OSError \ud800")
+        record = await store.tasks.get("task_1")
+        assert record is not None
+        assert (record.status, record.attempts, record.due_at, record.error) == (
+            "pending",
+            1,
+            NOW + 5,
+            "OSError \ud800",
+        )
         assert (await claimed(store, now=NOW + 5)).attempts == 2
 
     async def test_what_was_tried_and_is_due_too_far_ahead_is_found(self, store: HostStateStore) -> None:
@@ -111,8 +116,8 @@ class Tasks:
                 await store.tasks.settle(taken, "pending", due_at=due_at, attempts=1, error="OSError")
         await store.tasks.schedule(task("untried", due_at=NOW + 90))
         stranded = await store.tasks.stranded(["mail"], NOW + 60, holder=ME, limit=9)
-        assert [one.task_id for one in stranded] == ["a", "b"]
-        assert [one.task_id for one in await store.tasks.stranded(["mail"], NOW, holder=ME, limit=1)] == ["soon"]
+        assert [record.task_id for record in stranded] == ["a", "b"]
+        assert [record.task_id for record in await store.tasks.stranded(["mail"], NOW, holder=ME, limit=1)] == ["soon"]
         assert list(await store.tasks.stranded(["other"], NOW, holder=ME, limit=9)) == []
 
     async def test_a_task_is_cancelled_once_and_nothing_of_it_counts_then(self, store: HostStateStore) -> None:
@@ -125,8 +130,8 @@ class Tasks:
             assert not await store.tasks.cancel(task_id)
         assert await done(store, taken) is None
         assert list(await store.tasks.renew([taken])) == []
-        found = [await store.tasks.get(task_id) for task_id in ("waits", "runs")]
-        assert [one and one.status for one in found] == ["cancelled", "cancelled"]
+        records = [await store.tasks.get(task_id) for task_id in ("waits", "runs")]
+        assert [record and record.status for record in records] == ["cancelled", "cancelled"]
         assert await self._due(store, NOW + 9) == []
 
     async def test_only_what_is_held_can_be_kept_and_settled(self, store: HostStateStore) -> None:

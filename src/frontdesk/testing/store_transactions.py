@@ -1,4 +1,4 @@
-"""What a store is asked about writing: all of it or nothing."""
+"""The contract of stores for writing: all of it or nothing."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ from frontdesk.testing.store_samples import (
 
 
 async def prepare(store: HostStateStore) -> Lease:
-    """What is there before: something of each kind that can be changed or removed."""
+    """Store a record of each kind that can be changed or removed."""
     await store.sessions.reserve(named(), "ses_old")
     await keep_session(store, session("ses_old"))
     await store.identities.remember(issued(identity("1")))
@@ -53,7 +53,7 @@ async def prepare(store: HostStateStore) -> Lease:
 
 
 async def note_everything(store: HostStateStore, transaction: StateTransaction, lease: Lease) -> None:
-    """Every call that a transaction has."""
+    """Make every call that a transaction has."""
     finished = await store.inbox.next("telegram", "old")
     assert finished is not None
     transaction.save_session(session("ses_new"), lease)
@@ -85,8 +85,8 @@ async def note_everything(store: HostStateStore, transaction: StateTransaction, 
 
 
 async def look(store: HostStateStore) -> dict[str, object]:
-    """What can be seen of everything that `note_everything` writes."""
-    found = await store.sessions.find(named())
+    """Return all that `note_everything` changes, as it can be read."""
+    current = await store.sessions.find(named())
     place = await store.identities.last_seen(OWNER)
     conversations = [await store.conversations.get(OWNER, f"conv_{name}") for name in ("old", "new")]
     runs = [await store.runs.get(OWNER, f"run_{name}") for name in ("old", "new")]
@@ -94,20 +94,20 @@ async def look(store: HostStateStore) -> dict[str, object]:
     saved = [await store.checkpoints.get(f"ses_{name}", f"chk_{name}") for name in ("old", "new")]
     return {
         "session": await store.sessions.get(OWNER, "ses_new") is not None,
-        "name": None if found is None else found.session_id,
+        "name": None if current is None else current.session_id,
         "history": texts(await store.sessions.history(OWNER, "ses_new")),
-        "identities": sorted(one.native_id for one in await store.identities.of_owner(OWNER)),
+        "identities": sorted(person.native_id for person in await store.identities.of_owner(OWNER)),
         "seen": None if place is None else place.at,
-        "links": sorted(one.identity.native_id for one in await store.identities.links(OWNER)),
-        "runs": [one.run_id for one in runs if one is not None],
+        "links": sorted(record.identity.native_id for record in await store.identities.links(OWNER)),
+        "runs": [record.run_id for record in runs if record is not None],
         "events": len(await store.runs.events(OWNER, "run_new")),
-        "approvals": [one.approval_id for one in await store.approvals.pending(OWNER)],
-        "inbox": sorted((one.channel, one.conversation_id) for one in await store.inbox.waiting("h")),
-        "outbox": [one.delivery_id for one in await store.outbox.open(("telegram", "1"))],
-        "conversations": [one.conversation_id for one in conversations if one is not None],
-        "items": [one.item_id for one in await store.conversations.items(OWNER, "conv_kept")],
-        "grants": [one.grant_id for one in grants if one is not None],
-        "checkpoints": [one for one in saved if one is not None],
+        "approvals": [approval.approval_id for approval in await store.approvals.pending(OWNER)],
+        "inbox": sorted((item.channel, item.conversation_id) for item in await store.inbox.waiting("h")),
+        "outbox": [row.delivery_id for row in await store.outbox.open(("telegram", "1"))],
+        "conversations": [record.conversation_id for record in conversations if record is not None],
+        "items": [item.item_id for item in await store.conversations.items(OWNER, "conv_kept")],
+        "grants": [record.grant_id for record in grants if record is not None],
+        "checkpoints": [data for data in saved if data is not None],
     }
 
 

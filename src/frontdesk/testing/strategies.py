@@ -1,4 +1,4 @@
-"""Hypothesis strategies for everything that flows through the house; needs `hypothesis`.
+"""Hypothesis strategies for the records of Frontdesk and the objects of the framework; needs `hypothesis`.
 
 @given(strategies.nouns(ChannelRequest))
 def test_my_hook_keeps_the_channel(request: ChannelRequest) -> None: ...
@@ -44,13 +44,13 @@ _zones = st.sampled_from([None, UTC, timezone(timedelta(hours=-3, minutes=-30)),
 
 
 def json_values() -> SearchStrategy[Any]:
-    """Whatever JSON can say, with keys such as "$"."""
+    """Generate JSON values, with keys such as "$"."""
     scalars = st.none() | st.booleans() | _short | st.floats(allow_nan=False, allow_infinity=False) | _text
     return st.recursive(scalars, lambda inner: _lists(inner) | _dicts(_keys, inner), max_leaves=6)
 
 
 def values() -> SearchStrategy[Any]:
-    """Python values that have a JSON form by themselves; all can be compared with `==`."""
+    """Generate Python values that have a JSON form by themselves; all can be compared with `==`."""
     keys = st.recursive(
         st.one_of(*_SCALARS.values(), st.dates(), st.datetimes(timezones=_zones)),
         lambda inner: _lists(inner).map(tuple) | st.frozensets(inner, max_size=3),
@@ -64,12 +64,12 @@ def values() -> SearchStrategy[Any]:
 
 
 def contents(kind: str | None = None) -> SearchStrategy[Content]:
-    """Contents of one kind, or of any."""
+    """Generate contents of one kind, or of any."""
     return CONTENTS[kind] if kind is not None else st.one_of(*CONTENTS.values())
 
 
 def messages() -> SearchStrategy[Message]:
-    """Messages with contents of every kind."""
+    """Generate messages with contents of every kind."""
     return st.builds(
         Message,
         role=st.sampled_from(["user", "assistant", "system", "tool", ""]),
@@ -81,7 +81,7 @@ def messages() -> SearchStrategy[Message]:
 
 
 def agent_responses(value: SearchStrategy[Any] | None = None) -> SearchStrategy[AgentResponse[Any]]:
-    """Responses; `value` makes their structured values."""
+    """Generate responses; `value` makes their structured values."""
     return st.builds(
         AgentResponse[Any],
         messages=_lists(messages()),
@@ -96,7 +96,7 @@ def agent_responses(value: SearchStrategy[Any] | None = None) -> SearchStrategy[
 
 
 def agent_response_updates() -> SearchStrategy[AgentResponseUpdate]:
-    """The pieces of a stream."""
+    """Generate the pieces of a stream."""
     return st.builds(
         AgentResponseUpdate,
         contents=_lists(contents()),
@@ -109,7 +109,7 @@ def agent_response_updates() -> SearchStrategy[AgentResponseUpdate]:
 
 
 def agent_sessions() -> SearchStrategy[AgentSession]:
-    """Sessions with some state."""
+    """Generate sessions with some state."""
 
     def build(session_id: str, service_session_id: str | None, state: dict[str, Any]) -> AgentSession:
         session = AgentSession(session_id=session_id, service_session_id=service_session_id)
@@ -120,7 +120,7 @@ def agent_sessions() -> SearchStrategy[AgentSession]:
 
 
 def workflow_results(outputs: SearchStrategy[Any] | None = None) -> SearchStrategy[WorkflowRunResult]:
-    """What a workflow's run leaves: outputs, questions and the states it went through."""
+    """Generate results of workflows: outputs, questions and the states of the run."""
     data = json_values() if outputs is None else outputs
 
     def question(request_id: str, executor_id: str, data: Any, response_type: type) -> WorkflowEvent[Any]:
@@ -135,31 +135,31 @@ def workflow_results(outputs: SearchStrategy[Any] | None = None) -> SearchStrate
 
 
 def framework_objects() -> SearchStrategy[Any]:
-    """Any object of the framework that can be stored."""
+    """Generate any object of the framework that can be stored."""
     return st.one_of(
         contents(), messages(), agent_responses(), agent_response_updates(), agent_sessions(), workflow_results()
     )
 
 
 def nouns(kind: type[NounT], anything: SearchStrategy[Any] | None = None) -> SearchStrategy[NounT]:
-    """Nouns of one type; `anything` fills the fields that take anything."""
+    """Generate nouns of one type; `anything` fills the fields that take anything."""
     filling = values() if anything is None else anything
-    # What a newer version would have written is no business of this one.
-    fields = [one for one in msgspec.structs.fields(kind) if one.name != UNKNOWN]
-    return st.builds(kind, **{one.name: _field(one.type, filling) for one in fields})
+    # Fields that only a newer version knows are not generated.
+    fields = [field for field in msgspec.structs.fields(kind) if field.name != UNKNOWN]
+    return st.builds(kind, **{field.name: _field(field.type, filling) for field in fields})
 
 
 def samples(strategy: SearchStrategy[ValueT], *, number: int) -> list[ValueT]:
-    """Some values, the same ones each time; for a test that can't be run once for each."""
-    found: list[ValueT] = []
+    """Return some values, the same ones each time; for a test that can't be run once for each."""
+    collected: list[ValueT] = []
 
     @settings(max_examples=number, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(strategy)
     def collect(value: ValueT) -> None:
-        found.append(value)
+        collected.append(value)
 
     collect()
-    return found
+    return collected
 
 
 def _field(annotation: Any, anything: SearchStrategy[Any]) -> SearchStrategy[Any]:
@@ -171,7 +171,7 @@ def _field(annotation: Any, anything: SearchStrategy[Any]) -> SearchStrategy[Any
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (Union, UnionType):
-        return st.one_of(*[_field(one, anything) for one in arguments])
+        return st.one_of(*[_field(argument, anything) for argument in arguments])
     if origin is tuple:
         return _lists(_field(arguments[0], anything)).map(tuple)
     if origin is Mapping:

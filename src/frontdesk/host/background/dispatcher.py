@@ -1,4 +1,4 @@
-"""Runs that go on after their request has been answered, and after their process has ended."""
+"""Queues background runs, starts them within limits, and holds their leases."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -23,7 +23,7 @@ from frontdesk.errors import (
 )
 from frontdesk.host.background.followers import Followers
 from frontdesk.host.background.signals import RunSignals
-from frontdesk.host.background.work import Work, Worker, queued
+from frontdesk.host.background.worker import RunTask, RunWorker, queued
 from frontdesk.host.config import HostConfig
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.ids import RandomIds
@@ -41,8 +41,11 @@ _SHARED_POLL, _OWN_POLL = 1.0, 15.0
 _ANY_NUMBER = 2**31 - 1
 
 
-class Background:
-    """Takes admitted requests and runs them one after another per session, within limits."""
+class BackgroundRuns:
+    """Queues background runs, starts them within limits, keeps their leases and stops them.
+
+    It decides which run this process works on, and has a `RunTask` for each; `RunWorker` does the work.
+    """
 
     _presence: Presence
     _notifier: DirectNotifier
@@ -54,9 +57,9 @@ class Background:
         self._shared = store.lease_seconds is not None
         self._signals = RunSignals(_SHARED_POLL if self._shared else _OWN_POLL)
         self.followers = Followers(store, self._signals)
-        self.workers: dict[tuple[str, str], Worker] = {}
-        self._held: dict[tuple[str, str], Worker] = {}
-        """Runs that their own requests work on, and that are kept like those of the background."""
+        self.run_tasks: dict[tuple[str, str], RunTask] = {}
+        self._held: dict[tuple[str, str], RunTask] = {}
+        """Runs that their own requests work on, with leases like those of background runs."""
         self._coming = 0
         self._holder = RandomIds().new("host")
         self._wake = asyncio.Event()
@@ -64,19 +67,19 @@ class Background:
         self._stopping = False
         self._dispatching: asyncio.Task[None] | None = None
         self._renewal = LeaseRenewal(store.lease_seconds, self._all, self._renew, self._lose)
-        self._looking: set[asyncio.Task[None]] = set()
-        self._work = Work(store, clock, self._signals, self.followers)
-        store.listen(self._hear)
+        self._side_tasks: set[asyncio.Task[None]] = set()
+        self._worker = RunWorker(store, clock, self._signals, self.followers)
+        store.listen(self._on_change)
 
     def use(self, pipeline: Pipeline, presence: Presence, notifier: DirectNotifier) -> None:
         """Take the parts that are built after this one."""
-        self._work.pipeline = pipeline
+        self._worker.pipeline = pipeline
         self._presence, self._notifier = presence, notifier
 
     async def start(self) -> None:
-        """Takes up what an earlier process left, and whatever comes."""
+        """Start to take up runs: those that an earlier process left, and new ones."""
         self._stopping = False
-        # A new one at each start, so that what was left behind is seen to be nobody's.
+        # A new one at each start, so that the runs of the last start are seen to have no holder.
         self._holder = RandomIds().new("host")
         self._dispatching = spawn_clean(self._dispatch())
         self._renewal.start()
@@ -88,15 +91,15 @@ class Background:
         event: InboxItem | None = None,
         seen_at: float | None = None,
     ) -> RunRecord:
-        """Writes the run down and starts it, or leaves it for whoever has room; `session_id` is that of a new one.
+        """Store the run and start it, or leave it to a process with room; `session_id` is that of a new session.
 
-        The event that asked for it is done with that. Who asked was seen at `seen_at`, if it was not the operator, and
-        is told in a chat that work goes on.
+        The event that asked for it ends in the same transaction. Its caller was seen at `seen_at`, if it was not the
+        operator, and is notified in a chat that work goes on.
         """
         if not admitted.request.store:
             raise InvalidRequestError("A background run has to be stored.", param="store")
         key = session_id or await self._key(admitted)
-        room = not self._stopping and len(self.workers) + self._coming < self._config.runs.max_background_runs
+        room = not self._stopping and len(self.run_tasks) + self._coming < self._config.runs.max_background_runs
         job = BackgroundRun(
             admitted=admitted,
             on_interrupt=admitted.request.on_interrupt or self._config.on_interrupt,
@@ -107,7 +110,7 @@ class Background:
         _need_storable(job)
         self._coming += room
         record = queued(job).replace(session_key=key)
-        # Whoever asked may leave in the middle of this, and what was stored must be worked on.
+        # The caller may leave in the middle of this, and a stored run must be worked on.
         return await asyncio.shield(spawn_clean(self._queue(job, record, event, seen_at)))
 
     async def hold(self, turn: Turn, record: RunRecord) -> Job:
@@ -117,15 +120,15 @@ class Background:
         _need_storable(job)
         most = self._config.runs.max_waiting_background_runs
         async with self._store.transaction() as transaction:
-            # How many requests may be answered at once is limited at the door.
+            # The number of requests that are answered at once is limited by the channel.
             transaction.queue_run(record, job, most_waiting=most, most_of_owner=_ANY_NUMBER)
-        worker = self._held[job.key] = Worker(job)
-        worker.task = present_task()
-        worker.begin()
+        run_task = self._held[job.key] = RunTask(job)
+        run_task.task = present_task()
+        run_task.begin()
         return Job(self._store, job)
 
     async def revoke(self, turn: Turn) -> None:
-        """Take back that a run began: its request was refused, and nothing was done for it."""
+        """Undo that a run began: its request was refused, and nothing was done for it."""
         if turn.job is not None:
             with suppress(LostRunError):
                 async with self._store.transaction() as transaction:
@@ -134,25 +137,25 @@ class Background:
                 turn.settled = True
 
     def let_go(self, turn: Turn) -> None:
-        """End the hold; a run whose end could not be written is left to whoever can say that it was interrupted."""
+        """End the hold; a run whose end could not be written is left to a process that ends it as interrupted."""
         owner, run_id = turn.admitted.owner, turn.admitted.run_id
-        worker = self._held.pop((owner, run_id), None)
+        run_task = self._held.pop((owner, run_id), None)
         self._signals.notify(run_id)
-        if worker is not None and not turn.settled:
-            self._beside(self._leave(worker.job))
+        if run_task is not None and not turn.settled:
+            self._spawn(self._leave(run_task.job))
 
     async def _leave(self, job: BackgroundRun) -> None:
-        await self._work.give_up(job)
+        await self._worker.give_up(job)
         self._may_wait = True
         self._wake.set()
 
     async def _key(self, admitted: AdmittedRequest) -> str | None:
-        """What the caller knows the session by, which is the same before the run begins as later."""
+        """Return the caller's name for the session, which is the same before the run begins as later."""
         session = admitted.request.session
         if session is None or session.session_id is None:
             return None if session is None else session.key or session.openai_conversation_id
-        known = await self._store.sessions.get(admitted.owner, session.session_id)
-        return None if known is None else known.key
+        record = await self._store.sessions.get(admitted.owner, session.session_id)
+        return None if record is None else record.key
 
     async def _queue(
         self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
@@ -164,7 +167,7 @@ class Background:
         try:
             async with self._store.transaction() as transaction:
                 if session is not None and lease is not None:
-                    # Its caller is told of it now, and may use it before the run begins.
+                    # Its caller learns of it now, and may use it before the run begins.
                     transaction.save_session(session, lease)
                 transaction.queue_run(
                     record,
@@ -185,19 +188,19 @@ class Background:
         if job.holder:
             self._begin(job, new=True)
         else:
-            # Whoever was at work may have ended meanwhile, so that nobody else would say that there is room.
+            # The last task may have ended meanwhile, so that nothing else would signal that there is room.
             self._may_wait = True
             self._wake.set()
         await self._notifier.send(notices)
         return record
 
     async def _dispatch(self) -> None:
-        """Takes up what waits, whenever there is room."""
+        """Take up waiting runs, whenever there is room."""
         while True:
             self._wake.clear()
-            room = self._config.runs.max_background_runs - len(self.workers) - self._coming
+            room = self._config.runs.max_background_runs - len(self.run_tasks) - self._coming
             if room > 0 and (self._may_wait or self._shared):
-                self._may_wait, skip = False, self._work.paused.names()
+                self._may_wait, skip = False, self._worker.paused.names()
                 try:
                     jobs = await self._store.background.claim(self._holder, limit=room, skip=skip)
                 except (StoreUnavailableError, StoreError, CodecError) as error:
@@ -212,27 +215,27 @@ class Background:
                     await self._wake.wait()
 
     def _begin(self, job: BackgroundRun, *, new: bool = False) -> None:
-        before = self.workers.get(job.key)
-        worker = self.workers[job.key] = Worker(job)
-        work = self._work.do(worker, None if before is None else before.task, new)
-        worker.task = task = spawn_clean(work)
-        task.add_done_callback(lambda _: self._forget(worker))
-        # Somebody may want to cancel it, and could not while it was on its way here.
+        before = self.run_tasks.get(job.key)
+        run_task = self.run_tasks[job.key] = RunTask(job)
+        work = self._worker.do(run_task, None if before is None else before.task, new)
+        run_task.task = task = spawn_clean(work)
+        task.add_done_callback(lambda _: self._forget(run_task))
+        # A caller may want to cancel it, and could not while it was claimed.
         self._signals.notify(job.admitted.run_id)
 
-    def _forget(self, worker: Worker) -> None:
-        if self.workers.get(worker.job.key) is worker:
-            del self.workers[worker.job.key]
-        self._signals.notify(worker.job.admitted.run_id)
-        self._may_wait |= worker.given_up or self._work.paused.until(worker.job.key) is not None
+    def _forget(self, run_task: RunTask) -> None:
+        if self.run_tasks.get(run_task.job.key) is run_task:
+            del self.run_tasks[run_task.job.key]
+        self._signals.notify(run_task.job.admitted.run_id)
+        self._may_wait |= run_task.given_up or self._worker.paused.until(run_task.job.key) is not None
         if self._may_wait:
             self._wake.set()
 
     async def cancel(self, owner: str, run_id: str) -> None:
-        """Cancels a run; one of another process is asked to end, and waited for, for a while."""
+        """Cancel a run; one of another process is asked to end, and waited for, for a while."""
         active = self._active.get(owner, run_id)
         if active is not None and not await self._active.cancel(active):
-            # It goes on, but nothing of it counts any more.
+            # It goes on, but nothing that it does counts any more.
             return
         async with self._signals.subscribe(run_id) as signal:
             with suppress(TimeoutError):
@@ -242,15 +245,15 @@ class Background:
                         signal.clear()
 
     async def _cancelled(self, owner: str, run_id: str) -> bool:
-        """Whether a run has ended, after all that can be done here to that end."""
-        worker = self.workers.get((owner, run_id))
-        if worker is not None:
-            self.stop(worker, cancelled=True)
-            await asyncio.wait([worker.task])
+        """Do all that this process can do to cancel a run; tell whether it has ended."""
+        run_task = self.run_tasks.get((owner, run_id))
+        if run_task is not None:
+            self.stop(run_task, cancelled=True)
+            await asyncio.wait([run_task.task])
             return True
         job = await self._store.background.get(owner, run_id)
         if job is not None and not job.holder:
-            await self._work.cancel(job)
+            await self._worker.cancel(job)
             job = await self._store.background.get(owner, run_id)
         if job is not None and not job.cancelled:
             async with self._store.transaction() as transaction:
@@ -258,79 +261,79 @@ class Background:
         return job is None
 
     def interrupt(self, owner: str, run_id: str) -> bool:
-        """Stops what this process does for a run, if it works on it in the background: another decides about it."""
-        worker = self.workers.get((owner, run_id)) or self._held.get((owner, run_id))
-        if worker is not None:
-            self.stop(worker, cancelled=False)
-        return worker is not None
+        """Stop the work of this process on a background run, because another process decides about it."""
+        run_task = self.run_tasks.get((owner, run_id)) or self._held.get((owner, run_id))
+        if run_task is not None:
+            self.stop(run_task, cancelled=False)
+        return run_task is not None
 
-    def stop(self, worker: Worker, *, cancelled: bool) -> None:
-        """Ends what this process does for a run: because somebody wants it, or because it is no longer its own."""
-        worker.interrupted |= not cancelled
-        active = self._active.get(*worker.job.key)
+    def stop(self, run_task: RunTask, *, cancelled: bool) -> None:
+        """Stop the work of this process on a run: it was cancelled, or it belongs to another process by now."""
+        run_task.interrupted |= not cancelled
+        active = self._active.get(*run_task.job.key)
         if active is None:
-            worker.cancel()
+            run_task.cancel()
         elif not cancelled:
             self._active.interrupt(active)
         else:
             self._active.spawn_cancel(active)
 
-    def _hear(self, kind: ChangeKind, run_id: str) -> None:
+    def _on_change(self, kind: ChangeKind, run_id: str) -> None:
         if kind == "run":
             self._signals.notify(run_id)
         elif kind == "work":
             self._may_wait = True
             self._wake.set()
         else:
-            # By id alone, because a word carries no owner; whether it is meant the store knows.
-            held = [one for one in self._all() if run_id in ("", one.job.admitted.run_id)]
-            if held:
-                self._beside(self._look_once(held))
+            # By id alone, because the notice carries no owner; the store knows whether the run is cancelled.
+            run_tasks = [run_task for run_task in self._all() if run_id in ("", run_task.job.admitted.run_id)]
+            if run_tasks:
+                self._spawn(self._check_once(run_tasks))
 
-    def _all(self) -> list[Worker]:
-        return [*self.workers.values(), *self._held.values()]
+    def _all(self) -> list[RunTask]:
+        return [*self.run_tasks.values(), *self._held.values()]
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = spawn_clean(work)
-        self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
+        self._side_tasks.add(task)
+        task.add_done_callback(self._side_tasks.discard)
 
-    async def _look_once(self, workers: Sequence[Worker]) -> None:
-        # If it can't be seen now, it is at the next renewal.
+    async def _check_once(self, run_tasks: Sequence[RunTask]) -> None:
+        # If it can't be checked now, it is at the next renewal.
         with suppress(StoreUnavailableError, StoreError):
-            await self._look(workers)
+            await self._check(run_tasks)
 
-    async def _look(self, workers: Sequence[Worker]) -> None:
-        """Ends the runs that somebody wants to end, and those that are no longer this process's."""
-        kept = {job.key: job for job in await self._store.background.renew([one.job for one in workers])}
-        for worker in workers:
-            job = kept.get(worker.job.key)
-            if worker.task.done() or (job is not None and not job.cancelled):
+    async def _check(self, run_tasks: Sequence[RunTask]) -> None:
+        """Renew leases; stop the runs that were cancelled, and those that belong to another process by now."""
+        renewed = {job.key: job for job in await self._store.background.renew([run_task.job for run_task in run_tasks])}
+        for run_task in run_tasks:
+            job = renewed.get(run_task.job.key)
+            if run_task.task.done() or (job is not None and not job.cancelled):
                 continue
-            self.stop(worker, cancelled=job is not None)
+            self.stop(run_task, cancelled=job is not None)
 
     async def drain(self) -> None:
-        """Lets the runs end for a while; those that do not are left to the next process."""
+        """Let the runs end for a while; leave the others to the next process."""
         self._stopping = True
         await stopped(self._dispatching)
         await self._ended(self._config.seconds.shutdown_grace)
-        for worker in list(self.workers.values()):
-            self.stop(worker, cancelled=False)
+        for run_task in list(self.run_tasks.values()):
+            self.stop(run_task, cancelled=False)
         await self._ended(self._config.seconds.cancel_grace)
         await self._renewal.stop()
 
-    async def _renew(self, held: Sequence[Worker]) -> tuple[Worker, ...]:
-        await self._look(held)
-        # What is another's by now was stopped by that look.
+    async def _renew(self, run_tasks: Sequence[RunTask]) -> tuple[RunTask, ...]:
+        await self._check(run_tasks)
+        # The check has stopped the runs of other processes.
         return ()
 
-    def _lose(self, worker: Worker) -> None:
-        if not worker.interrupted:
-            log.warning("background run %s could not be kept, and stops here", worker.job.admitted.run_id)
-            self.stop(worker, cancelled=False)
+    def _lose(self, run_task: RunTask) -> None:
+        if not run_task.interrupted:
+            log.warning("background run %s stops here: its lease could not be renewed", run_task.job.admitted.run_id)
+            self.stop(run_task, cancelled=False)
 
     async def _ended(self, within: float) -> None:
-        tasks = [worker.task for worker in self.workers.values()]
+        tasks = [run_task.task for run_task in self.run_tasks.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=within)
 

@@ -1,13 +1,13 @@
-"""Readers of background streams: what was said so far, and then what is said, each at its own pace."""
+"""Readers of background streams: they get the past updates and then the live ones, each at its own pace."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.codec import decode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import FINAL, RunEvent, RunRecord
+from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import NotFoundError, StoreUnavailableError
 from frontdesk.host.background.signals import RunSignals
 from frontdesk.kit.aio.large import run_sized
@@ -17,12 +17,9 @@ from frontdesk.sessions.job import EventLog, Numbered
 PAGE = 200
 _PAUSE = 0.5
 Show = Callable[[RunRecord], Awaitable[RunRecord]]
-"""The end of a run as its reader may see it."""
-T = TypeVar("T")
-Look = Callable[[int], Awaitable[tuple[list[tuple[int, T]], RunRecord | None]]]
-"""What there is of a run above a number, each with its own; and the run itself, if it has ended."""
+"""Returns the end of a run as its reader may see it."""
 Outcome = list[HostedRunResult[Any]]
-"""How a run ended, once it has."""
+"""The result of a run, once it has ended."""
 
 
 class Followers:
@@ -37,12 +34,9 @@ class Followers:
     def stream(self, run: RunRecord, show: Show) -> HostedStreamResult[Any]:
         """Return the stream of a run from its first update; closing it leaves the run alone."""
 
-        def look(after: int) -> Awaitable[tuple[list[Numbered], RunRecord | None]]:
-            return self._look(run.owner, run.run_id, after)
-
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
             ended: list[RunRecord] = []
-            async for update in self._followed(run.run_id, 0, look, ended):
+            async for update in self._followed(run, ended):
                 yield update
             outcome.append(await _ending(ended[0], show))
 
@@ -69,29 +63,16 @@ class Followers:
                     return record
                 await signal.wait()
 
-    async def events(self, owner: str, run_id: str, after: int) -> AsyncIterator[RunEvent]:
-        """Yield the events of a run, from the past and then live."""
-
-        async def look(after: int) -> tuple[list[tuple[int, RunEvent]], RunRecord | None]:
-            # The end first: the last events are written with it.
-            end = await self._ended(owner, run_id)
-            events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
-            return [(event.number, event) for event in events], end
-
-        async for event in self._followed(run_id, after, look, []):
-            yield event
-
-    async def _followed(
-        self, run_id: str, after: int, look: Look[T], ended: list[RunRecord]
-    ) -> AsyncGenerator[T, None]:
-        """Yield what `look` finds above a number until the run has ended, and note its end."""
-        async with self._signals.subscribe(run_id) as signal:
+    async def _followed(self, run: RunRecord, ended: list[RunRecord]) -> AsyncGenerator[Any, None]:
+        """Yield the updates of a run until it has ended, and note its end."""
+        after = 0
+        async with self._signals.subscribe(run.run_id) as signal:
             while not ended:
                 signal.clear()
-                page, end = await look(after)
-                for number, entry in page:
+                page, end = await self._read(run.owner, run.run_id, after)
+                for number, update in page:
                     after = number
-                    yield entry
+                    yield update
                 if len(page) >= PAGE:
                     # A store in memory never waits, nor does a reader who has all of this already.
                     await asyncio.sleep(0)
@@ -102,8 +83,8 @@ class Followers:
                 else:
                     await signal.wait()
 
-    async def _look(self, owner: str, run_id: str, after: int) -> tuple[list[Numbered], RunRecord | None]:
-        """Read what there is above a number, and the run if it has ended; wait for a store that is away."""
+    async def _read(self, owner: str, run_id: str, after: int) -> tuple[list[Numbered], RunRecord | None]:
+        """Read the updates after a number, and the run if it has ended; wait for a store that is away."""
         log = self.logs.get((owner, run_id))
         logged = None if log is None else log.after(after)
         if logged is not None:

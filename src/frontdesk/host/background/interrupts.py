@@ -1,4 +1,4 @@
-"""What becomes of a background run whose process has ended. Pure."""
+"""Decides how a background run goes on whose process has ended. Pure."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ Next = Literal["run", "resume", "fail", "cancel", "nothing"]
 
 
 def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int) -> Next:
-    """How a run goes on that was taken up; `events` is how many events it has shown."""
+    """Decide how an interrupted run goes on; `events` is the number of events that it has published."""
     if record is None or record.status in FINAL:
         return "nothing"
     if job.cancelled:
@@ -20,6 +20,6 @@ def after_interruption(job: BackgroundRun, record: RunRecord | None, events: int
     if job.on_interrupt == "restart" and not job.begun and not events:
         return "run"
     if job.on_interrupt == "resume" and job.checkpoint is not None and events == job.events:
-        # Of what was shown since the checkpoint nobody knows whether it would be said again in the same words.
+        # It is not known whether what was published since the checkpoint would come again in the same words.
         return "resume"
     return "fail"

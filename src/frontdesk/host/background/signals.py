@@ -3,20 +3,21 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import chain
 
 
 class RunSignals:
     """Signals of runs, each with its subscribers."""
 
     def __init__(self, poll: float) -> None:
-        """`poll` is after how many seconds a subscriber looks at the store anyway."""
+        """Make the signals; a subscriber reads the store every `poll` seconds even without one."""
         self._poll = poll
         self._waiting: dict[str, set[asyncio.Event]] = {}
 
     def notify(self, run_id: str) -> None:
         """Wake the subscribers of a run; an empty id stands for every run."""
-        found = self._waiting.get(run_id, ()) if run_id else [one for many in self._waiting.values() for one in many]
-        for event in found:
+        events = self._waiting.get(run_id, ()) if run_id else chain.from_iterable(self._waiting.values())
+        for event in events:
             event.set()
 
     @asynccontextmanager
@@ -45,7 +46,7 @@ class RunSignal:
         self._event.clear()
 
     async def wait(self) -> None:
-        """Wait for a signal, or until it is time to look."""
+        """Wait for a signal, or until it is time to read the store."""
         try:
             async with asyncio.timeout(self._poll):
                 await self._event.wait()

@@ -1,4 +1,4 @@
-"""Who may come in, as the host was told, and what of it can be known to be wrong before anything runs."""
+"""The host's settings of who may come in, and their mistakes that can be found before the host runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _NO_LIST = "is not an allowlist, a rule of AuthPolicy or None"
 
 @dataclass(frozen=True)
 class Access:
-    """The host's settings of who comes in; they check themselves."""
+    """The host's settings of who may come in; they check themselves."""
 
     resolver: IdentityResolver | None = None
     linker: IdentityLinker | None = None
@@ -37,19 +37,23 @@ class Access:
     link_verified_claims: bool = True
 
     def findings(self, channels: Sequence[Any]) -> list[str]:
-        """What is wrong, a line each; channels that are none are told of elsewhere."""
-        found = {one.name: one for one in channels if isinstance(one, Channel)}
+        """List what is wrong, a line each; objects that are no channels are reported elsewhere."""
+        usable = {channel.name: channel for channel in channels if isinstance(channel, Channel)}
         default = self.default_allowlist if _is_rule(self.default_allowlist) else None
-        wrong = [*self._own_findings(), *self._policy_findings(found), *self._route_findings(found)]
-        wrong += [f"default_allowlist: {one}" for one in _unknown(as_rule(default), found)]
-        # Those that can't be asked are named by themselves, and asked nothing further.
-        sound = {name: one for name, one in found.items() if one.allowlist == "inherit" or _is_rule(one.allowlist)}
+        wrong = [*self._own_findings(), *self._policy_findings(usable), *self._route_findings(usable)]
+        wrong += [f"default_allowlist: {finding}" for finding in _unknown(as_rule(default), usable)]
+        # Channels whose allowlist is wrong are reported below, and not checked further.
+        sound = {
+            name: channel
+            for name, channel in usable.items()
+            if channel.allowlist == "inherit" or _is_rule(channel.allowlist)
+        }
         rules = rules_of(sound, default)
-        for name, channel in found.items():
-            here = [*_channel_findings(channel, found), *command_findings(channel, linker=self.linker is not None)]
+        for name, channel in usable.items():
+            here = [*_channel_findings(channel, usable), *command_findings(channel, linker=self.linker is not None)]
             if name in rules:
                 here += self._rule_findings(channel, rules[name])
-            wrong += [f"channel {name!r}: {one}" for one in here]
+            wrong += [f"channel {name!r}: {finding}" for finding in here]
         return wrong
 
     def _own_findings(self) -> Iterator[str]:
@@ -59,22 +63,24 @@ class Access:
             yield "identity_resolver is not a function"
         missing = [] if self.linker is None else [name for name in _LINKER if not hasattr(self.linker, name)]
         if missing or isinstance(self.linker, type):
-            yield f"linker: {self.linker!r} is not an IdentityLinker" + "".join(f"; it has no {one}" for one in missing)
+            yield f"linker: {self.linker!r} is not an IdentityLinker" + "".join(
+                f"; it has no {name}" for name in missing
+            )
 
     def _route_findings(self, channels: dict[str, Channel]) -> Iterator[str]:
         if isinstance(self.linker, SupportsLinkRoutes):
-            for name, one in channels.items():
-                if one.path == self.linker.path:
-                    yield f"linker: its path {one.path!r} is also that of the channel {name!r}"
+            for name, channel in channels.items():
+                if channel.path == self.linker.path:
+                    yield f"linker: its path {channel.path!r} is also that of the channel {name!r}"
 
     def _policy_findings(self, channels: dict[str, Channel]) -> Iterator[str]:
         policy = self.link_policy
         if policy is not None and (isinstance(policy, type) or not callable(policy)):
             yield f"link_policy: {policy!r} is not a policy"
         if isinstance(policy, ExplicitAllowList):
-            for finding in policy.findings({name: one.confidentiality_tier for name, one in channels.items()}):
+            for finding in policy.findings({name: channel.confidentiality_tier for name, channel in channels.items()}):
                 yield f"link_policy: {finding}"
-        tiers = {one.confidentiality_tier for one in channels.values()}
+        tiers = {channel.confidentiality_tier for channel in channels.values()}
         if isinstance(policy, SameConfidentialityTierOnly) and tiers == {None}:
             yield "link_policy: SameConfidentialityTierOnly has no effect, as no channel has a confidentiality_tier"
 
@@ -85,11 +91,11 @@ class Access:
             yield "a link is required, and without auth= every caller is anonymous and has nothing to link"
         if getattr(self.linker, "gives_claims", False) or _proves_claims(channel):
             return
-        for one in walk(rule.allowlist):
-            if isinstance(one, LinkedClaimAllowlist):
-                yield f"the claim {one.claim!r} is asked for, and nothing proves claims: {_SOURCES}"
-            elif requires_linked_claims(one) and not isinstance(one, (AnyOfAllowlists, AllOfAllowlists)):
-                yield f"{type(one).__name__} needs verified claims, and nothing proves claims: {_SOURCES}"
+        for allowlist in walk(rule.allowlist):
+            if isinstance(allowlist, LinkedClaimAllowlist):
+                yield f"the claim {allowlist.claim!r} is asked for, and nothing proves claims: {_SOURCES}"
+            elif requires_linked_claims(allowlist) and not isinstance(allowlist, (AnyOfAllowlists, AllOfAllowlists)):
+                yield f"{type(allowlist).__name__} needs verified claims, and nothing proves claims: {_SOURCES}"
 
 
 def _is_rule(given: Any) -> bool:
@@ -112,14 +118,18 @@ def _channel_findings(channel: Channel, channels: dict[str, Channel]) -> Iterato
 
 
 def _unknown(rule: AccessRule, channels: dict[str, Channel]) -> Iterator[str]:
-    """The channels that a rule speaks of, and that do not exist."""
-    for one in walk(rule.allowlist):
-        if isinstance(one, NativeIdAllowlist) and one.channel is not None and one.channel not in channels:
-            yield f"NativeIdAllowlist: the host has no channel called {one.channel!r}"
+    """Report the channels that a rule names and that do not exist."""
+    for allowlist in walk(rule.allowlist):
+        if (
+            isinstance(allowlist, NativeIdAllowlist)
+            and allowlist.channel is not None
+            and allowlist.channel not in channels
+        ):
+            yield f"NativeIdAllowlist: the host has no channel called {allowlist.channel!r}"
 
 
 def _proves_claims(channel: Channel) -> bool:
-    """Whether a channel's callers can come with verified claims; an `auth` that does not say may give some."""
+    """Tell whether a channel's callers can have verified claims; an `auth` that does not say may give some."""
     given: Any = channel.auth or ()
     checks = cast("Sequence[Any]", given) if isinstance(given, Sequence) else (given,)
-    return channel.emits_verified_claims or any(getattr(one, "gives_claims", True) for one in checks)
+    return channel.emits_verified_claims or any(getattr(auth, "gives_claims", True) for auth in checks)

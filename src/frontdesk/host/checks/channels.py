@@ -1,4 +1,4 @@
-"""What can be known to be wrong with the channels before anything runs."""
+"""Finds mistakes in channels before the host runs."""
 
 import inspect
 from collections import Counter
@@ -15,39 +15,39 @@ _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
     "response_hook": (1, ("context",), "(result, *, context)"),
     "stream_transform_hook": (1, (), "(update)"),
 }
-"""How each hook is called: with how many arguments by place, with which by name, and how that is written."""
+"""For each hook: the number of its positional arguments, the names of the others, and its signature as text."""
 _ALIKE = 0.9
-"""How much a name must be like that of a setting to count as a slip of the pen; `names` is not like `name`."""
+"""The similarity from which on a name counts as a misspelt setting; `names` is not similar enough to `name`."""
 
 
 def usable_channels(channels: Sequence[Any]) -> list[Channel]:
-    """Those of which enough is there to look at the rest."""
-    return [one for one in channels if isinstance(one, Channel) and not _lacks(one)]
+    """Return the channels that have enough attributes to be checked further."""
+    return [channel for channel in channels if isinstance(channel, Channel) and not _lacks(channel)]
 
 
 def channel_findings(channels: Sequence[Any]) -> list[str]:
-    """What is wrong with the channels, each by itself and all together."""
-    wrong = [finding for one in channels for finding in _shape_findings(one)]
-    found = usable_channels(channels)
+    """List what is wrong with the channels, each by itself and all together."""
+    wrong = [finding for channel in channels for finding in _shape_findings(channel)]
+    usable = usable_channels(channels)
     if not channels:
         wrong.append("channels: a host needs at least one channel")
-    for name, count in Counter(one.name for one in found).items():
+    for name, count in Counter(channel.name for channel in usable).items():
         if count > 1:
             wrong.append(f"channels: {count} channels are called {name!r}; give each its own name=")
     # Of those that share their path, each kind counts by itself.
-    places = Counter((one.path, type(one) if one.shares_path else Channel) for one in found)
+    places = Counter((channel.path, type(channel) if channel.shares_path else Channel) for channel in usable)
     for (path, _), count in places.items():
         if count > 1:
             wrong.append(f"channels: {count} channels have the path {path!r}")
-    for one in found:
-        own = [*_path_findings(one), *_hook_findings(one), *_push_findings(one), *_spelling_findings(one)]
-        own += [*one.push_terms.findings(), *one.findings()]
-        wrong.extend(f"channel {one.name!r}: {finding}" for finding in own)
+    for channel in usable:
+        own = [*_path_findings(channel), *_hook_findings(channel), *_push_findings(channel)]
+        own += [*_spelling_findings(channel), *channel.push_terms.findings(), *channel.findings()]
+        wrong.extend(f"channel {channel.name!r}: {finding}" for finding in own)
     return wrong
 
 
 def _shape_findings(channel: Any) -> list[str]:
-    """What an object lacks to be a channel, a line each."""
+    """List what an object lacks to be a channel, a line each."""
     if inspect.isclass(given := channel):
         return [f"channels: {given.__name__} is a class; give an instance: {given.__name__}(...)"]
     kind = type(channel).__name__
@@ -107,11 +107,11 @@ def _push_findings(channel: Channel) -> list[str]:
 
 
 def _spelling_findings(channel: Channel) -> list[str]:
-    """Find attributes of the channel's class that are nearly called as a setting, and would have no effect."""
-    known = Channel.__annotations__.keys()
-    own = [one for one in type(channel).__mro__ if issubclass(one, Channel) and one is not Channel]
-    names = {name for one in own for name, value in vars(one).items() if _is_plain(name, value)}
-    meant = {name: get_close_matches(name, known, 1, _ALIKE) for name in sorted(names - known)}
+    """Find attributes of the channel's class that are misspelt settings, and would have no effect."""
+    settings = Channel.__annotations__.keys()
+    own = [kind for kind in type(channel).__mro__ if issubclass(kind, Channel) and kind is not Channel]
+    names = {name for kind in own for name, value in vars(kind).items() if _is_plain(name, value)}
+    meant = {name: get_close_matches(name, settings, 1, _ALIKE) for name in sorted(names - settings)}
     return [f"{name} is not a setting of a channel: did you mean {close[0]}?" for name, close in meant.items() if close]
 
 
@@ -120,7 +120,7 @@ def _is_plain(name: str, value: Any) -> bool:
 
 
 def takes(function: Callable[..., Any], places: int, *names: str) -> bool:
-    """Tell whether a function can be called like that; one that does not tell is believed."""
+    """Tell whether a function can be called with these arguments; one without a signature counts as if it could."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What can be known to be wrong with what a channel adds to the host."""
+"""Finds mistakes in what a channel adds to the host."""
 
 import re
 from collections import Counter
@@ -17,8 +17,8 @@ def contribution_findings(channel: str, contribution: Any) -> list[str]:
         kind = type(contribution).__name__
         return [f"channel {channel!r}: contribute returned {kind}, and must return a ChannelContribution"]
     commands: Sequence[Any] = contribution.commands
-    wrong = [finding for one in commands for finding in _command_findings(one)]
-    names = Counter(one.name for one in commands if isinstance(one, ChannelCommand))
+    wrong = [finding for command in commands for finding in _command_findings(command)]
+    names = Counter(command.name for command in commands if isinstance(command, ChannelCommand))
     wrong += [f"{count} commands are called {name!r}" for name, count in names.items() if count > 1]
     return [f"channel {channel!r}: {finding}" for finding in wrong]
 

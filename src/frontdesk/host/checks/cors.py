@@ -1,4 +1,4 @@
-"""Which pages the operator's own CORS middleware lets in: the channels then let them in too."""
+"""Finds the pages that the operator's own CORS middleware lets in: the channels then let them in too."""
 
 from collections.abc import Sequence
 
@@ -15,17 +15,17 @@ _ANY_PAGE = (
 
 
 def origins_of(middleware: Sequence[Middleware]) -> AllowsOrigin | None:
-    """What the outermost CORS middleware says of an origin; `None` where there is none."""
-    found = _made(middleware)
-    return None if found is None else found.is_allowed_origin
+    """Return the check of the outermost CORS middleware; `None` where there is none."""
+    cors = _made(middleware)
+    return None if cors is None else cors.is_allowed_origin
 
 
 def origin_warnings(middleware: Sequence[Middleware], channels: Sequence[Channel]) -> list[str]:
     """Name the channels that every page can call."""
-    found = _made(middleware)
-    if found is None or not found.allow_all_origins:
+    cors = _made(middleware)
+    if cors is None or not cors.allow_all_origins:
         return []
-    return [_ANY_PAGE.format(one.name) for one in channels if one.takes_http and one.auth is None]
+    return [_ANY_PAGE.format(channel.name) for channel in channels if channel.takes_http and channel.auth is None]
 
 
 def _made(middleware: Sequence[Middleware]) -> CORSMiddleware | None:

@@ -21,7 +21,7 @@ class DesignNames(TypedDict, total=False):
 
 
 class Spelling:
-    """The linker and the runner, by whichever name they were given; an unknown name is a `TypeError`, as ever."""
+    """The linker and the runner, by whichever name they were given; an unknown name is a `TypeError`."""
 
     def __init__(self, names: DesignNames, linker: IdentityLinker | None, runner: DurableTaskRunner | None) -> None:
         unknown = next((name for name in names if name not in DesignNames.__annotations__), None)

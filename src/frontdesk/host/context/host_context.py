@@ -1,7 +1,7 @@
-"""What a channel gets of the host: every call made for a caller, and blind to what is not theirs."""
+"""The host's calls for a channel: each is made for a caller, and sees only what is theirs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
-from frontdesk.data.run import FINAL, RunEvent, RunRecord
+from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.context.session_calls import SessionCalls
 from frontdesk.host.conversations.context import HostConversations
@@ -47,7 +47,7 @@ class HostContext(SessionCalls):
         self._before_link: set[str] = set()
 
     def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
-        """Add commands of this channel; those of linking itself can be used before one is linked."""
+        """Add commands of this channel; those of linking can be used before an account is linked."""
         self._commands.update({command.name: command for command in commands})
         if before_link:
             self._before_link.update(command.name for command in commands)
@@ -76,29 +76,29 @@ class HostContext(SessionCalls):
     async def _run_once(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any, settle: SettleAnswers | None
     ) -> HostedRunResult[Any]:
-        """Run the target, or give what the same request came to that was here before."""
+        """Run the target, or return the result of an earlier request under the same key."""
         pipeline = self._parts.pipeline
-        known = await self._once(await pipeline.admit(request, caller, protocol_request, settle), pipeline.proceed)
-        if isinstance(known, HostedRunResult):
-            return known
-        ended = known if known.background else await self._parts.background.followers.ended(known)
+        outcome = await self._once(await pipeline.admit(request, caller, protocol_request, settle), pipeline.proceed)
+        if isinstance(outcome, HostedRunResult):
+            return outcome
+        ended = outcome if outcome.background else await self._parts.background.followers.ended(outcome)
         shown = await self._shown(ended, caller)
         return HostedRunResult(result=shown.result, run=shown)
 
     async def _once(
         self, admitted: AdmittedRequest, proceed: Callable[[AdmittedRequest], Awaitable[T]]
     ) -> T | RunRecord:
-        """Proceed with a request, or find the run of the same one; another under its key is a `KeyReusedError`."""
+        """Process a request, or return the run of an earlier one under the same key; refuse another with the key."""
         while True:
-            known = await self._run(admitted.owner, admitted.run_id)
-            if known is not None and known.request_hash != admitted.request.request_hash:
+            run = await self._run(admitted.owner, admitted.run_id)
+            if run is not None and run.request_hash != admitted.request.request_hash:
                 raise KeyReusedError(param=HEADER)
-            if known is not None:
-                return known
+            if run is not None:
+                return run
             try:
                 return await proceed(admitted)
             except RunExistsError:
-                # Another that came at once is being written down, or refused.
+                # Another request at the same time is being written, or refused.
                 await asyncio.sleep(_A_MOMENT)
 
     async def stream(
@@ -116,12 +116,12 @@ class HostContext(SessionCalls):
         return self._live(await pipeline.proceed_stream(admitted), caller)
 
     async def _stream_once(self, admitted: AdmittedRequest, caller: Caller) -> HostedStreamResult[Any]:
-        known = await self._once(admitted, self._parts.pipeline.proceed_stream)
-        if isinstance(known, HostedStreamResult):
-            return self._live(known, caller)
-        if known.background and known.stream:
-            return self._followed(known, caller)
-        return self._parts.background.followers.replay(known, lambda ended: self._shown(ended, caller))
+        outcome = await self._once(admitted, self._parts.pipeline.proceed_stream)
+        if isinstance(outcome, HostedStreamResult):
+            return self._live(outcome, caller)
+        if outcome.background and outcome.stream:
+            return self._followed(outcome, caller)
+        return self._parts.background.followers.replay(outcome, lambda ended: self._shown(ended, caller))
 
     def _live(self, stream: HostedStreamResult[Any], caller: Caller) -> HostedStreamResult[Any]:
         if stream.run.status == "queued" and stream.run.stream:
@@ -132,9 +132,8 @@ class HostContext(SessionCalls):
         hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
-    async def accept(self, item: InboxItem) -> bool:
+    async def accept(self, item: InboxItem) -> None:
         await self._parts.inbox.accept(item)
-        return True
 
     async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
         await self._parts.inbox.reply(item, text, number)
@@ -150,11 +149,11 @@ class HostContext(SessionCalls):
         before = active.get(owner, run_id)
         if before is not None and self._store.lease_seconds is None:
             return before.record
-        # If this process stood still, another may have ended what it still takes for its own.
-        kept = await self._store.runs.get(owner, run_id)
-        if before is None or (kept is not None and kept.status in FINAL):
-            return kept
-        # What has ended here meanwhile is stored by now.
+        # If this process stood still, another may have ended a run that is still listed as active here.
+        stored = await self._store.runs.get(owner, run_id)
+        if before is None or (stored is not None and stored.status in FINAL):
+            return stored
+        # A run that has ended here meanwhile is stored by now.
         return before.record if active.get(owner, run_id) is before else await self._store.runs.get(owner, run_id)
 
     async def _shown(self, record: RunRecord, caller: Caller) -> RunRecord:
@@ -191,13 +190,6 @@ class HostContext(SessionCalls):
         record = await self.cancel_run(caller, run_id)
         async with self._store.transaction() as transaction:
             transaction.delete_run(record.owner, run_id)
-
-    async def run_events(self, caller: Caller, run_id: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        record = await self._readable(caller, lambda owner: self._run(owner, run_id))
-        if record is None:
-            raise NotFoundError("There is no such run.")
-        async for event in self._parts.background.followers.events(record.owner, run_id, after):
-            yield event
 
     async def follow(self, caller: Caller, run_id: str) -> HostedStreamResult[Any]:
         record = await self._readable(caller, lambda owner: self._store.runs.get(owner, run_id))

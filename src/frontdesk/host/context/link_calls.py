@@ -1,4 +1,4 @@
-"""What a channel gets of linking: each call made for a caller who may link, and about that caller alone."""
+"""The calls of linking for a channel: each is made for a caller who may link, and about that caller alone."""
 
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.access.links import Links

@@ -1,4 +1,4 @@
-"""What a channel gets of how people are reached: what it has said itself, and nothing of other channels."""
+"""The calls about reaching people, for a channel: it sees only the references that it has kept itself."""
 
 from collections.abc import Mapping
 from typing import Any

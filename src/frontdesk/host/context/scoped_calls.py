@@ -1,4 +1,4 @@
-"""What every part of a context needs: whose things a caller may see."""
+"""The base of every context: finds the owner of what a caller may see."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ScopedCalls:
-    """The calls of one channel, each made for a caller and blind to what is not theirs."""
+    """The calls of one channel, each made for a caller, who sees only what is theirs."""
 
     def __init__(self, channel: str, parts: Parts) -> None:
         self.channel = channel
@@ -20,7 +20,7 @@ class ScopedCalls:
         self._store = parts.store
 
     async def _readable(self, caller: Caller, look: Callable[[str], Awaitable[T | None]]) -> T | None:
-        """Return what is found under the caller's key, or under one that they had before they were linked."""
+        """Return the record under the caller's key, or under one that they had before they were linked."""
         record = await look(await self._owner(caller))
         if record is None and self._parts.links is not None:
             identity = await self._store.identities.find(caller.identity)
@@ -30,7 +30,7 @@ class ScopedCalls:
         return record
 
     async def _owner(self, caller: Caller) -> str:
-        """Return whose things the caller may see. Someone who was never here owns nothing: nothing exists for them."""
+        """Return the key that owns what the caller may see; for an unknown caller nothing exists."""
         allowed = await self._allowed(caller)
         if allowed.isolation_key is None:
             raise NotFoundError

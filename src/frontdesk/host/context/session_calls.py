@@ -1,4 +1,4 @@
-"""What a channel gets of tracked sessions: each call made for a caller, and blind to what is not theirs."""
+"""The calls about tracked sessions, for a channel: each is made for a caller, and sees only what is theirs."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ class SessionCalls(ReachCalls):
         cancelled: list[RunRecord] = []
         for job in await self._store.background.of_owner(owner):
             request, run_id = job.admitted.request, job.admitted.run_id
-            # What is only held, under an idempotency key, has a caller who waits for it.
+            # A run that is only held, under an idempotency key, has a caller who waits for it.
             if not request.background or not self._in_reach(request, conversation_id):
                 continue
             await self._parts.background.cancel(owner, run_id)
@@ -46,7 +46,7 @@ class SessionCalls(ReachCalls):
         return cancelled
 
     def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
-        """Tell whether somebody may stop a request here: all of theirs in a direct chat, in a group what it heard."""
+        """Tell whether a caller may stop a request here: any of theirs in a direct chat, in a group its own only."""
         here = request.channel == self.channel and request.group and request.conversation_id == group
         return group is None or here
 

@@ -45,8 +45,8 @@ async def compact(
     await parts.gate.authorize(caller, request.channel, hooked=parts.channels[request.channel].run_hook is not None)
     summarise = _summariser(by, parts.target.native)
     admitted = await parts.pipeline.admit(request, caller, protocol_request)
-    if (known := await _earlier(parts.store, admitted)) is not None:
-        return known
+    if (earlier := await _earlier(parts.store, admitted)) is not None:
+        return earlier
     messages = [*await _history(parts.store, admitted), *(as_messages(admitted.request.input) or ())]
     need_messages(messages)
     text, usage = await _summary(summarise, messages, admitted)
@@ -66,7 +66,7 @@ async def compact(
         async with parts.store.transaction() as transaction:
             transaction.save_run(record, new=admitted.request.idempotency_key is not None)
     except RunExistsError:
-        # Of two at once under one key the first counts: a summary that nobody has seen changes nothing.
+        # Of two at once under one key the first counts: the other summary was not shown to anyone.
         return await _earlier(parts.store, admitted) or record
     except CodecError as error:
         log.error("the compaction %s can't be stored: %s", admitted.run_id, error)
@@ -77,13 +77,13 @@ async def compact(
 
 
 async def _earlier(store: HostStateStore, admitted: AdmittedRequest) -> RunRecord | None:
-    """Return what the same request came to that was here before, if it has an idempotency key."""
+    """Return the result of an earlier request under the same idempotency key, if there is one."""
     if admitted.request.idempotency_key is None:
         return None
-    known = await store.runs.get(admitted.owner, admitted.run_id)
-    if known is not None and known.request_hash != admitted.request.request_hash:
+    earlier = await store.runs.get(admitted.owner, admitted.run_id)
+    if earlier is not None and earlier.request_hash != admitted.request.request_hash:
         raise KeyReusedError(param=HEADER)
-    return known
+    return earlier
 
 
 async def _history(store: HostStateStore, admitted: AdmittedRequest) -> Sequence[Message]:
@@ -120,15 +120,15 @@ async def _summary(
 def _summariser(by: Any, target: Any) -> Summarise:
     """Return what makes the summary: the operator's choice, or else the client of the agent itself."""
     if isinstance(by, SupportsAgentRun):
-        return lambda messages, more: cast("Awaitable[Any]", by.run(_asked(messages, more)))
+        return lambda messages, more: cast("Awaitable[Any]", by.run(_prompt(messages, more)))
     if by is not None:
         return lambda messages, _: settle(by(messages))
     client: Any = getattr(target, "client", None)
     if not isinstance(client, SupportsChatGetResponse):
         raise UnsupportedError(_NOBODY)
     options = _options(client, getattr(target, "default_options", None) or {})
-    asked = cast("Any", client)
-    return lambda messages, more: asked.get_response(_asked(messages, more), options=options)
+    chat_client = cast("Any", client)
+    return lambda messages, more: chat_client.get_response(_prompt(messages, more), options=options)
 
 
 def _options(client: Any, defaults: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _options(client: Any, defaults: dict[str, Any]) -> dict[str, Any]:
     return {**options, "store": False} if getattr(client, "STORES_BY_DEFAULT", False) else options
 
 
-def _asked(messages: Sequence[Message], instructions: str | None) -> list[Message]:
-    # As a text, because calls and pictures would need tools and a model that takes them.
+def _prompt(messages: Sequence[Message], instructions: str | None) -> list[Message]:
+    # As text, because calls and pictures would need tools and a model that takes them.
     task = _TASK if instructions is None else f"{_TASK}\n\n{instructions}"
     return [Message("system", [task]), Message("user", [f"<record>\n{transcript(messages)}\n</record>"])]

@@ -1,4 +1,4 @@
-"""What a channel gets of OpenAI conversations: each call made for a caller, and blind to what is not theirs."""
+"""The calls about OpenAI conversations, for a channel: each is made for a caller, and sees only what is theirs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ class HostConversations(ScopedCalls):
     async def _create(
         self, caller: Caller, metadata: Mapping[str, Any], items: Sequence[Mapping[str, Any]], protocol_request: Any
     ) -> Conversation:
-        # What can be refused is refused before anything is kept for someone who was never here.
+        # Items are refused before anything is stored for an unknown caller.
         await check_first(items)
         admitted, items = await self._admitted(caller, items, protocol_request)
         ids = self._parts.ids
@@ -85,13 +85,15 @@ class HostConversations(ScopedCalls):
 
     async def get(self, caller: Caller, conversation_id: str) -> Conversation:
         try:
-            known = await self._readable(caller, lambda owner: self._store.conversations.get(owner, conversation_id))
+            conversation = await self._readable(
+                caller, lambda owner: self._store.conversations.get(owner, conversation_id)
+            )
         except NotFoundError:
-            # Someone who was never here is told what everybody is told about what does not exist.
-            known = None
-        if known is None:
+            # An unknown caller gets the same answer as for any conversation that does not exist.
+            conversation = None
+        if conversation is None:
             raise NotFoundError("There is no such conversation.", param="conversation")
-        return known
+        return conversation
 
     async def _own(self, caller: Caller, conversation_id: str) -> Conversation:
         """Return a conversation that the caller may change: not one of the time before they were linked."""

@@ -22,7 +22,7 @@ from frontdesk.sessions.turns import Turns
 
 
 class ConversationEditor:
-    """Adds items and takes items away, never in the middle of a turn."""
+    """Adds and removes items, never during a turn."""
 
     def __init__(self, store: HostStateStore, turns: Turns, ids: Ids, clock: Clock) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class ConversationEditor:
         self._clock = clock
 
     async def create(self, conversation: Conversation, items: Sequence[ConversationItem]) -> None:
-        """Keep a new conversation with its first items."""
+        """Store a new conversation with its first items."""
         await check_first([item.body for item in items])
         items = await prepared_items(items)
         async with self._store.transaction() as transaction:
@@ -66,8 +66,8 @@ class ConversationEditor:
         added: Items,
         hosting: Mapping[str, Any],
     ) -> None:
-        said = (*as_results(added.outputs), *added.messages)
-        messages = [stamped(message, hosting, self._ids.new("msg")) for message in said]
+        unstamped = (*as_results(added.outputs), *added.messages)
+        messages = [stamped(message, hosting, self._ids.new("msg")) for message in unstamped]
         answered = {output.call_id for output in added.outputs}
         waiting = [call for call in session.client_calls if call.call_id not in answered]
         for message in added.messages:
@@ -94,7 +94,7 @@ class ConversationEditor:
         return calls
 
     async def remove(self, conversation: Conversation, item_id: str) -> None:
-        """Delete an item; from then on the target is told only what is left."""
+        """Delete an item; from then on the target gets only what is left."""
         owner, session_id = conversation.owner, conversation.session_id
         async with self._turns.held(session_id) as lease:
             await find_conversation(self._store, owner, conversation.conversation_id)
@@ -130,7 +130,7 @@ async def _read(items: Sequence[Mapping[str, Any]]) -> Items:
 def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
     bodies = [dict(item) for item in items]
     try:
-        # Looked at here, so that a store in memory takes nothing that another would refuse.
+        # Checked here, so that a store in memory takes nothing that another would refuse.
         form_of(bodies)
     except CodecError as error:
         raise InvalidRequestError(f"The items can't be kept: {error}.", param="items") from None
@@ -138,7 +138,7 @@ def _checked(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def _need_calls(added: Items, known: Mapping[str, bool]) -> None:
-    """Refuse a call that the conversation has, and an output without a call that waits: nobody answers for the host."""
+    """Refuse a call that the conversation has already, and an output for a call that does not wait."""
     again = sorted(set(added.calls) & set(known))
     if again:
         raise InvalidRequestError(f"The conversation has a call {again[0]} of its own.", param="items")

@@ -17,9 +17,9 @@ _PAGE = 500
 
 
 async def pages(store: HostStateStore, owner: str, conversation_id: str) -> AsyncGenerator[Sequence[ConversationItem]]:
-    """Read all items of a conversation, oldest first, some at a time."""
+    """Read all items of a conversation, oldest first, a page at a time."""
     after = 0
-    # Not the last before there is nothing: a page is shorter where a record could not be read and was put aside.
+    # Until a page is empty: one is shorter where a record could not be read and was set aside.
     while page := await store.conversations.items(owner, conversation_id, after=after, limit=_PAGE):
         yield page
         after = page[-1].number
@@ -31,7 +31,7 @@ async def pages(store: HostStateStore, owner: str, conversation_id: str) -> Asyn
 async def rebuild_history(
     store: HostStateStore, owner: str, conversation_id: str
 ) -> tuple[Sequence[Message], tuple[ClientCall, ...]]:
-    """Return the history as the items of a conversation tell it, and the calls that wait for an output."""
+    """Return the history that the items of a conversation make, and the calls that wait for an output."""
     bodies = [item.body async for page in pages(store, owner, conversation_id) for item in page]
     return await run_weighed(bodies, _read, bodies, conversation_id)
 

@@ -19,9 +19,9 @@ _ALONE = "This account is not linked."
 
 
 def link_commands(channel: Channel, calls: LinkCalls, notifier: DirectNotifier) -> Sequence[ChannelCommand]:
-    """The commands, by the names that they have on this channel."""
-    desk = _Commands(calls, notifier)
-    handlers = {"link": desk.link, "connect": desk.link, "unlink": desk.unlink, "whoami": desk.whoami}
+    """Return the commands, by the names that they have on this channel."""
+    commands = _Commands(calls, notifier)
+    handlers = {"link": commands.link, "connect": commands.link, "unlink": commands.unlink, "whoami": commands.whoami}
     return [
         ChannelCommand(name=name, description=WORDS[word], handler=handler, expose_in_ui=word != "connect")
         for word, handler in handlers.items()
@@ -30,12 +30,13 @@ def link_commands(channel: Channel, calls: LinkCalls, notifier: DirectNotifier) 
 
 
 def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
-    """Refuses a channel that has a command of one of these names already."""
+    """Refuse a channel that has a command of one of these names already."""
     names = {command.name for command in own}
     wrong = [
-        f"channel {channel!r}: it has a command {one.name!r} of its own; rename or hide the host's with link_commands="
-        for one in added
-        if one.name in names
+        f"channel {channel!r}: it has a command {command.name!r} of its own; "
+        "rename or hide the host's with link_commands="
+        for command in added
+        if command.name in names
     ]
     if wrong:
         raise ChannelConfigurationError(wrong)
@@ -58,18 +59,18 @@ class _Commands:
     async def _answer(
         self, context: ChannelCommandContext, act: Callable[[ChannelCommandContext], Awaitable[str]]
     ) -> None:
-        """What is said about links is for one person: in a group it goes to their direct chat, or nothing happens."""
+        """Answer one person alone: in a group through their direct chat, or not at all if there is none."""
         who = context.caller.identity
         if not context.request.group:
-            return await context.reply(await _told(act, context))
+            return await context.reply(await _outcome(act, context))
         if not self._notifier.can_tell(who):
             return await context.reply(_IN_PRIVATE)
-        told = await self._notifier.tell(who, await _told(act, context))
-        await context.reply(_ANSWERED if told else _IN_PRIVATE)
+        sent = await self._notifier.tell(who, await _outcome(act, context))
+        await context.reply(_ANSWERED if sent else _IN_PRIVATE)
 
     async def _link(self, context: ChannelCommandContext) -> str:
-        said = context.request.input
-        proof = said.strip() if isinstance(said, str) else ""
+        text = context.request.input
+        proof = text.strip() if isinstance(text, str) else ""
         if not proof:
             return _shown(await self._calls.begin_link(context.caller))
         ended = await self._calls.complete_link(context.caller, proof)
@@ -81,13 +82,13 @@ class _Commands:
         return PARTED if await self._calls.unlink(context.caller) else _ALONE
 
     async def _whoami(self, context: ChannelCommandContext) -> str:
-        found = await self._calls.whoami(context.caller)
-        channels = ", ".join(dict.fromkeys(one.channel for one in found.others))
-        linked = f"Linked with {channels}." if channels else "Linked." if found.linked else "Not linked."
-        return f"You are {told_as(found.identity)}. {linked}"
+        person = await self._calls.whoami(context.caller)
+        channels = ", ".join(dict.fromkeys(identity.channel for identity in person.others))
+        linked = f"Linked with {channels}." if channels else "Linked." if person.linked else "Not linked."
+        return f"You are {told_as(person.identity)}. {linked}"
 
 
-async def _told(act: Callable[[ChannelCommandContext], Awaitable[str]], context: ChannelCommandContext) -> str:
+async def _outcome(act: Callable[[ChannelCommandContext], Awaitable[str]], context: ChannelCommandContext) -> str:
     try:
         return await act(context)
     except TooManyRequestsError as error:

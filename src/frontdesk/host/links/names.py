@@ -1,4 +1,4 @@
-"""What the commands of linking are called on each channel. Pure."""
+"""Names the commands of linking on each channel. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 
 
 def command_name(channel: Channel, word: str) -> str | None:
-    """What a command of linking is called on a channel; `None` if it is hidden there."""
+    """Return the name of a command of linking on a channel; `None` if it is hidden there."""
     if channel.session_family != "host_tracked":
         return None
     return channel.link_commands.get(word, word)
 
 
 def command_findings(channel: Channel, *, linker: bool) -> list[str]:
-    """What is wrong with the names that a channel gives them, a line each."""
+    """List what is wrong with the names that a channel gives them, a line each."""
     given = channel.link_commands
     if given and (not linker or channel.session_family != "host_tracked"):
         return ["link_commands has no effect: only message channels of a host with a linker= have these commands"]

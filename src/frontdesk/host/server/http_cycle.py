@@ -1,7 +1,7 @@
 """One request and its answer on a connection, where a short answer leaves in one write.
 
 Uvicorn writes the head of an answer before its body is known, and checks each header by itself. Here the head of an
-answer that tells its length is written together with its body. Whatever is not plain is left to uvicorn.
+answer with a length is written together with its body. Anything unusual is left to uvicorn.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
-# Capitals too, which uvicorn makes small.
+# Capitals too, which uvicorn turns into lower case.
 _NOT_PLAIN = re.compile(HEADER_RE.pattern + rb"|[A-Z]")
 # Called for every request: `super()` would look them up each time.
 _send = RequestResponseCycle.send
@@ -17,17 +17,17 @@ _receive = RequestResponseCycle.receive
 
 
 class HttpCycle(RequestResponseCycle):
-    """Uvicorn's own, with a shorter way for what most requests are."""
+    """Uvicorn's own, with a shortcut for what most requests are."""
 
     _head: Any = None
-    """The first message of an answer that tells its length, until the second comes."""
+    """The first message of an answer with a length, until the second comes."""
     _length = b""
-    _told = False
-    """Whether the app has the whole body."""
+    _read = False
+    """Whether the app has received the whole body."""
 
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start" and self._is_held(message):
-            # If one is held already, the app has failed since, and this one says so.
+            # If one is held already, the app has failed since, and this one is the error.
             self._head = message
         elif self._head is None:
             await _send(self, message)
@@ -67,10 +67,10 @@ class HttpCycle(RequestResponseCycle):
         return True
 
     async def receive(self) -> Any:
-        if self.more_body or self._told or self.waiting_for_100_continue or self.disconnected or self.response_complete:
+        if self.more_body or self._read or self.waiting_for_100_continue or self.disconnected or self.response_complete:
             return await _receive(self)
-        # The whole body is here; after it, there is only to wait for the client to leave.
-        self._told = True
+        # The whole body is here; after it, the only message is that the client has left.
+        self._read = True
         self.flow.resume_reading()
         self.message_event.clear()
         body, self.body = bytes(self.body), bytearray()

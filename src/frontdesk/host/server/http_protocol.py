@@ -23,13 +23,13 @@ _on_body = HttpToolsProtocol.on_body
 _on_response_complete = HttpToolsProtocol.on_response_complete
 
 _KEEP_ALIVE = 5.0
-"""For how long a connection may be idle between two requests, as uvicorn has it."""
+"""The time for which a connection may be idle between two requests, as uvicorn has it."""
 _LEAST_KEEP_ALIVE = 1.0
 """The shortest such time that is obeyed: with less, the timer would run all the time."""
 
 
 class ConnectionGate:
-    """What the connections of one server share: their limits, their number, and the time of their heads."""
+    """The limits, the number and the timeouts that the connections of one server share."""
 
     def __init__(self, limits: ServerLimits, max_connections: int, keep_alive: float = _KEEP_ALIVE) -> None:
         self.limits = limits
@@ -65,11 +65,11 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
 
     url = b""
     _unread = 0
-    """How many bytes came since a head was complete or a body went on."""
+    """The number of bytes since a head was complete or a body went on."""
     _size = 0
-    """How many bytes the piece has that is being parsed."""
+    """The number of bytes of the piece that is being parsed."""
     _moved = False
-    """Whether a head was completed, or a body that somebody reads went on, in that piece."""
+    """Whether a head was completed, or a body that the app reads went on, in that piece."""
     _timed = False
     _upgraded = False
 
@@ -95,7 +95,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_here()
-        # Uvicorn tells only the last that the client has gone.
+        # Uvicorn notifies only the last request that the client has gone.
         for cycle in self._earlier:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -136,7 +136,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
             self._await_head()
 
     def on_headers_complete(self) -> None:
-        # A handshake is not an answer that somebody works on.
+        # A handshake is not an answer that is being made.
         self._moved = not self.parser.should_upgrade()  # pyright: ignore[reportOptionalMemberAccess]
         if self._timed:
             self._head_is_here()
@@ -205,11 +205,11 @@ class BoundedHttpProtocol(HttpToolsProtocol, Timed):
             self._refuse(HTTPStatus.BAD_REQUEST, msg)
 
     def taken(self) -> int:
-        """Return a number that changes whenever the client has taken something."""
+        """Return a number that changes whenever the client has read something."""
         return bytes_taken(self.transport)
 
     def abort(self) -> None:
-        """Close the connection at once; whoever works on an answer sees a client that has left."""
+        """Close the connection at once; the app sees a client that has left."""
         self.transport.abort()
 
     def run_late(self) -> None:

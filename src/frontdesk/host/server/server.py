@@ -1,4 +1,4 @@
-"""Uvicorn, with limits on what strangers send, and an end that no client can spoil."""
+"""Uvicorn, with limits on what strangers send, and a shutdown that no client can block."""
 
 import asyncio
 import socket
@@ -19,17 +19,17 @@ _DEFAULTS = ServerLimits()
 
 
 class Server(uvicorn.Server):
-    """Serves an app until it is told to stop.
+    """Serves an app until it is stopped.
 
     Without `limits` the protocol is the one that the configuration names, and nothing bounds what strangers send.
     """
 
     def __init__(self, config: uvicorn.Config, limits: ServerLimits | None = _DEFAULTS) -> None:
-        # Else a request can see the context variables of the one before it on the same connection, which behind a
-        # proxy is somebody else's.
+        # Otherwise a request can see the context variables of the one before it on the same connection, which behind a
+        # proxy is another caller's.
         config.reset_contextvars = True
-        # A few kilobytes that are unpacked to megabytes would be so before anybody counts them, and before a stranger
-        # is refused; what is sent would be packed on the loop.
+        # A few kilobytes that unpack to megabytes would be unpacked before they are counted, and before a stranger is
+        # refused; messages that are sent would be packed on the event loop.
         config.ws_per_message_deflate = False
         super().__init__(config)
         self._unread: UnreadWatch | None = None
@@ -46,8 +46,8 @@ class Server(uvicorn.Server):
             self._unread.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # A WebSocket whose client has said goodbye and does not read on makes uvicorn fail here, before it tells the
-        # app: nothing would be drained or closed.
+        # A WebSocket whose client has sent a close frame and does not read on makes uvicorn fail here, before it stops
+        # the app: nothing would be drained or closed.
         connections: list[Any] = list(self.server_state.connections)
         for connection in connections:
             if getattr(connection, "scheme", "") in ("ws", "wss") and connection.transport.is_closing():
@@ -91,7 +91,7 @@ def _max_open_files() -> int | None:
 
 
 def run(app: Any, limits: ServerLimits | None = _DEFAULTS, **options: Any) -> None:
-    """Runs a server to its end, as `uvicorn.run` does."""
+    """Run a server to its end, as `uvicorn.run` does."""
     server = Server(uvicorn.Config(app, **options), limits)
     # After the server has set its handlers up.
     install()

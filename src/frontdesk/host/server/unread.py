@@ -1,7 +1,7 @@
 """Connections whose clients do not read: little is kept for them, and not for ever.
 
 A transport that is closed still sends what it has left, and waits without end for a client that does not read. So all
-connections are looked at from time to time, whatever they were used for.
+connections are checked from time to time, whatever they were used for.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from frontdesk.kit.aio.tasks import call_later_clean
 from frontdesk.loggers import http as log
 
 UNSENT_BYTES = 64 * 1024
-"""How much the system takes of an answer beyond what is on its way: without a bound it takes megabytes."""
+"""The bytes that the system buffers beyond what is on its way: without a bound it buffers megabytes."""
 _LOOKS = 4
-"""How often connections are looked at in the time for which a client may take nothing."""
+"""The number of checks within the time for which a client may read nothing."""
 _LOW_WATER: int | None = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _INFO: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
 _ACKED, _INFO_BYTES = 120, 128
-"""Where Linux tells how many bytes the other side has acknowledged, and how much has to be asked for."""
+"""The offset of the number of acknowledged bytes in Linux's `TCP_INFO`, and the size to ask for."""
 
 
 def bound_unsent(listener: Any) -> None:
-    """Let the system take little of what is sent on the connections of a listener; they inherit it."""
+    """Let the system buffer little of what is sent on the connections of a listener; they inherit it."""
     if _LOW_WATER is not None and listener.family in (socket.AF_INET, socket.AF_INET6):
         listener.setsockopt(socket.IPPROTO_TCP, _LOW_WATER, UNSENT_BYTES)
 
 
 def bytes_taken(transport: asyncio.Transport) -> int:
-    """Return a number that changes whenever the client of a connection has taken something."""
+    """Return a number that changes whenever the client of a connection has read something."""
     line = transport.get_extra_info("socket")
     if _INFO is not None and line is not None and line.family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -40,26 +40,26 @@ def bytes_taken(transport: asyncio.Transport) -> int:
             info = b""
         if len(info) == _INFO_BYTES:
             return unpack_from("=Q", info, _ACKED)[0]
-    # Elsewhere only what has left this process can be seen.
+    # Elsewhere only what has left this process is known.
     return -transport.get_write_buffer_size()
 
 
 class UnreadWatch:
-    """Closes connections that have something to send and whose clients take nothing of it for too long."""
+    """Closes connections that have something to send and whose clients read nothing of it for too long."""
 
     def __init__(self, connections: Collection[Any], seconds: float) -> None:
-        """`connections` are those of a server, as uvicorn keeps them."""
+        """Watch the connections of a server, in the set in which uvicorn keeps them."""
         self._connections = connections
         self._seconds = seconds
         self._stuck: dict[Any, tuple[int, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start to check."""
         self._timer = call_later_clean(self._seconds / _LOOKS, self._go_on)
 
     def stop(self) -> None:
-        """End."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -68,9 +68,9 @@ class UnreadWatch:
         self.look(asyncio.get_running_loop().time())
 
     def look(self, now: float) -> None:
-        """Close what was stuck at every look for so many seconds."""
+        """Close connections that were stuck at every check for so many seconds."""
         stuck: dict[Any, tuple[int, float]] = {}
-        for connection in [one for one in self._connections if _waits(one)]:
+        for connection in [candidate for candidate in self._connections if _waits(candidate)]:
             taken = bytes_taken(connection.transport)
             before, since = self._stuck.get(connection, (None, now))
             if before != taken:
@@ -87,5 +87,5 @@ def _waits(connection: Any) -> bool:
     transport = connection.transport
     if transport is None or not transport.get_write_buffer_size():
         return False
-    # WebSockets have a time of their own for whoever does not read, but not for what is left when they are closed.
+    # WebSockets have a timeout of their own for sending, but not for what is left when they are closed.
     return getattr(connection, "scheme", "") not in ("ws", "wss") or transport.is_closing()

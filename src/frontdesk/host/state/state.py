@@ -1,4 +1,4 @@
-"""Where a host keeps its state: read from its arguments, once."""
+"""The places of a host's state: read from its arguments, once."""
 
 import os
 from collections.abc import Generator, Iterable, Mapping
@@ -21,20 +21,20 @@ _STORAGE = ("save", "load", "delete", "get_latest", "list_checkpoints", "list_ch
 
 @dataclass(frozen=True, kw_only=True)
 class HostStatePaths:
-    """Where each part of the state is kept; a part that is not named is not kept on disk."""
+    """The paths of the parts of the state; a part that is not named is not kept on disk."""
 
     runner: str | Path | None = None
-    """The database of what is to be done later; the one of the sessions, since transactions span both."""
+    """The database of the work that is scheduled; the one of the sessions, since transactions span both."""
     sessions: str | Path | None = None
     """The database of everything else."""
     checkpoints: str | Path | None = None
     """The directory of the checkpoints of workflows."""
     links: str | Path | None = None
-    """What a linker that keeps its own store is told."""
+    """The path for a linker that keeps its own store."""
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        """List what is wrong, a line each."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
         wrong = [_no_path(f"state_dir: {name}", path) for name, path in named.items() if not _is_path(path)]
         if wrong:
             return wrong
@@ -53,7 +53,7 @@ StateDir = str | Path | HostStatePaths | Mapping[str, str | Path | None]
 
 
 class HostState:
-    """Where this host keeps what, and what of the settings has no effect."""
+    """The places in which this host keeps its state, and the settings that have no effect."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class HostState:
         *,
         allow_unsafe: bool = False,
     ) -> None:
-        """With `allow_unsafe`, places that other users could change are used all the same."""
+        """Read the settings; with `allow_unsafe`, places that other users could change are used all the same."""
         self._allow_unsafe = allow_unsafe
         self._store = store
         self._linker = linker
@@ -76,12 +76,12 @@ class HostState:
 
     @property
     def database(self) -> Path | None:
-        """The file of the store that the host opens itself."""
+        """Return the file of the store that the host opens itself."""
         named = self._paths.sessions or self._paths.runner
         return None if named is None or self._store is not None else _full(named)
 
     def choose_checkpoints(self) -> Checkpoints | None:
-        """Where the checkpoints of a workflow are kept, if that was chosen."""
+        """Return where the checkpoints of a workflow are kept, if that was chosen."""
         if self._location is not None and not isinstance(self._location, (str, Path)):
             return Checkpoints.of(self._location)
         root = self.checkpoints
@@ -89,36 +89,36 @@ class HostState:
         gives_way = self._location is None and self._directory is not None
         if root is not None:
             return Checkpoints.under(root, gives_way=gives_way)
-        # What the store remembers of a pause must be there as long as the store's word for it.
+        # The checkpoint of a pause must last as long as the store's record of it.
         return Checkpoints.in_store(self._store) if self._store is not None and self._store.durable else None
 
     @property
     def checkpoints(self) -> Path | None:
-        """The directory of the checkpoints."""
+        """Return the directory of the checkpoints."""
         chosen = self._paths.checkpoints if self._location is None else self._location
         return _full(chosen) if isinstance(chosen, (str, Path)) else None
 
     def offer_links(self) -> None:
-        """Tells a linker that keeps its own store where to."""
+        """Give its path to a linker that keeps its own store."""
         if self._paths.links is not None and isinstance(self._linker, SupportsLinkStorePath):
             self._linker.use_link_store(str(_full(self._paths.links)))
 
     def warnings(self, kind: str) -> list[str]:
-        """The settings that have no effect with this kind of target."""
+        """List the settings that have no effect with this kind of target."""
         reasons = self._reasons(kind)
-        found: list[str] = []
+        warnings: list[str] = []
         if self._directory is not None:
             if self._is_idle(kind):
-                found.append(f"state_dir has no effect: {'; '.join(dict.fromkeys(reasons.values()))}")
+                warnings.append(f"state_dir has no effect: {'; '.join(dict.fromkeys(reasons.values()))}")
         else:
             named = [name for name in reasons if getattr(self._paths, name) is not None]
-            found += [f"state_dir: {name} has no effect: {reasons[name]}" for name in named]
+            warnings += [f"state_dir: {name} has no effect: {reasons[name]}" for name in named]
         if self._location is not None and kind != "workflow":
-            found.append("checkpoint_location has no effect: the target is not a workflow")
-        return found
+            warnings.append("checkpoint_location has no effect: the target is not a workflow")
+        return warnings
 
     def _reasons(self, kind: str) -> dict[str, str]:
-        """Why a part has no effect, for each that has none."""
+        """Return the reason for each part that has no effect."""
         reasons: dict[str, str] = {}
         if self._store is not None:
             reasons |= dict.fromkeys(("runner", "sessions"), "store= is given")
@@ -132,7 +132,7 @@ class HostState:
 
     @contextmanager
     def owned(self, kind: str, clock: Clock) -> Generator[None]:
-        """Keeps the state to this host for as long as the block lasts."""
+        """Hold the state for this host for as long as the block lasts."""
         with ExitStack() as held:
             for directory in self._held(kind):
                 files = self._files(directory)
@@ -144,25 +144,25 @@ class HostState:
             yield
 
     def _files(self, directory: Path) -> list[Path]:
-        """The files of the database that the host opens itself, where they are in a directory."""
+        """Return the files of the database that the host opens itself, if they are in a directory."""
         database = self.database
         if database is None or database.parent != directory:
             return []
         return [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
 
     def _held(self, kind: str) -> list[Path]:
-        """The directories that no other host may use meanwhile."""
+        """Return the directories that no other host may use meanwhile."""
         own = self._directory or (None if self.database is None else self.database.parent)
         of_store = None if self._store is None else self._store.directory
-        found = [None if self._is_idle(kind) else own, None if of_store is None else _full(of_store)]
-        return sorted({one for one in found if one is not None})
+        directories = [None if self._is_idle(kind) else own, None if of_store is None else _full(of_store)]
+        return sorted({directory for directory in directories if directory is not None})
 
     def _is_idle(self, kind: str) -> bool:
         return len(self._reasons(kind)) == len(fields(self._paths))
 
 
 def choose_store(store: HostStateStore | None, database: Path | None, clock: Clock) -> HostStateStore:
-    """The operator's own store, the database if there is a place for it, or memory."""
+    """Return the operator's own store, the database if there is a place for it, or memory."""
     if store is not None:
         return store
     if database is None:
@@ -181,16 +181,16 @@ def offer_nonces(auths: Iterable[object], store: HostStateStore) -> None:
 
 
 def _read(state_dir: Any) -> tuple[HostStatePaths, list[str]]:
-    """The paths, and what is wrong with them."""
+    """Return the paths, and what is wrong with them."""
     if state_dir is None:
         return HostStatePaths(), []
     if isinstance(state_dir, HostStatePaths):
         return _checked(state_dir)
     if isinstance(state_dir, Mapping):
         given = cast("Mapping[str, Any]", state_dir)
-        known = [one.name for one in fields(HostStatePaths)]
-        wrong = [f"state_dir: {name!r} is not one of {', '.join(known)}" for name in given if name not in known]
-        paths, more = _checked(HostStatePaths(**{name: given[name] for name in known if name in given}))
+        names = [field.name for field in fields(HostStatePaths)]
+        wrong = [f"state_dir: {name!r} is not one of {', '.join(names)}" for name in given if name not in names]
+        paths, more = _checked(HostStatePaths(**{name: given[name] for name in names if name in given}))
         return paths, wrong + more
     if not _is_path(state_dir):
         return HostStatePaths(), [_no_path("state_dir", state_dir, ", a HostStatePaths or a mapping")]

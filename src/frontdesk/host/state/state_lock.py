@@ -1,4 +1,4 @@
-"""One owner for a state directory: a lock of the operating system's, which ends with the process that holds it."""
+"""One owner for a state directory: a lock of the operating system, which ends with the process that holds it."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ LOCK = "frontdesk.lock"
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a directory, as the lock file tells everyone else."""
+    """The holder of a directory, as the lock file names it."""
 
     pid: int
     machine: str
@@ -40,7 +40,7 @@ def owned(directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_un
         yield
     finally:
         # A process that was forked meanwhile has the file too; unlocked, it is free for all of them. It is not removed:
-        # somebody else could have just locked it.
+        # another process could have just locked it.
         _unlock(file)
         os.close(file)
 
@@ -48,8 +48,8 @@ def owned(directory: Path, clock: Clock, *, files: Sequence[Path] = (), allow_un
 def make_private(directory: Path, *, allow_unsafe: bool = False) -> None:
     """Make a directory that only this user can enter; refuse one that is there already if others can change it."""
     try:
-        # Those above it as open as is usual, but for nobody else to write to, whatever the umask is.
-        for parent in [one for one in reversed(directory.parents) if not one.exists()]:
+        # Those above it as open as usual, but not writable for others, whatever the umask is.
+        for parent in [parent for parent in reversed(directory.parents) if not parent.exists()]:
             parent.mkdir(mode=0o755, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -65,12 +65,12 @@ def warn_readable(*paths: Path) -> None:
 
 
 def need_private(path: Path, directory: Path, *, allow_unsafe: bool = False) -> None:
-    """Refuse what is at a path in a state directory, if anything is, when another user could change it."""
-    found = find_unsafe(path)
-    if found is None:
+    """Refuse a path in a state directory, if it exists and another user could change it."""
+    unsafe = find_unsafe(path)
+    if unsafe is None:
         return
     what = "it" if path == directory else f"its file {path.name}"
-    error = StateDirectoryError(directory, f"{what} {found.reason}", found.advice)
+    error = StateDirectoryError(directory, f"{what} {unsafe.reason}", unsafe.advice)
     if not allow_unsafe:
         raise error
     log.warning("%s It is used all the same, because the host was told to.", error)
@@ -99,7 +99,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _lock(file: int) -> bool:
-        # Windows lets nobody read what is locked, so the lock is far behind the text.
+        # Windows lets no process read what is locked, so the lock is far behind the text.
         os.lseek(file, 1 << 30, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)

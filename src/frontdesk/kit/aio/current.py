@@ -9,7 +9,7 @@ current_turn: ContextVar[TargetTurn | None] = ContextVar("frontdesk_turn", defau
 """The turn, for code that runs inside the target."""
 
 current_caller: ContextVar[tuple[str, str] | None] = ContextVar("frontdesk_caller", default=None)
-"""The key of the caller, by which the callers share what there is only one of; `None` for work of the host's own."""
+"""The key of the caller, so that callers share evenly what exists once; `None` for work of the host's own."""
 
 cancelled_run: ContextVar[RunRecord | None] = ContextVar("frontdesk_cancelled_run", default=None)
-"""The run that was cancelled together with the present task, for whoever still answers for the task."""
+"""The run that was cancelled together with the present task, for the code that still answers its caller."""

@@ -1,4 +1,4 @@
-"""Runs that go on when their caller has left: each in a task of its own, which the request only looks on at."""
+"""Runs that go on when their caller has left: each in a task of its own, whose result the request only waits for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -12,7 +12,7 @@ T = TypeVar("T")
 Ended = Callable[[], None]
 
 _AHEAD = 64
-"""How many updates a run may be ahead of its reader."""
+"""The number of updates that a run may be ahead of its reader."""
 
 
 class DetachedRuns:
@@ -36,7 +36,7 @@ class DetachedRuns:
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            # Whoever still listens gets the error too; here it only must not be reported as never looked at.
+            # Callers that still wait get the error too; reading it here keeps asyncio from logging it.
             task.exception()
 
     async def stream(
@@ -48,7 +48,7 @@ class DetachedRuns:
         try:
             first = await asyncio.shield(relay.first)
         except BaseException:
-            # The reader has left before there was anything to read, and nobody else would say so.
+            # The reader has left before there was anything to read: without this the relay would wait for it.
             await relay.leave()
             raise
         return HostedStreamResult(first.run, relay.updates(), relay.outcome, relay.leave)
@@ -95,7 +95,7 @@ class _Relay:
             raise self._error
 
     async def leave(self) -> None:
-        """Drop what waits, since there is no reader any more."""
+        """Drop the updates that wait, since there is no reader any more."""
         self._left = True
         while not self._queue.empty():
             self._queue.get_nowait()

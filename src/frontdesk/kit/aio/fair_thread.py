@@ -1,4 +1,4 @@
-"""One thread that callers take turns at."""
+"""A thread that runs the jobs of callers in turn."""
 
 import threading
 from collections import OrderedDict
@@ -12,7 +12,7 @@ _Jobs = OrderedDict["Future[Any]", Callable[[], Any]]
 
 
 class FairThread:
-    """Run jobs one at a time: in the order of each caller, one job of each caller in turn.
+    """Runs jobs one at a time: in the order of each caller, one job of each caller in turn.
 
     A caller who has just been served comes after everybody who waits then. So one who comes while another has many jobs
     waits for the one that runs, and for one of each caller who waited before.
@@ -63,14 +63,14 @@ class FairThread:
             job, work = self._take()
         if job.set_running_or_notify_cancel():
             _finish(job, work)
-        # An error knows the frames that it went through: with its job in them, neither would go before the garbage
-        # collector comes, nor would the value that they are about.
+        # An error refers to the frames that it went through: with the job in them, neither is freed before the garbage
+        # collector runs, nor is the value that they work on.
         del job, work
         return True
 
     def _take(self) -> "tuple[Future[Any], Callable[[], Any]]":
         if self._served in self._waiting:
-            # Only now, so that whoever came while the last job ran is before its caller.
+            # Only now, so that a caller who came while the last job ran is before its caller.
             self._waiting.move_to_end(self._served)
         caller, jobs = next(iter(self._waiting.items()))
         taken = jobs.popitem(last=False)
@@ -83,7 +83,7 @@ class FairThread:
 def _finish(job: "Future[R]", work: Callable[[], R]) -> None:
     try:
         job.set_result(work())
-    except BaseException as error:  # Whoever waits must be told, and the thread must go on.
+    except BaseException as error:  # The waiting caller gets the error, and the thread goes on.
         job.set_exception(error)
     finally:
         del job, work

@@ -20,10 +20,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 LARGE = 64 * 1024
-"""From how many bytes on a value is large."""
+"""The number of bytes from which on a value is large."""
 
 _A_VALUE = 32
-"""What a value counts beside its text when it is asked how long it takes: as much as so many bytes."""
+"""The bytes that a value counts beside its text when its cost is estimated."""
 _TEXTS = (str, bytes)
 _SCALARS = (int, float, NoneType)
 _thread = FairThread("frontdesk-large")

@@ -1,4 +1,4 @@
-"""What is left alone for a while, because this process can do nothing about it."""
+"""Names that are left alone for a while, because this process can do nothing about them."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence

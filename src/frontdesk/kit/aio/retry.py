@@ -9,11 +9,11 @@ from frontdesk.errors import StoreUnavailableError
 T = TypeVar("T")
 
 PAUSE = 1.0
-"""How many seconds pass between two attempts."""
+"""The number of seconds between two attempts."""
 
 
 def never() -> bool:
-    """Go on for as long as it takes."""
+    """Never give up."""
     return False
 
 

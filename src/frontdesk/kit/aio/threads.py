@@ -38,14 +38,14 @@ class ThreadWork:
         """Wait until all threads have ended; return `False` if some have not by then."""
         waiting = [asyncio.wrap_future(future) for future in list(self._futures or ()) if not future.done()]
         if waiting:
-            # As a result, because an error that nobody asks for would be reported as one that was lost.
+            # As a result, because asyncio reports an error that no code retrieves.
             ended = asyncio.gather(*waiting, return_exceptions=True)
             await asyncio.wait([ended], timeout=grace)
         return not self.busy
 
 
 class TrackingExecutor(ThreadPoolExecutor):
-    """A thread pool that notes for whom it works."""
+    """A thread pool that notes for which run each of its threads works."""
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         future = super().submit(fn, *args, **kwargs)

@@ -1,8 +1,8 @@
-"""Requests that wait for something, looked after together.
+"""Timeouts of many requests, kept by one timer.
 
 A timer of the event loop's own costs more than parsing a small request, and nearly all of them would be cancelled
-before their time. So all that wait for the same share one timer, which looks from time to time who has been waiting for
-too long: to come and to go costs next to nothing.
+before their time. So all that wait for the same thing share one timer, which checks a few times per timeout which of
+them have waited too long: adding and removing one costs next to nothing.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar
 from frontdesk.kit.aio.tasks import call_later_clean
 
 _LOOKS = 4
-"""How often it is looked in the time that one may wait."""
+"""The number of checks within one timeout."""
 
 
 class Timed:
-    """What waits, and the task that it waits in."""
+    """Something that waits, and the task that it waits in."""
 
     task: "asyncio.Task[Any] | None" = None
     since = 0
@@ -26,12 +26,12 @@ W = TypeVar("W", bound=Timed)
 
 
 class TimeoutWheel(Generic[W]):
-    """All that may wait equally long."""
+    """All that wait with the same timeout."""
 
     __slots__ = ("_act", "_came", "_looks", "_loop", "_pause", "_waiting")
 
     def __init__(self, seconds: float, act: Callable[[W], None]) -> None:
-        """`act` is called for each that has waited so long, before it has waited half as long again."""
+        """Call `act` for each that has waited `seconds`, before it has waited half as long again."""
         self._act = act
         self._pause = seconds / _LOOKS
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -40,13 +40,13 @@ class TimeoutWheel(Generic[W]):
         self._waiting: set[W] = set()
 
     def add(self, timed: W, task: "asyncio.Task[Any]") -> None:
-        """Let something wait, from here on."""
+        """Start the timeout of something that waits."""
         # Until Python 3.12, asking which loop is running costs a call of the system.
         self.watch(timed, task.get_loop())
         timed.task = task
 
     def watch(self, timed: W, loop: asyncio.AbstractEventLoop) -> None:
-        """Let something wait that has no task of its own."""
+        """Start the timeout of something that has no task of its own."""
         if loop is not self._loop:
             self._loop = loop
             self._waiting.clear()
@@ -56,7 +56,7 @@ class TimeoutWheel(Generic[W]):
         self._waiting.add(timed)
 
     def drop(self, timed: W) -> None:
-        """Let something wait no longer."""
+        """Stop the timeout of something."""
         self._waiting.discard(timed)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -67,9 +67,9 @@ class TimeoutWheel(Generic[W]):
             self._came = False
             call_later_clean(self._pause, self._look, loop, loop=loop)
         else:
-            # Nobody was here since the last look; the next one starts it again.
+            # Nothing was added since the last check; the next `watch` starts the timer again.
             self._loop = None
-        # The first look may come at once, so that one more has to pass.
+        # The first check may come at once, so that one more has to pass.
         for timed in [timed for timed in self._waiting if self._looks - timed.since > _LOOKS]:
             self._waiting.discard(timed)
             self._act(timed)

@@ -24,56 +24,56 @@ _BEARER = {"type": "http", "scheme": "bearer"}
 
 
 class AnyAuth:
-    """The first kind of credentials that a request brings decides; wrong ones are not made good by another.
+    """Asks several kinds of credentials; the first that a request brings decides, and a wrong one is not made good.
 
     A principal is called `api_key:alice`, by the name of its kind and its own, so that two kinds never mean the same
     one by accident. `keep_ids_of` names the kind whose principals are called as they are without this.
     """
 
     def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | None = None) -> None:
-        names = [one.name for one in auths]
+        names = [auth.name for auth in auths]
         if not auths or len(set(names)) < len(names) or not all(names):
             raise ValueError(f"AnyAuth: each of several kinds of auth needs a name of its own, not {names!r}")
         if keep_ids_of is not None and keep_ids_of not in names:
             raise ValueError(f"AnyAuth: keep_ids_of={keep_ids_of!r} is none of {names!r}")
-        signed = {one.body_header for one in auths if isinstance(one, SignsBodies)}
+        signed = {auth.body_header for auth in auths if isinstance(auth, SignsBodies)}
         if len(signed) > 1:
             raise ValueError("AnyAuth: all that sign bodies must name the hash in the same header")
         self.name = " or ".join(names)
         self.body_header: bytes | None = signed.pop() if signed else None
-        self.gives_claims = any(getattr(one, "gives_claims", True) for one in auths)
-        self.security_schemes = {name: one for auth in auths for name, one in schemes_of(auth).items()}
+        self.gives_claims = any(getattr(auth, "gives_claims", True) for auth in auths)
+        self.security_schemes = {name: scheme for auth in auths for name, scheme in schemes_of(auth).items()}
         self._auths = tuple(auths)
-        self._members = [_Member(one, "" if one.name == keep_ids_of else f"{one.name}:") for one in auths]
-        self._prefixes = tuple(one.prefix for one in self._members if one.prefix)
+        self._members = [_Member(auth, "" if auth.name == keep_ids_of else f"{auth.name}:") for auth in auths]
+        self._prefixes = tuple(member.prefix for member in self._members if member.prefix)
 
     def look(self, variable: Callable[[str], str | None]) -> None:
-        for one in self._auths:
-            if isinstance(one, AsksEnvironment):
-                one.look(variable)
+        for auth in self._auths:
+            if isinstance(auth, AsksEnvironment):
+                auth.look(variable)
 
     def use_nonces(self, nonces: Nonces, *, durable: bool) -> None:
-        for one in self._auths:
-            if isinstance(one, UsesNonces):
-                one.use_nonces(nonces, durable=durable)
+        for auth in self._auths:
+            if isinstance(auth, UsesNonces):
+                auth.use_nonces(nonces, durable=durable)
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
-        for one in self._members:
-            principal = await one.ask(scope, headers)
+        for member in self._members:
+            principal = await member.ask(scope, headers)
             if principal is not None:
-                return self._named(one, principal)
+                return self._named(member, principal)
         return None
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
-        for one in self._members:
-            principal = await one.recheck(scope, headers)
+        for member in self._members:
+            principal = await member.recheck(scope, headers)
             if principal is not None:
-                return self._named(one, principal)
+                return self._named(member, principal)
         return None
 
-    def _named(self, one: "_Member", principal: Principal) -> Principal:
-        if one.prefix:
-            return principal.replace(id=one.prefix + principal.id)
+    def _named(self, member: "_Member", principal: Principal) -> Principal:
+        if member.prefix:
+            return principal.replace(id=member.prefix + principal.id)
         if principal.id.startswith(self._prefixes):
             # It would pass for one of another kind.
             raise UnauthenticatedError
@@ -84,7 +84,7 @@ class AnyAuth:
 
 
 class _Member:
-    """One kind, asked in whichever way it can be."""
+    """One kind of credentials, asked in whichever way it supports."""
 
     def __init__(self, auth: OneAuth, prefix: str) -> None:
         self.prefix = prefix
@@ -105,14 +105,14 @@ class _Member:
 
 
 def schemes_of(auth: OneAuth | None) -> Mapping[str, Mapping[str, str]]:
-    """How an OpenAPI document describes credentials; those that say nothing are taken for bearer tokens."""
+    """Return how an OpenAPI document describes credentials; a kind without a description counts as bearer tokens."""
     if auth is None:
         return {}
     return auth.security_schemes if isinstance(auth, ShowsSchemes) else {auth.name: _BEARER}
 
 
 def as_auth(given: Auth | None) -> OneAuth | None:
-    """What a channel was given as `auth`: one kind, or several as a list."""
+    """Return one kind of credentials of what a channel was given as `auth`: one, or several as a list."""
     if isinstance(given, (list, tuple)):
         return AnyAuth(cast(Sequence[OneAuth], given))
     if given is None or isinstance(given, (HttpAuth, RequestAuth)):
@@ -121,7 +121,7 @@ def as_auth(given: Auth | None) -> OneAuth | None:
 
 
 def not_an_auth(given: object) -> TypeError:
-    """What to say about something that can't be asked who is calling."""
+    """Make the error for an `auth` that can't authenticate a request."""
     return TypeError(
         f"auth: {type(given).__name__} is neither an HttpAuth (name, authenticate) "
         "nor a RequestAuth (name, authenticate_request, recheck)"

@@ -20,7 +20,7 @@ from frontdesk.loggers import access as log
 
 SHORTEST_KEY = 16
 LOOK_SECONDS = 1.0
-"""How long a file of keys is taken to be as it was."""
+"""The seconds after which a file of keys is checked for changes again."""
 _JWT = re.compile(rb"eyJ[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 
 Key = str | Secret
@@ -52,12 +52,12 @@ class ApiKeyAuth:
 
     @staticmethod
     def hash(key: Key) -> str:
-        """What to write into a configuration instead of the key."""
+        """Return the hash of a key, to be written into a configuration instead of the key."""
         return HASHED + digest_of(revealed(key)).hex()
 
     @classmethod
     def from_file(cls, path: str | Path, *, clock: Clock | None = None) -> "ApiKeyAuth":
-        """The keys of a file that `frontdesk keys` writes, and what becomes of them while the host runs."""
+        """Take the keys from a file that `frontdesk keys` writes, and follow its changes while the host runs."""
         return _FileKeys(Path(path), clock or SystemClock())
 
     async def authenticate(self, headers: Headers) -> Principal | None:
@@ -71,7 +71,7 @@ class ApiKeyAuth:
         stored, principal, ends_at = self._principals.get(digest, _NOBODY)
         if not hmac.compare_digest(digest, stored) or principal is None:
             if bearer and _JWT.fullmatch(presented):
-                # A token of another kind, which somebody else may know.
+                # A token of another kind, which another `auth` may accept.
                 return None
             raise UnauthenticatedError("The API key is not valid.")
         if ends_at is not None and ends_at <= self._clock.now():
@@ -87,7 +87,7 @@ class _FileKeys(ApiKeyAuth):
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
-        # Whoever changes the directory later still means the same file.
+        # Absolute, so that it is the same file after a change of the directory.
         self._path = path.absolute()
         self._seen = _stamp(path)
         self._principals = _table(read_keys(path))
@@ -96,7 +96,7 @@ class _FileKeys(ApiKeyAuth):
 
     async def authenticate(self, headers: Headers) -> Principal | None:
         if not self._look_at - LOOK_SECONDS <= self._clock.now() < self._look_at:
-            # Waited for, so that a key that was taken away long ago is not good for one more request.
+            # Awaited, so that a key that was revoked long ago is not accepted for one more request.
             await self._look_once()
         return await super().authenticate(headers)
 
@@ -106,11 +106,11 @@ class _FileKeys(ApiKeyAuth):
         await asyncio.shield(self._looking)
 
     async def _look(self) -> None:
-        found = await asyncio.to_thread(_changed, self._path, self._seen)
+        change = await asyncio.to_thread(_changed, self._path, self._seen)
         self._look_at = self._clock.now() + LOOK_SECONDS
-        if found is None:
+        if change is None:
             return
-        self._seen, keys = found
+        self._seen, keys = change
         if isinstance(keys, KeyFileError):
             log.error("the keys stay as they were: %s", keys)
             return
@@ -122,16 +122,16 @@ _Stamp = tuple[int, int, int] | None
 
 
 def _stamp(path: Path) -> _Stamp:
-    """By which it is seen that a file has changed; nothing, if it is not there."""
+    """Return what changes whenever a file changes; `None` if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _changed(path: Path, seen: _Stamp) -> tuple[_Stamp, dict[bytes, _Entry] | KeyFileError] | None:
-    """What a file holds now, if it is not as it was."""
+    """Return the content of a file if it has changed."""
     now = _stamp(path)
     if now == seen:
         return None
@@ -154,12 +154,12 @@ def _table(keys: Iterable[StoredKey]) -> dict[bytes, _Entry]:
 def _add(table: dict[bytes, _Entry], principal: str, digest: bytes, ends_at: float | None = None) -> None:
     if not principal or principal == ANONYMOUS:
         raise ValueError(f"ApiKeyAuth: a principal can't be called {principal!r}")
-    _, known, ends = table.setdefault(digest, (digest, Principal(id=principal), ends_at))
-    if known is not None and known.id != principal:
-        raise ValueError(f"ApiKeyAuth: {known.id!r} and {principal!r} have the same key")
+    _, owner, ends = table.setdefault(digest, (digest, Principal(id=principal), ends_at))
+    if owner is not None and owner.id != principal:
+        raise ValueError(f"ApiKeyAuth: {owner.id!r} and {principal!r} have the same key")
     if ends_at is not None and (ends is None or ends_at < ends):
         # A key that is listed twice ends when the first of them does.
-        table[digest] = (digest, known, ends_at)
+        table[digest] = (digest, owner, ends_at)
 
 
 def _digest(principal: str, key: str) -> bytes:

@@ -49,17 +49,17 @@ class BearerAuth:
         clock: Clock | None = None,
     ) -> None:
         need("BearerAuth")
-        issuers = [provider_url(one, "BearerAuth: issuer") for one in _several("issuer", issuer)]
+        issuers = [provider_url(url, "BearerAuth: issuer") for url in _several("issuer", issuer)]
         self._rules = Rules.for_access(_several("audience", audience), algorithms, leeway)
         self._subject_claim = subject_claim
         self._required = dict(required_claims or {})
-        # Who says it of whom belongs to every claim: without, those of two issuers would look alike.
+        # Each claim goes with its issuer: without it, those of two issuers would look alike.
         self._claims = ("iss", "sub", *((claims,) if isinstance(claims, str) else claims))
         self._clock = clock or SystemClock()
         http = http or ProviderHttp()
         self._issuers = {
-            one: Issuer(one, http=http, clock=self._clock, cache_seconds=cache_seconds, stale_seconds=stale_seconds)
-            for one in issuers
+            url: Issuer(url, http=http, clock=self._clock, cache_seconds=cache_seconds, stale_seconds=stale_seconds)
+            for url in issuers
         }
         self._proved: dict[bytes, tuple[float, float, Principal]] = {}
         self._most = remembered_tokens
@@ -70,12 +70,12 @@ class BearerAuth:
         if scheme.lower() != b"bearer" or not token:
             return None
         digest = hashlib.sha256(token).digest()
-        known = self._proved.pop(digest, None)
-        if known is not None and self._clock.now() < known[0] and self._clock.steady() < known[1]:
-            # To the end of the row: what was not asked for longest makes room first.
-            self._proved[digest] = known
-            return known[2]
-        # An API key may come in the same header, and is somebody else's affair.
+        proved = self._proved.pop(digest, None)
+        if proved is not None and self._clock.now() < proved[0] and self._clock.steady() < proved[1]:
+            # To the end of the order: the token that was not used for the longest time makes room first.
+            self._proved[digest] = proved
+            return proved[2]
+        # An API key may come in the same header, and another `auth` checks it.
         if token.count(b".") != 2:
             return None
         return await self._prove(digest, read(token))
@@ -99,9 +99,9 @@ class BearerAuth:
         for claim, wanted in self._required.items():
             if not _has(claims.get(claim), wanted, in_words=claim in _IN_WORDS):
                 raise ForbiddenError(f"The token lacks a value of the claim {claim}.", code="insufficient_scope")
-        kept = {name: claims[name] for name in self._claims if name in claims}
+        values = {name: claims[name] for name in self._claims if name in claims}
         # No issuer has a bar in its name, so that no two principals can come to have one id.
-        return Principal(id=subject if len(self._issuers) == 1 else f"{claims['iss']}|{subject}", claims=kept)
+        return Principal(id=subject if len(self._issuers) == 1 else f"{claims['iss']}|{subject}", claims=values)
 
     def _remember(self, digest: bytes, proved: tuple[float, float, Principal]) -> None:
         """Keep what was proved: until a time of day, and until a reading of the steady clock."""
@@ -114,17 +114,17 @@ class BearerAuth:
 
 
 def _several(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    found = (given,) if isinstance(given, str) else tuple(given)
-    if not found or not all(found) or len(set(found)) != len(found):
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    if not texts or not all(texts) or len(set(texts)) != len(texts):
         raise ValueError(f"BearerAuth: {what} must be a text, or several that differ, and none of them empty")
-    return found
+    return texts
 
 
-def _has(found: Any, wanted: Any, *, in_words: bool) -> bool:
-    """Whether a claim, of one value or of many, has what is wanted, or one of several things that would do."""
-    values = found.split() if in_words and isinstance(found, str) else _list(found)
+def _has(claim: Any, wanted: Any, *, in_words: bool) -> bool:
+    """Tell whether a claim, of one value or of many, has the wanted value, or one of several wanted ones."""
+    values = claim.split() if in_words and isinstance(claim, str) else _list(claim)
     # By type too: to Python 1 and true are equal.
-    return any(type(one) is type(choice) and one == choice for one in values for choice in _list(wanted))
+    return any(type(value) is type(choice) and value == choice for value in values for choice in _list(wanted))
 
 
 def _list(given: Any) -> list[Any]:

@@ -36,7 +36,7 @@ from frontdesk.kit.http.asgi import Headers
 SHORTEST_SECRET = 16
 MOST_REMEMBERED = 100_000
 SIGNED_PREFIX = b"x-agent-"
-"""With which the headers begin that choose what a channel runs; whichever of them is sent is signed."""
+"""The prefix of the headers that choose what a channel runs; each of them that is sent is signed."""
 EMPTY = hashlib.sha256(b"").hexdigest()
 _NONCE = re.compile(rb"[A-Za-z0-9._:-]{8,128}")
 _TIME = re.compile(rb"[0-9]{1,12}(?:\.[0-9]{1,6})?")
@@ -93,19 +93,19 @@ class HmacAuth:
             raise ValueError("HmacAuth: headers must be five different names in lower case")
         if isinstance(signed_headers, str) or not all(map(_HEADER.fullmatch, signed_headers)):
             raise ValueError("HmacAuth: signed_headers must be names in lower case")
-        if any(one.startswith(SIGNED_PREFIX.decode()) or one in signed_headers for one in headers):
+        if any(name.startswith(SIGNED_PREFIX.decode()) or name in signed_headers for name in headers):
             raise ValueError("HmacAuth: headers can't name one that must be signed itself")
         self._clock = clock or SystemClock()
         self._window, self._ahead = window_seconds, max_ahead_seconds
         self._names = HmacHeaders(*headers)
-        self._headers = [one.encode() for one in headers]
-        self._signed_too = frozenset(one.encode() for one in signed_headers)
+        self._headers = [name.encode() for name in headers]
+        self._signed_too = frozenset(name.encode() for name in signed_headers)
         self.body_header = headers.body_hash.encode()
         self.security_schemes: Mapping[str, Mapping[str, str]] = {
             "hmac": {"type": "apiKey", "in": "header", "name": headers.signature, "description": _DESCRIBED}
         }
         self._people = _people(secrets, max_remembered)
-        # An unknown name is checked too, so that the time it takes does not tell which names are known.
+        # An unknown name is checked too, so that the time it takes does not reveal which names are known.
         self._nobody = _Person("", (Secret(RandomIds().new("nobody")),), 1)
         self._nonces: Nonces = ProcessNonces()
         self._not_before = self._clock.now() + max_ahead_seconds
@@ -148,7 +148,7 @@ class HmacAuth:
         return None if signed is None else signed[0].principal
 
     def _signed(self, scope: Scope, headers: Headers) -> "tuple[_Person, bytes, float] | None":
-        """The principal that has signed a request, the signature, and its time."""
+        """Return the principal that has signed a request, the signature, and its time."""
         given = [headers.get(name, b"") for name in self._headers]
         principal, timestamp, nonce, body_hash, signature = given
         if not principal and not signature:
@@ -162,8 +162,8 @@ class HmacAuth:
         person = self._people.get(principal, self._nobody)
         method = scope.get("method", "GET").encode()
         text = _text(principal, method, _target(scope), timestamp, nonce, body_hash, *self._lines(headers))
-        # All of them, so that the time it takes does not tell which one it was.
-        right = [hmac.compare_digest(_sign(one, text), signature) for one in person.secrets]
+        # All of them, so that the time it takes does not reveal which one it was.
+        right = [hmac.compare_digest(_sign(secret, text), signature) for secret in person.secrets]
         if not any(right) or person is self._nobody:
             raise UnauthenticatedError(_WRONG)
         return person, signature, float(timestamp)
@@ -204,7 +204,7 @@ class HmacAuth:
         body_hash = hashlib.sha256(body).hexdigest()
         parts = (principal, method.upper(), target, at, once, body_hash)
         sent = {name.lower().encode(): value.strip().encode("latin-1") for name, value in (headers or {}).items()}
-        text = _text(*(one.encode() for one in parts), *self._lines(sent))
+        text = _text(*(part.encode() for part in parts), *self._lines(sent))
         signature = _sign(person.secrets[0], text).decode()
         return dict(zip(self._names, (principal, at, once, body_hash, signature), strict=True))
 
@@ -240,7 +240,7 @@ def _people(secrets: Mapping[str, Given], most: int) -> dict[bytes, _Person]:
     for name, given in secrets.items():
         if not name or name == ANONYMOUS or not name.isprintable() or not name.isascii():
             raise ValueError(f"HmacAuth: a principal can't be called {name!r}")
-        own = [_long_enough(name, one) for one in ([given] if isinstance(given, (str, Secret)) else given)]
+        own = [_long_enough(name, secret) for secret in ([given] if isinstance(given, (str, Secret)) else given)]
         if not own:
             raise ValueError(f"HmacAuth: {name!r} has no secret")
         for secret in own:
@@ -259,7 +259,7 @@ def _long_enough(name: str, given: str | Secret) -> Secret:
 
 
 def _target(scope: Scope) -> bytes:
-    """The path with its query, as it was sent."""
+    """Return the path with its query, as it was sent."""
     sent: bytes | None = scope.get("raw_path")
     # Some servers leave the query in it, and some have none; a path that was decoded could hold a line's end.
     path = quote(scope["path"], safe=_IN_PATHS).encode() if sent is None else sent.partition(b"?")[0]

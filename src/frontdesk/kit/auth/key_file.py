@@ -29,7 +29,7 @@ class KeyFileError(ValueError):
 
 
 class StoredKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is known of one key; times are those of ISO 8601."""
+    """The record of one key; times are those of ISO 8601."""
 
     id: str
     principal: str = ""
@@ -40,17 +40,17 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
     @property
     def digest(self) -> bytes:
-        """The hash as bytes."""
+        """Return the hash as bytes."""
         return read_hash(self.hash)
 
     @property
     def ends_at(self) -> float | None:
-        """When it stops to be good, in seconds since the epoch, if ever."""
-        ends = [seconds_of(one) for one in (self.expires, self.revoked) if one is not None]
+        """Return when the key stops being valid, in seconds since the epoch; `None` if never."""
+        ends = [seconds_of(time) for time in (self.expires, self.revoked) if time is not None]
         return min(ends) if ends else None
 
     def state(self, now: float) -> str:
-        """In a word."""
+        """Return `active`, `expired` or `revoked`."""
         if self.revoked is not None and seconds_of(self.revoked) <= now:
             return "revoked"
         return "expired" if self.expires is not None and seconds_of(self.expires) <= now else "active"
@@ -60,7 +60,7 @@ _decoder = msgspec.json.Decoder(StoredKey)
 
 
 def read_keys(path: Path) -> list[StoredKey]:
-    """All keys of a file, in the order in which they were made."""
+    """Return all keys of a file, in the order in which they were made."""
     try:
         if path.stat().st_size > _LARGEST:
             raise KeyFileError(f"{path} is larger than a file of keys can be")
@@ -80,10 +80,10 @@ def _joined(path: Path, lines: Iterable[str]) -> list[StoredKey]:
         if not line.strip():
             continue
         try:
-            found = _decoder.decode(line)
-            known = keys.get(found.id, found)
-            told: dict[str, Any] = msgspec.to_builtins(found)
-            keys[found.id] = _checked(msgspec.structs.replace(known, **told))
+            change = _decoder.decode(line)
+            key = keys.get(change.id, change)
+            fields: dict[str, Any] = msgspec.to_builtins(change)
+            keys[change.id] = _checked(msgspec.structs.replace(key, **fields))
         except (msgspec.DecodeError, ValueError) as error:
             # What the line holds is not shown: somebody may have written a key there.
             raise KeyFileError(f"{path}, line {number}: {_reason(error)}") from None
@@ -107,12 +107,12 @@ def _reason(error: Exception) -> str:
 
 
 def append(path: Path, key: StoredKey) -> None:
-    """Adds what is new about a key; the file is made for this user only, if it is not there."""
+    """Append a change of a key; create the file, for this user only, if there is none."""
     line = msgspec.json.encode(key) + b"\n"
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         size = os.fstat(handle).st_size
-        # Whoever wrote by hand may have left the last line without its end.
+        # A line that was written by hand may lack its end.
         whole = size == 0 or os.pread(handle, 1, size - 1) == b"\n" if hasattr(os, "pread") else True
         os.write(handle, line if whole else b"\n" + line)
         os.fsync(handle)
@@ -121,12 +121,12 @@ def append(path: Path, key: StoredKey) -> None:
 
 
 def digest_of(key: str) -> bytes:
-    """The hash of a key."""
+    """Return the hash of a key."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def read_hash(text: str) -> bytes:
-    """The bytes of `sha256:...`; a `ValueError` if it is not one."""
+    """Return the bytes of `sha256:...`; raise a `ValueError` for any other text."""
     try:
         digest = bytes.fromhex(text.removeprefix(HASHED)) if text.startswith(HASHED) else b""
     except ValueError:
@@ -139,14 +139,14 @@ def read_hash(text: str) -> bytes:
 
 
 def seconds_of(time: str) -> float:
-    """A time of ISO 8601 in seconds since the epoch; one without a zone is in UTC."""
+    """Return a time of ISO 8601 in seconds since the epoch; one without a zone is in UTC."""
     try:
-        found = datetime.fromisoformat(time)
+        parsed = datetime.fromisoformat(time)
     except ValueError:
         raise ValueError("a time must look like 2026-01-31T12:00:00Z") from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def time_of(seconds: float) -> str:
-    """Seconds since the epoch as a time of ISO 8601."""
+    """Return seconds since the epoch as a time of ISO 8601."""
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")

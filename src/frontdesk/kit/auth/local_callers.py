@@ -1,4 +1,4 @@
-"""Which requests come from a program on this machine. Pure.
+"""Decides which requests come from a program on this machine. Pure.
 
 A proxy on this machine connects from the loopback address too. So a caller is local only if nothing in the request
 says that it was passed on: no header that proxies, tunnels and platforms add, no HTTP/1.0, which nginx speaks to its
@@ -48,7 +48,7 @@ FORWARDED = frozenset(
         b"z-forwarded-for",
     }
 )
-"""What a proxy adds by these names; a program that calls a host on its own machine sends none of them."""
+"""Headers that proxies add; a program that calls a host on its own machine sends none of them."""
 FORWARDED_PREFIXES = (
     b"ali-",
     b"cf-",
@@ -74,18 +74,18 @@ FORWARDED_PREFIXES = (
     b"x-proxied",
     b"x-vercel-",
 )
-"""The same for whole families."""
+"""Prefixes of further headers of this kind."""
 
 
 def is_local(scope: Scope, headers: Headers) -> bool:
-    """Whether a request comes from this machine, and shows no sign of having been passed on."""
+    """Tell whether a request comes from this machine, and shows no sign of having been forwarded."""
     client: Any = scope.get("client")
     if not client or not is_loopback(client[0]) or scope.get("http_version") == "1.0":
         return False
     return _is_direct(headers.get(b"host", b""), tuple(headers))
 
 
-# A client sends the same headers every time, so that the families are looked through once.
+# A client sends the same headers every time, so that the prefixes are compared once.
 @lru_cache(maxsize=64)
 def _is_direct(host: bytes, names: tuple[bytes, ...]) -> bool:
     return _names_loopback(host) and not _was_forwarded(names)
@@ -102,7 +102,7 @@ def _names_loopback(host: bytes) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Tell whether an address is this machine's own."""
     if address in ("127.0.0.1", "localhost", "::1"):
         return True
     try:

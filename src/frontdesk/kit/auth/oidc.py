@@ -33,7 +33,7 @@ ALGORITHMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 def need(what: str) -> None:
-    """Says what to install, where the libraries for tokens are missing."""
+    """Raise an error that says what to install, if the libraries for tokens are missing."""
     try:
         import authlib  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]
         import joserfc  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -42,7 +42,7 @@ def need(what: str) -> None:
 
 
 def discovery_url(issuer: str) -> str:
-    """Where an issuer tells about itself."""
+    """Return the URL of an issuer's discovery document."""
     return issuer.rstrip("/") + "/.well-known/openid-configuration"
 
 
@@ -56,23 +56,23 @@ class SigningKey:
     kind: tuple[str, str]
     """Its type and, where it has one, its curve."""
     issuer: str | None
-    """For whom it signs, where many tenants share a list of keys."""
+    """The issuer for which it signs, where many tenants share a list of keys."""
 
     def fits(self, alg: str) -> bool:
-        """Whether a signature of this kind can be its."""
+        """Tell whether this key can have made a signature of this algorithm."""
         kind, curves = ALGORITHMS[alg]
         return self.alg in (None, alg) and self.kind[0] == kind and (not curves or self.kind[1] in curves)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an issuer has told about itself."""
+    """The discovery document and the keys of an issuer."""
 
     document: Mapping[str, Any] = field(repr=False)
     keys: Sequence[SigningKey]
 
     def endpoint(self, name: str) -> str | None:
-        """The address of an endpoint, if there is one that may be called."""
+        """Return the address of an endpoint, if there is one that may be called."""
         try:
             return provider_url(str(self.document.get(name, "")), name)
         except ValueError:
@@ -80,7 +80,7 @@ class Known:
 
     @property
     def auth_methods(self) -> Collection[str]:
-        """The ways in which a client may show its secret."""
+        """Return the ways in which a client may present its secret."""
         try:
             return msgspec.convert(self.document.get("token_endpoint_auth_methods_supported", []), list[str])
         except msgspec.ValidationError:
@@ -88,20 +88,20 @@ class Known:
 
     @property
     def names_itself(self) -> bool:
-        """Whether it says who it is when it sends a browser back (RFC 9207)."""
+        """Tell whether the issuer names itself when it sends a browser back (RFC 9207)."""
         return self.document.get("authorization_response_iss_parameter_supported") is True
 
     def key(self, kid: str | None, alg: str) -> SigningKey | None:
-        """The key of a signature; without a name for it, the only one that fits."""
-        fitting = [one for one in self.keys if one.fits(alg) and kid in (None, one.kid)]
+        """Return the key of a signature; without a key id, the only one that fits."""
+        fitting = [key for key in self.keys if key.fits(alg) and kid in (None, key.kid)]
         return fitting[0] if len(fitting) == 1 else None
 
 
 class Issuer:
-    """Asks an issuer about itself when that is needed, and remembers it.
+    """Loads the document and the keys of an issuer when they are needed, and caches them.
 
-    Keys are good for `cache_seconds`; one that nobody has heard of makes it ask again, at most every `retry_seconds`.
-    While the issuer can't be reached the last keys go on, for `stale_seconds` since they were loaded.
+    Keys are good for `cache_seconds`; an unknown key id loads them again, at most every `retry_seconds`.
+    While the issuer can't be reached the last keys stay in use, for `stale_seconds` since they were loaded.
     """
 
     def __init__(
@@ -127,28 +127,28 @@ class Issuer:
 
     @property
     def fresh_until(self) -> float:
-        """Return until when what is known need not be asked for again, by the steady clock."""
+        """Return until when the cached keys need not be loaded again, by the steady clock."""
         return self._asked_at + self._retry_seconds if self._failed else self._loaded_at + self._cache_seconds
 
     async def known(self) -> Known:
-        """What the issuer tells about itself; `UnavailableError` if it can't be asked."""
+        """Return the document and the keys; raise `UnavailableError` if they can't be loaded."""
         now = self._clock.steady()
         if self._known is not None and now < self.fresh_until:
             return self._known
         if self._failed and now < self._loaded_at + self._stale_seconds:
-            # It was away lately: nobody waits to see whether it is back.
+            # It could not be reached a moment ago: the request does not wait for another attempt.
             self._load(now)
         else:
             await self._renew(now)
         return self._usable()
 
     async def key(self, kid: str | None, alg: str) -> SigningKey | None:
-        """The key of a signature; one that is not known may be new."""
-        found = (await self.known()).key(kid, alg)
-        if found is None:
+        """Return the key of a signature; load the keys again if it is not among them."""
+        key = (await self.known()).key(kid, alg)
+        if key is None:
             await self._renew(self._clock.steady())
-            found = self._usable().key(kid, alg)
-        return found
+            key = self._usable().key(kid, alg)
+        return key
 
     def _usable(self) -> Known:
         now = self._clock.steady()
@@ -159,11 +159,11 @@ class Issuer:
     async def _renew(self, now: float) -> None:
         loading = self._load(now)
         if loading is not None:
-            # One caller who leaves must not take the answer from the others who wait for it.
+            # A caller who leaves must not take the answer from the others who wait for it.
             await asyncio.shield(loading)
 
     def _load(self, now: float) -> "asyncio.Task[None] | None":
-        """Begins to ask, unless that was done a moment ago."""
+        """Start loading, unless that was done a moment ago."""
         if self._loading is not None and not self._loading.done():
             return self._loading
         if now - self._asked_at < self._retry_seconds:
@@ -197,11 +197,11 @@ class Issuer:
         except ValueError:
             loggers.http.warning("the issuer %s has no list of keys where it says", self.issuer)
             raise unavailable() from None
-        return [key for one in listed if (key := signing_key(one)) is not None]
+        return [key for jwk in listed if (key := signing_key(jwk)) is not None]
 
 
 def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
-    """A key out of a list, if it is a public one that tokens can be signed with."""
+    """Read a key of a list; `None` unless it is a public one that tokens can be signed with."""
     from joserfc.errors import JoseError
     from joserfc.jwk import ECKey, OKPKey, RSAKey
 
@@ -216,7 +216,7 @@ def signing_key(jwk: dict[str, Any]) -> SigningKey | None:
         if isinstance(key, RSAKey) and key.public_key.key_size < SHORTEST_RSA:
             return None
     except (JoseError, ValueError, TypeError, KeyError):
-        # Providers list keys of kinds that nobody else knows yet; the others are still good.
+        # Providers list keys of kinds that the library does not know; the others are still good.
         return None
     curve, kid, alg, issuer = (_text(jwk.get(name)) for name in ("crv", "kid", "alg", "issuer"))
     return SigningKey(key=key, kid=kid, alg=alg, kind=(kind, curve or ""), issuer=issuer)

@@ -1,7 +1,7 @@
-"""Callers that a platform has checked already, and names in headers.
+"""Callers that a platform has authenticated already, and names in headers.
 
 Anybody can send a header. So the headers count only for requests that are known to come from the platform, in the way
-that the operator says; from everyone else they are not even looked at.
+that the operator says; from everyone else they are ignored.
 """
 
 import hmac
@@ -26,14 +26,14 @@ _DESCRIBED = "Set by the platform that this host runs on; from anyone else it ha
 _PLAIN = re.compile(rb"[\x21-\x7e]+")
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
 _USER = (b"x-agent-user-id", ISOLATION_HEADER_USER.encode())
-"""Of the newer protocol and of the older one; a platform that speaks both means the same person by both."""
+"""The headers of the newer protocol and of the older one; a platform that sends both means the same person by both."""
 _CHAT = ISOLATION_HEADER_CHAT.encode()
 _CALL = b"x-agent-foundry-call-id"
 _ALL = frozenset((*_USER, _CHAT, _CALL))
 
 
 class TrustedEnvironment:
-    """Trusts whoever can connect, if a variable of the environment says that the process runs on the platform."""
+    """Trusts every connection, if an environment variable says that the process runs on the platform."""
 
     def __init__(self, variable: str = FOUNDRY) -> None:
         if not variable:
@@ -42,11 +42,11 @@ class TrustedEnvironment:
         self._there = False
 
     def look(self, variable: Callable[[str], str | None]) -> None:
-        """Looks whether the variable is set."""
+        """Read whether the variable is set."""
         self._there = bool(variable(self.variable))
 
     def trusts(self, scope: Scope, headers: Headers) -> bool:
-        """Whether the request comes from the platform."""
+        """Tell whether the request comes from the platform."""
         return self._there
 
 
@@ -55,14 +55,14 @@ class TrustedPeers:
 
     def __init__(self, *networks: str) -> None:
         try:
-            self._networks = [ipaddress.ip_network(one) for one in networks]
+            self._networks = [ipaddress.ip_network(network) for network in networks]
         except ValueError as error:
             raise ValueError(f"TrustedPeers: {error}") from None
-        if not networks or any(one.prefixlen == 0 for one in self._networks):
+        if not networks or any(network.prefixlen == 0 for network in self._networks):
             raise ValueError("TrustedPeers: name networks, and not all there are; to trust everybody, say so by name")
 
     def trusts(self, scope: Scope, headers: Headers) -> bool:
-        """Whether the request comes from the platform."""
+        """Tell whether the request comes from the platform."""
         client = scope.get("client")
         try:
             peer = ipaddress.ip_address(client[0]) if client else None
@@ -70,7 +70,7 @@ class TrustedPeers:
             peer = None
         if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped is not None:
             peer = peer.ipv4_mapped
-        return peer is not None and any(peer in one for one in self._networks)
+        return peer is not None and any(peer in network for network in self._networks)
 
 
 class TrustedSecret:
@@ -85,7 +85,7 @@ class TrustedSecret:
         self._header = header.encode()
 
     def trusts(self, scope: Scope, headers: Headers) -> bool:
-        """Whether the request comes from the platform; a wrong secret is an error, and none at all is not."""
+        """Tell whether the request comes from the platform; a wrong secret is an error, a missing one is not."""
         given = headers.get(self._header)
         if given is None:
             return False
@@ -106,7 +106,7 @@ Trusted = TrustedEnvironment | TrustedPeers | TrustedSecret | Literal["anyone_wh
 class PlatformAuth:
     """The user whom a trusted platform, such as Foundry, names in its headers, with its keys for isolation.
 
-    `trusted` says by what a request of the platform is known. With `"anyone_who_can_connect"` every header is believed:
+    `trusted` says how requests of the platform are recognised. With `"anyone_who_can_connect"` headers are believed:
     only for a host that nobody but the platform can reach. A request whose two headers name different users is refused,
     unless `user_header` says which one counts.
     """
@@ -129,40 +129,40 @@ class PlatformAuth:
             self._trusted = trusted
 
     def look(self, variable: Callable[[str], str | None]) -> None:
-        """Called by the host when it is built."""
+        """Take what reads a variable of the environment; called by the host when it is built."""
         if isinstance(self._trusted, TrustedEnvironment):
             self._trusted.look(variable)
 
     async def authenticate_request(self, scope: Scope, headers: Headers) -> Principal | None:
-        """The user of the platform; nobody, if the platform is not trusted or names none."""
+        """Return the user of the platform; `None` if the platform is not trusted or names none."""
         if not self._trusted.trusts(scope, headers):
             return None
         _need_single(scope)
-        user = _one(headers, self._user)
+        user = _user(headers, self._user)
         if user is None or user == ANONYMOUS:
             return None
         keys = IsolationKeys(user_key=user, chat_key=_value(headers, _CHAT), call_id=_value(headers, _CALL))
         return Principal(id=user, isolation=keys)
 
     async def recheck(self, scope: Scope, headers: Headers) -> Principal | None:
-        """The same on a connection that is open."""
+        """Return the user of the platform on a connection that is open."""
         return await self.authenticate_request(scope, headers)
 
 
 def _need_single(scope: Scope) -> None:
-    # A platform that adds its header to one that a client has sent means its own, and nobody here knows which that is.
+    # A platform that adds its header to the one of a client means its own, and the host can't tell the two apart.
     sent = [name for name, _ in scope.get("headers", ()) if name in _ALL]
     if len(sent) != len(set(sent)):
         raise UnauthenticatedError("A header of the platform's comes twice.")
 
 
-def _one(headers: Headers, names: tuple[bytes, ...]) -> str | None:
-    """The user whom all of these headers name that are there."""
-    found = {value for name in names if (value := _value(headers, name)) is not None}
-    if len(found) > 1:
-        # A client may have sent one of them, and nobody here knows which.
+def _user(headers: Headers, names: tuple[bytes, ...]) -> str | None:
+    """Return the user that the headers name; refuse headers that name different ones."""
+    users = {value for name in names if (value := _value(headers, name)) is not None}
+    if len(users) > 1:
+        # A client may have sent one of them, and the host can't tell which.
         raise UnauthenticatedError("The headers of the platform's name different users.")
-    return found.pop() if found else None
+    return users.pop() if users else None
 
 
 def _value(headers: Headers, name: bytes) -> str | None:

@@ -36,14 +36,14 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a provider said; its body is a secret more often than not."""
+    """The response of a provider; its body often is a secret."""
 
     status: int
     body: Mapping[str, Any] = field(repr=False)
 
 
 class ProviderHttp:
-    """How identity providers are called: through which proxy, trusting which certificates, for how long."""
+    """Calls identity providers, with the operator's proxy, certificates and timeout."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class ProviderHttp:
         self._slots = asyncio.Semaphore(max_connections)
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """A JSON object."""
+        """Return the JSON object at a URL, whatever the status."""
         return await self._call("GET", url, headers or {}, b"")
 
     async def post(self, url: str, form: str | Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:
-        """What a form is answered with: a JSON object, whatever the status."""
+        """Post a form and return the JSON object of the response, whatever the status."""
         body = form if isinstance(form, str) else urlencode(form)
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
         return await self._call("POST", url, {**kind, **(headers or {})}, body.encode())
@@ -98,7 +98,7 @@ class ProviderHttp:
 
 
 class _UnusableError(Exception):
-    """An answer that says nothing."""
+    """A response that can't be used."""
 
 
 async def _read(response: "httpx.Response") -> bytes:
@@ -120,16 +120,16 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
 
 def unavailable(retry_after: float = RETRY_SECONDS) -> UnavailableError:
-    """The error for callers who can't be checked at the moment."""
+    """Make the error for callers who can't be checked at the moment."""
     message = "The identity provider can't be reached at the moment."
     return UnavailableError(message, code="provider_unavailable", retry_after=retry_after)
 
 
 def provider_url(url: str, what: str) -> str:
-    """The URL, if a provider can be called there: https, or plain http on this very machine."""
+    """Return the URL, if a provider can be called there: https, or plain http on this very machine."""
     parts = urlsplit(url)
     local = parts.scheme == "http" and parts.hostname in _LOOPBACK
-    odd = parts.username is not None or parts.fragment or not url.isprintable() or any(one in url for one in " |\\")
+    odd = parts.username is not None or parts.fragment or not url.isprintable() or any(char in url for char in " |\\")
     if not parts.hostname or odd or not (parts.scheme == "https" or local):
         raise ValueError(f"{what} must be an https URL without user name and fragment")
     return url

@@ -1,11 +1,11 @@
-"""Takes secrets out of log records: the host's own, and those of the libraries that log what they send."""
+"""Removes secrets from log records: the host's own, and those of the libraries that log what they send."""
 
 import logging
 from collections.abc import Iterator
 
 from frontdesk.kit.auth.secrets import redact, shorten
 
-_TALKATIVE = (
+_VERBOSE = (
     "uvicorn.access",
     "uvicorn.error",
     "httpx",
@@ -18,14 +18,14 @@ _TALKATIVE = (
     "websockets.client",
     "websockets.server",
 )
-"""Loggers that write addresses and headers, at some level. Their records, and the host's own, are cleaned where they
+"""Loggers that write addresses and headers at some level. Their records, and the host's own, are redacted where they
 are made, so that a handler that is added later gets nothing else."""
 
 
 MAX_ARGUMENT = 4 * 1024
 MAX_MESSAGE = 16 * 1024
 MAX_TRACEBACK = 64 * 1024
-"""How many characters are logged at most, since strangers write some of them."""
+"""The largest number of characters that are logged, since callers write some of them."""
 _BY_ARGUMENT = frozenset({"uvicorn.access"})
 """Loggers whose formatters want the arguments and not the message."""
 _DONE = "_redacted"
@@ -57,7 +57,7 @@ def _clean(record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
     except (TypeError, ValueError, LookupError, AttributeError):
-        # A message that can't be put together would be shown in its parts, by the handler that fails to.
+        # A message that can't be formatted would be printed in its parts, by the handler that fails to.
         text, whole = f"{record.msg!r} {record.args!r}", False
     shown = _shown(text, MAX_MESSAGE)
     if shown != text or not whole:
@@ -73,10 +73,10 @@ _filter = Redacting()
 
 
 def install() -> None:
-    """Redacts what every handler there is will write, and what the talkative loggers say to any other."""
+    """Redact what all existing handlers write, and what the verbose loggers send to any other."""
     for handler in _handlers():
         handler.addFilter(_filter)
-    for name in (*_TALKATIVE, *(one for one in _names() if one.startswith("frontdesk."))):
+    for name in (*_VERBOSE, *(logger for logger in _names() if logger.startswith("frontdesk."))):
         logging.getLogger(name).addFilter(_filter)
 
 

@@ -1,4 +1,4 @@
-"""Secrets that don't show themselves, and texts without the secrets that they would show."""
+"""Secrets that are never printed, and texts from which secrets are removed."""
 
 import re
 from typing import Any, Final, NoReturn
@@ -6,14 +6,14 @@ from weakref import WeakValueDictionary
 
 REDACTED: Final = "[redacted]"
 SHORTEST_SHOWN: Final = 8
-"""What is shorter is not looked for in texts: it would be found in every other word."""
+"""The length from which on a secret is looked for in texts: a shorter one would be found in ordinary words."""
 
-# By identity, because two secrets may have one value, and the one must not take the other along when it goes.
+# By identity, because two secrets may have the same value, and each is removed when it is freed.
 _known: WeakValueDictionary[int, "Secret"] = WeakValueDictionary()
 
 
 class Secret:
-    """A text that only `reveal` tells: not `repr`, `str`, a format, JSON or a pickle.
+    """A text that only `reveal` returns: not `repr`, `str`, a format, JSON or a pickle.
 
     While it lives, its value is taken out of whatever the log gets (see `frontdesk.kit.auth.redaction`).
     """
@@ -29,7 +29,7 @@ class Secret:
         _known[id(self)] = self
 
     def reveal(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self._value
 
     def __repr__(self) -> str:
@@ -52,13 +52,13 @@ class Secret:
 
 
 def revealed(value: str | Secret) -> str:
-    """The text of what may be given as a secret or as a plain text."""
+    """Return the text of a value that may be a secret or a plain text."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
 _WORDS = r"api[_-]?key|access[_-]?token|refresh[_-]?token|id[_-]?token|client[_-]?secret|password|passwd|secret"
-# Strangers write what is logged, so every pattern takes linear time: either it fails within a few characters, or it
-# takes all that it has looked at.
+# Callers write some of what is logged, so every pattern takes linear time: either it fails within a few characters,
+# or it consumes all that it has looked at.
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     # user:password@host
     (re.compile(r"(://)[^\s/@\"'<>]++@"), rf"\1{REDACTED}@"),
@@ -81,8 +81,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1\2\3{REDACTED}",
     ),
     (re.compile(r"\b(bearer\s++)[A-Za-z0-9._~+/=-]{16,}+", re.IGNORECASE), rf"\1{REDACTED}"),
-    # Tokens that are known by their look: JWTs (and the beginning of one), bots of Telegram, our own keys, and those of
-    # some services.
+    # Tokens with a known form: JWTs (and the beginning of one), bots of Telegram, our own keys, and those of some
+    # services.
     (re.compile(r"\beyJ[\w-]{10,}+(?:\.[\w-]*+){0,4}+"), REDACTED),
     (re.compile(r"\b(bot)?\d{5,20}:[A-Za-z0-9_-]{30,}+"), rf"\1{REDACTED}"),
     (re.compile(r"\b(?:fdk_|sk-|xox[abeprs]-|xapp-|gh[oprsu]_|github_pat_|AKIA)[A-Za-z0-9_-]{16,}+"), REDACTED),
@@ -90,8 +90,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 # A name and a password whose end lies behind the place where a text was cut.
 _OPEN = re.compile(r"://[^\s/@\"'<>]*+\Z")
 _AHEAD = 1024
-"""How far to look behind the place where a text is cut: more than any shape needs to be known."""
-# Most texts hold none of these, and a look for them is cheaper than the patterns.
+"""The number of characters to read behind a cut: more than any pattern needs to match."""
+# Most texts hold none of these, and searching for them is cheaper than the patterns.
 _SIGNS = (
     *("@", "?", "&", "authori", "key", "token", "secret", "passw", "bearer", "eyj", "sk-", "xox", "xapp", "akia"),
     *("fdk_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_"),

@@ -1,4 +1,4 @@
-"""Signed tokens: whether one is good, for whom, and until when."""
+"""Verifies signed tokens."""
 
 import base64
 import binascii
@@ -21,12 +21,12 @@ _ACCESS_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 
 
 def refused(why: str) -> UnauthenticatedError:
-    """The error for a token that is not good; nothing of the token is in it."""
+    """Make the error for a token that is not good; nothing of the token is in it."""
     return UnauthenticatedError(f"The token is not valid: {why}.", code="invalid_token")
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a token says about its signature; all else that it says there, such as where to find a key, is ignored."""
+    """The fields of a token's header that are used; others, such as where to find a key, are ignored."""
 
     alg: str
     kid: str | None = None
@@ -40,7 +40,7 @@ class _Issued(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """A token as it was brought."""
+    """A token that was not verified yet."""
 
     text: str
     header: Header
@@ -48,7 +48,7 @@ class Unproved:
 
 
 def read(token: bytes) -> Unproved:
-    """The parts that say which key to look for; nothing in them is believed yet."""
+    """Read the parts that say which key to use; they are not verified yet."""
     if len(token) > LONGEST_TOKEN:
         raise refused(f"it has more than {LONGEST_TOKEN} bytes")
     parts = token.split(b".")
@@ -68,7 +68,7 @@ def _unpacked(part: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a token must be like."""
+    """The rules that a token must meet."""
 
     audience: tuple[str, ...]
     algorithms: tuple[str, ...]
@@ -77,24 +77,24 @@ class Rules:
 
     @classmethod
     def for_access(cls, audience: Sequence[str], algorithms: Sequence[str], leeway: int) -> "Rules":
-        """Rules for what a client brings along."""
+        """Make the rules for the access token of a client."""
         return cls(tuple(audience), checked_algorithms(algorithms), leeway)
 
     @classmethod
     def for_identity(cls, client_id: str, algorithms: Sequence[str], leeway: int = 60) -> "Rules":
-        """Rules for what a provider says about who has signed in."""
+        """Make the rules for the ID token of a provider."""
         return cls((client_id,), checked_algorithms(algorithms), leeway, _ID_TYPES)
 
 
 def checked_algorithms(algorithms: Collection[str]) -> tuple[str, ...]:
-    """The algorithms, if every one of them is asymmetric."""
-    if isinstance(algorithms, str) or not algorithms or not all(one in ALGORITHMS for one in algorithms):
+    """Return the algorithms, if every one of them is asymmetric."""
+    if isinstance(algorithms, str) or not algorithms or not all(algorithm in ALGORITHMS for algorithm in algorithms):
         raise ValueError(f"algorithms must be some of {', '.join(ALGORITHMS)}")
     return tuple(algorithms)
 
 
 async def prove(token: Unproved, issuer: Issuer, accepted: Collection[str], rules: Rules, now: float) -> dict[str, Any]:
-    """The claims of a token, if its issuer signed it for us and it is still good.
+    """Return the claims of a token, if its issuer signed it for us and it is still valid.
 
     `accepted` are the names under which the issuer may have signed it.
     """
@@ -160,6 +160,6 @@ def _check(claims: dict[str, Any], accepted: Collection[str], rules: Rules, now:
 
 
 def believed(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims without an address that the issuer has not verified, because anyone could have chosen it."""
+    """Return the claims without an e-mail address that the issuer has not verified: anyone could have chosen it."""
     verified = claims.get("email_verified") is True or claims.get("xms_edov") in (True, 1, "1", "true")
     return {name: value for name, value in claims.items() if verified or name != "email"}

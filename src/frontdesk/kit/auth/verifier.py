@@ -1,4 +1,4 @@
-"""From an HTTP request to its caller. The same for every HTTP channel."""
+"""Finds the caller of an HTTP request, in the same way for every HTTP channel."""
 
 from collections.abc import Awaitable, Callable, Collection
 from typing import Self
@@ -17,7 +17,7 @@ Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
 
 _REMEMBERED = 1_024
-"""For how many principals the caller is kept ready."""
+"""The number of principals whose `Caller` is cached."""
 
 
 class HttpVerifier:
@@ -32,14 +32,14 @@ class HttpVerifier:
         allowed_origins: Collection[str] = (),
         allows_origin: AllowsOrigin | None = None,
     ) -> None:
-        """`allows_origin` says of other pages than those of the `allowed_origins` whether they may call."""
+        """Make a verifier; `allows_origin` decides about pages that are not of the `allowed_origins`."""
         self._channel = channel
         self._name = "" if auth is None else auth.name
-        # Looked at once: to ask what an object can do takes longer than to check a key.
+        # Checked once: asking what an object can do takes longer than checking a key.
         self._request = auth if isinstance(auth, RequestAuth) else None
         self._plain = auth if isinstance(auth, HttpAuth) else None
         if auth is not None and self._request is None and self._plain is None:
-            # Without this a slip in its definition would open the door.
+            # Without this, a mistake in its definition would let every caller in.
             raise not_an_auth(auth)
         self._allow_anonymous = allow_anonymous
         self._origins = frozenset(origin.encode() for origin in allowed_origins)
@@ -105,7 +105,7 @@ class HttpVerifier:
 
     def _made(self, principal: Principal) -> Caller:
         if principal.id in ("", ANONYMOUS):
-            # Nobody's things, and those of callers without credentials, are not to be had with any.
+            # These ids are for callers without credentials, and no credentials may give access to what is theirs.
             raise UnauthenticatedError
         return Caller(
             identity=ChannelIdentity(channel=self._channel, native_id=principal.id),

@@ -1,4 +1,4 @@
-"""How a person is named to another."""
+"""Names a person to another."""
 
 from frontdesk.data.identity import ChannelIdentity
 
@@ -6,10 +6,10 @@ _LONGEST = 40
 
 
 def told_as(identity: ChannelIdentity) -> str:
-    """An identity in words, such as `"Ann" (id 42) on telegram`.
+    """Describe an identity, such as `"Ann" (id 42) on telegram`.
 
-    People choose their names themselves. So a name is short and stands between marks that it can't hold, and the id,
-    which they can't choose, stands beside it.
+    People choose their names themselves. So a name is short and stands between quotation marks that it can't hold, and
+    the id, which they can't choose, stands beside it.
     """
     name, native_id = _plain(identity.attributes.get("name")), _plain(identity.native_id)
     return f"“{name}” (id {native_id}) on {identity.channel}" if name else f"{native_id} on {identity.channel}"
@@ -18,5 +18,5 @@ def told_as(identity: ChannelIdentity) -> str:
 def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    words = " ".join("".join(one if one.isprintable() and one not in "“”" else " " for one in text).split())
+    words = " ".join("".join(char if char.isprintable() and char not in "“”" else " " for char in text).split())
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

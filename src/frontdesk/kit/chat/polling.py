@@ -1,4 +1,4 @@
-"""Fetches a platform's events again and again; whatever goes wrong with one of them, the others come."""
+"""Fetches a platform's events again and again; one that can't be processed does not stop the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +16,7 @@ _LONGEST_PAUSE = 30.0
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Calls until it works, with longer and longer pauses between; the log says when it does not."""
+    """Call a function until it succeeds, with longer and longer pauses between; failures are logged."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -30,10 +30,10 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 class Poller:
-    """Asks for events from an offset on, and keeps them before it asks for more.
+    """Fetches events from an offset on, and stores them before it fetches more.
 
-    `fetch` gets the number of the first event that is wanted, and returns events with their numbers. `take` keeps one;
-    one that nobody can make sense of is logged and passed over, because it would be in the way for ever.
+    `fetch` gets the number of the first event that is wanted, and returns events with their numbers. `take` stores one;
+    one that can't be read is logged and skipped, because it would block the others for ever.
     """
 
     def __init__(self, channel: str, fetch: Fetch, take: Take, *, offset: int = 0) -> None:
@@ -43,12 +43,12 @@ class Poller:
         self.offset = offset
 
     async def run(self) -> None:
-        """Goes on until it is cancelled."""
+        """Poll until cancelled."""
         while True:
             await persist(f"polling for {self._channel}", self.poll)
 
     async def poll(self) -> None:
-        """Asks once; the offset never passes what was not kept."""
+        """Fetch events once and take them; the offset never passes an event that was not stored."""
         for number, event in await self._fetch(self.offset):
             try:
                 await self._take(event)

@@ -11,7 +11,7 @@ from frontdesk.data.session import SessionSummary
 from frontdesk.errors import NotFoundError
 
 _CODE = 6
-"""How many characters of a session's id are shown."""
+"""The number of characters of a session's id that are shown."""
 _ANEW = "We start anew."
 _NONE_YET = "There is no conversation yet."
 _WHICH = "Say which one, such as /resume {}. /sessions lists them."
@@ -24,12 +24,12 @@ _BACK = "We go on where we were, after {} messages."
 
 def session_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands with which people look after their own sessions on a channel."""
-    desk = _Commands(context)
+    commands = _Commands(context)
     return [
-        ChannelCommand("new", "Start a new conversation", desk.start_anew),
-        ChannelCommand("sessions", "List our conversations", desk.list),
-        ChannelCommand("resume", "Go on with an earlier conversation", desk.resume),
-        ChannelCommand("cancel", "Stop what I work on in the background", desk.cancel),
+        ChannelCommand("new", "Start a new conversation", commands.start_anew),
+        ChannelCommand("sessions", "List our conversations", commands.list),
+        ChannelCommand("resume", "Go on with an earlier conversation", commands.resume),
+        ChannelCommand("cancel", "Stop what I work on in the background", commands.cancel),
     ]
 
 
@@ -38,26 +38,26 @@ class _Commands:
         self._context = context
 
     async def start_anew(self, call: ChannelCommandContext) -> None:
-        # Who was never here starts anew in any case.
+        # A caller who has no session yet starts a new one in any case.
         with suppress(NotFoundError):
             await self._context.reset_session(call.caller, conversation_id=_group(call.request))
         await call.reply(_ANEW)
 
     async def list(self, call: ChannelCommandContext) -> None:
-        lines = [_line(one) for one in await self._sessions(call)]
+        lines = [_line(session) for session in await self._sessions(call)]
         await call.reply("\n".join(lines) or _NONE_YET)
 
     async def resume(self, call: ChannelCommandContext) -> None:
-        said = call.request.input
-        code = said.strip().lower() if isinstance(said, str) else ""
+        text = call.request.input
+        code = text.strip().lower() if isinstance(text, str) else ""
         if not code:
             return await call.reply(_WHICH.format("a1b2c3"))
-        found = [one for one in await self._sessions(call) if code in (_shown(one), one.session_id)]
-        if len(found) != 1:
+        sessions = [session for session in await self._sessions(call) if code in (_shown(session), session.session_id)]
+        if len(sessions) != 1:
             return await call.reply(_UNKNOWN)
         place = _group(call.request)
-        await self._context.resume_session(call.caller, found[0].session_id, conversation_id=place)
-        await call.reply(_BACK.format(found[0].messages))
+        await self._context.resume_session(call.caller, sessions[0].session_id, conversation_id=place)
+        await call.reply(_BACK.format(sessions[0].messages))
 
     async def cancel(self, call: ChannelCommandContext) -> None:
         runs: Sequence[RunRecord] = ()
@@ -77,13 +77,13 @@ def _group(request: ChannelRequest) -> str | None:
 
 
 def _stopped(runs: Sequence[RunRecord], here: str) -> str:
-    """Say where what was stopped had been asked, and nothing of what was said there."""
-    asked = {one.channel for one in runs}
+    """Say on which channels the runs that were stopped had been asked for, and nothing of what was said there."""
+    asked = {run.channel for run in runs}
     if not asked:
         return _NOTHING_TO_STOP
     if asked == {here}:
         return _STOPPED
-    places = ["here" if one == here else f"on {one}" for one in sorted(asked, key=lambda one: (one != here, one))]
+    places = ["here" if name == here else f"on {name}" for name in sorted(asked, key=lambda name: (name != here, name))]
     return _STOPPED_ELSEWHERE.format(" and ".join(places))
 
 

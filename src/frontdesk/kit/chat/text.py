@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import Literal
 
 Units = Literal["characters", "utf16"]
-"""How a platform counts: by code points, or as JavaScript does."""
+"""The unit in which a platform counts: code points, or those of UTF-16."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
 _ENDS = ".!?…。！？"  # noqa: RUF001
@@ -29,7 +29,7 @@ _JOINER = "\u200d"
 
 
 def split_text(text: str, limit: int, *, units: Units = "characters") -> list[str]:
-    """The parts of a text, each as long as `limit` allows; an empty text has none."""
+    """Split a text into parts no longer than `limit`; an empty text has none."""
     if limit < 1:
         raise ValueError("a part must have room for something")
     if text_length(text, units) <= limit:
@@ -47,12 +47,12 @@ def split_text(text: str, limit: int, *, units: Units = "characters") -> list[st
 
 
 def text_length(text: str, units: Units = "characters") -> int:
-    """How long a text is for a platform."""
+    """Return the length of a text as a platform counts it."""
     return len(text) if units == "characters" else len(text) + sum(character > "\uffff" for character in text)
 
 
 def _reach(text: str, start: int, limit: int, units: Units) -> int:
-    """How far a part can go; one character goes in any case, because there is nothing smaller."""
+    """Return where a part must end at the latest; it takes one character in any case."""
     end = min(len(text), start + limit)
     if units == "characters":
         return end
@@ -65,18 +65,18 @@ def _reach(text: str, start: int, limit: int, units: Units) -> int:
 
 
 class _Blocks:
-    """Where blocks of code begin and end; one that is never closed goes to the end."""
+    """Finds where blocks of code begin and end; one that is never closed goes to the end."""
 
     def __init__(self, text: str) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
         opened: re.Match[str] | None = None
-        for found in _FENCE.finditer(text):
+        for fence in _FENCE.finditer(text):
             if opened is None:
                 # Three backticks around words in a line are no fence.
-                opened = None if "`" in found[2] else found
-            elif found[1].startswith(opened[1]) and not found[2].strip():
-                self._add(opened.start(), min(found.end() + 1, len(text)))
+                opened = None if "`" in fence[2] else fence
+            elif fence[1].startswith(opened[1]) and not fence[2].strip():
+                self._add(opened.start(), min(fence.end() + 1, len(text)))
                 opened = None
         if opened is not None:
             self._add(opened.start(), len(text))
@@ -86,7 +86,7 @@ class _Blocks:
         self._ends.append(end)
 
     def around(self, place: int) -> int | None:
-        """The beginning of the block in which a place lies, if it lies in one."""
+        """Return the beginning of the block in which a place lies, if it lies in one."""
         last = bisect_left(self._starts, place) - 1
         return self._starts[last] if last >= 0 and place < self._ends[last] else None
 
@@ -103,14 +103,14 @@ def _best_end(text: str, start: int, end: int, blocks: _Blocks) -> int:
     for least in (start + (end - start) // 2, start):
         for kind in _BREAKS:
             places = [match.end() for match in kind.finditer(text, start, end) if match.end() > least]
-            good = [one for one in places if blocks.around(one) is None and not _joined(text, start, one)]
+            good = [place for place in places if blocks.around(place) is None and not _joined(text, start, place)]
             if good and text[start : good[-1]].strip():
                 return good[-1]
     return _between_characters(text, start, end)
 
 
 def _between_characters(text: str, start: int, end: int) -> int:
-    """The last place at or before `end` where nothing that people see as one character is torn."""
+    """Return the last place at or before `end` that does not split what people see as one character."""
     place = end
     while place > start and _joined(text, start, place):
         place -= 1
@@ -118,7 +118,7 @@ def _between_characters(text: str, start: int, end: int) -> int:
 
 
 def _joined(text: str, start: int, place: int) -> bool:
-    """Whether what stands before and behind a place is seen as one; a part that begins at `start` tears nothing."""
+    """Tell whether a place splits what people see as one character; the beginning of a part at `start` never does."""
     if not start < place < len(text):
         return False
     before, behind = text[place - 1], text[place]

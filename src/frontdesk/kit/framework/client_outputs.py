@@ -11,20 +11,24 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.types import is_messages
 
 
-def tells_of_calls(said: Any) -> TypeGuard[Sequence[Message]]:
+def tells_of_calls(value: Any) -> TypeGuard[Sequence[Message]]:
     """Tell whether an input is messages, with calls of functions among them."""
-    return is_messages(said) and any(one.type == "function_call" for message in said for one in message.contents)
+    return is_messages(value) and any(
+        content.type == "function_call" for message in value for content in message.contents
+    )
 
 
-def need_new_calls(said: Sequence[Message], known: Sequence[Message]) -> None:
+def need_new_calls(messages: Sequence[Message], history: Sequence[Message]) -> None:
     """Refuse a call in the input that could pass for one that the session has made."""
-    taken = _call_ids(said) & _call_ids(known)
+    taken = _call_ids(messages) & _call_ids(history)
     if taken:
         raise InvalidRequestError(f"The session has a call {min(taken)} of its own.", param="input")
 
 
 def _call_ids(messages: Sequence[Message]) -> set[str]:
-    return {str(one.call_id) for message in messages for one in message.contents if one.type == "function_call"}
+    return {
+        str(content.call_id) for message in messages for content in message.contents if content.type == "function_call"
+    }
 
 
 def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> list[Message]:
@@ -33,7 +37,7 @@ def returned(pending: Sequence[ClientCall], outputs: Sequence[ClientOutput]) -> 
 
 
 def answered(waiting: Collection[str], outputs: Sequence[ClientOutput]) -> list[Message]:
-    """Do the same for calls of which only the ids are known."""
+    """Return the same for calls of which only the ids are known."""
     left = taken(waiting, outputs)
     if left:
         raise InvalidRequestError(f"No tool output found for function call {min(left)}.", param="input")

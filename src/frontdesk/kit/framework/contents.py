@@ -1,4 +1,4 @@
-"""What the framework's contents say, in plain words. Pure."""
+"""Reads and makes contents of the framework. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,50 +12,50 @@ _REASONING = "reasoning_text"
 
 
 def refusal(text: str) -> Content:
-    """Words with which a model declines."""
+    """Make a text with which a model declines."""
     return Content.from_text(text, additional_properties={"core": {_KIND: "refusal"}})
 
 
 def is_refusal(properties: Mapping[str, Any]) -> bool:
-    """Whether a text with these properties declines."""
+    """Tell whether a text with these properties declines."""
     core: Any = properties.get("core")
     kind: Any = cast("Mapping[str, Any]", core).get(_KIND) if isinstance(core, Mapping) else None
     return (properties.get(_KIND) if kind is None else kind) == "refusal"
 
 
 def reasoning_text(text: str, item_id: str | None) -> Content:
-    """What a model thought, in full."""
+    """Make a content with the whole reasoning of a model."""
     return Content.from_text_reasoning(id=item_id, text=text, additional_properties={_REASONING: text})
 
 
 def is_reasoning_text(content: Content) -> bool:
-    """Whether a thought is the text itself, and no summary of it."""
+    """Tell whether a reasoning content is the text itself, and no summary of it."""
     own: Any = content.additional_properties.get("openai")
     return _REASONING in content.additional_properties or (isinstance(own, Mapping) and _REASONING in own)
 
 
 def open_calls(history: Sequence[Message]) -> list[Content]:
-    """The tool calls of a history that have no result: each as the question that asks about it, or as itself."""
-    found: dict[str, Content] = {}
+    """Return the tool calls of a history without a result: each as its approval request, or as itself."""
+    calls: dict[str, Content] = {}
     for message in history:
         for content in message.contents:
             if content.type == "function_call":
-                found[str(content.call_id)] = content
+                calls[str(content.call_id)] = content
             elif content.type == "function_result":
-                found.pop(str(content.call_id), None)
+                calls.pop(str(content.call_id), None)
             elif content.type == "function_approval_request" and content.function_call is not None:
-                found[str(content.function_call.call_id)] = content
+                calls[str(content.function_call.call_id)] = content
             elif content.type == "function_approval_response" and not content.approved and content.function_call:
                 # It never runs.
-                found.pop(str(content.function_call.call_id), None)
-    return list(found.values())
+                calls.pop(str(content.function_call.call_id), None)
+    return list(calls.values())
 
 
 def call_arguments(call: Content) -> str:
-    """What a tool is called with, as JSON or as the piece of it that has come; empty if there is nothing."""
+    """Return the arguments of a tool call, as JSON or as the piece of it that has come; empty if there are none."""
     given: Any = call.arguments
     if given is None and call.type == "code_interpreter_tool_call" and call.inputs:
-        given = {"code": "".join(one.text or "" for one in call.inputs)}
+        given = {"code": "".join(content.text or "" for content in call.inputs)}
     elif given is None and call.type == "shell_tool_call" and call.commands:
         given = {"commands": call.commands}
     elif given is None and call.type == "computer_tool_call" and call.actions:
@@ -64,7 +64,7 @@ def call_arguments(call: Content) -> str:
 
 
 def call_outcome(result: Content) -> str:
-    """What a tool has returned, as text."""
+    """Return the result of a tool call, as text."""
     for value in (result.result, result.output, result.outputs, result.items, result.screenshot):
         if value is not None:
             return value if isinstance(value, str) else as_json(value)
@@ -72,31 +72,31 @@ def call_outcome(result: Content) -> str:
 
 
 def asked_for(request: Content) -> tuple[str, str]:
-    """What a question shows of the call that it is about: the tool's name, and its arguments as they came."""
+    """Return the name and the arguments, as they came, of the call that an approval request is about."""
     call = request.function_call
     return ("", "{}") if call is None else (call.name or "", call_arguments(call) or "{}")
 
 
-def joined_call(known: Content, piece: Content) -> Content:
-    """A call and another piece of it; one that does not fit is left out."""
-    if known.type not in ("function_call", "code_interpreter_tool_call"):
+def joined_call(call: Content, piece: Content) -> Content:
+    """Return a call with another piece of it; a piece that does not fit is left out."""
+    if call.type not in ("function_call", "code_interpreter_tool_call"):
         return piece
     try:
-        return known + piece
+        return call + piece
     except (ContentError, TypeError):
-        return known
+        return call
 
 
 def file_name(content: Content) -> str:
-    """What a file is called, if it has a name."""
+    """Return the name of a file; empty if it has none."""
     given: Any = content.additional_properties.get("filename") or content.name
     return given if isinstance(given, str) else ""
 
 
 def as_json(value: Any) -> str:
-    """Anything as JSON; what JSON does not know is told in words."""
-    return msgspec.json.encode(value, enc_hook=_told).decode()
+    """Encode anything as JSON; a value that JSON has no form for becomes a string."""
+    return msgspec.json.encode(value, enc_hook=_encodable).decode()
 
 
-def _told(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     return value.to_dict() if isinstance(value, Content) else str(value)

@@ -13,7 +13,7 @@ _set_by_hand: ContextVar[IsolationKeys | None] = ContextVar("frontdesk_isolation
 
 
 def get_current_isolation_keys() -> IsolationKeys | None:
-    """The keys of the present run; `None` outside of one, and where no trusted platform has sent any."""
+    """Return the keys of the present run; `None` outside of one, and where no trusted platform has sent any."""
     own = _set_by_hand.get()
     if own is not None:
         return own
@@ -22,10 +22,10 @@ def get_current_isolation_keys() -> IsolationKeys | None:
 
 
 def set_current_isolation_keys(keys: IsolationKeys) -> Token[IsolationKeys | None]:
-    """Sets keys for the present context, for code of the operator's own; to be reset with the token."""
+    """Set keys for the present context, for code of the operator's own; to be reset with the token."""
     return _set_by_hand.set(keys)
 
 
 def reset_current_isolation_keys(token: Token[IsolationKeys | None]) -> None:
-    """Takes back what `set_current_isolation_keys` has set."""
+    """Undo what `set_current_isolation_keys` has set."""
     _set_by_hand.reset(token)

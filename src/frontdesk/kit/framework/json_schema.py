@@ -12,7 +12,7 @@ _DEEPEST = 50
 
 
 def need_schema(value: Any, where: str, depth: int = 0) -> None:
-    """Refuses what is not a schema, naming the place."""
+    """Refuse a value that is not a JSON schema, naming its place."""
     if isinstance(value, bool):
         return
     if not isinstance(value, dict) or depth > _DEEPEST:
@@ -21,15 +21,15 @@ def need_schema(value: Any, where: str, depth: int = 0) -> None:
     if "type" in schema:
         _need_type(schema["type"], where)
     for name in _SCHEMAS_BY_NAME:
-        for key, one in _mapping(schema.get(name, {}), f"{where}.{name}").items():
-            need_schema(one, f"{where}.{name}.{key}", depth + 1)
+        for key, subschema in _mapping(schema.get(name, {}), f"{where}.{name}").items():
+            need_schema(subschema, f"{where}.{name}.{key}", depth + 1)
     for name in _SCHEMA_LISTS:
-        for place, one in enumerate(_list(schema.get(name, []), f"{where}.{name}")):
-            need_schema(one, f"{where}.{name}[{place}]", depth + 1)
+        for place, subschema in enumerate(_list(schema.get(name, []), f"{where}.{name}")):
+            need_schema(subschema, f"{where}.{name}[{place}]", depth + 1)
     for name in _SCHEMAS:
         if name in schema and not isinstance(schema[name], list):
             need_schema(schema[name], f"{where}.{name}", depth + 1)
-    if not all(isinstance(one, str) for one in _list(schema.get("required", []), f"{where}.required")):
+    if not all(isinstance(name, str) for name in _list(schema.get("required", []), f"{where}.required")):
         raise InvalidRequestError("`required` must be a list of names.", param=f"{where}.required")
     _list(schema.get("enum", []), f"{where}.enum")
 

@@ -9,7 +9,7 @@ from frontdesk.errors import InvalidRequestError
 
 
 def as_messages(value: Any) -> list[Message] | None:
-    """The input as messages; `None` if it is something else, such as a workflow's typed input."""
+    """Return the input as messages; `None` if it is something else, such as a workflow's typed input."""
     if isinstance(value, str):
         return [said(value)]
     if isinstance(value, Message):
@@ -19,19 +19,19 @@ def as_messages(value: Any) -> list[Message] | None:
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         many = cast(Sequence[Any], value)
         # One level only: an input may be nested deeper than the stack is.
-        if many and all(isinstance(one, (str, Message, Content)) for one in many):
-            return [message for one in many for message in as_messages(one) or ()]
+        if many and all(isinstance(part, (str, Message, Content)) for part in many):
+            return [message for part in many for message in as_messages(part) or ()]
     return None
 
 
 def need_messages(messages: Sequence[Message]) -> None:
-    """A target that talks needs something said to it."""
+    """Refuse an input without messages: an agent needs at least one."""
     if not messages:
         raise InvalidRequestError("The input must be a text or a list of messages.", param="input")
 
 
 def stamped(message: Message, hosting: Mapping[str, Any], message_id: str | None = None) -> Message:
-    """A copy that says where it came from; the contents are shared with the original."""
+    """Return a copy that says where it came from; the contents are shared with the original."""
     fields = message.__dict__.copy()
     fields["additional_properties"] = {**message.additional_properties, "hosting": hosting}
     if message_id is not None:
@@ -46,7 +46,7 @@ _TEXT = Content.from_text("")
 
 
 def said(text: str, hosting: Mapping[str, Any] | None = None, message_id: str | None = None) -> Message:
-    """A user's plain text, stamped if there is something to stamp it with.
+    """Make a user's message of a plain text, stamped if there is something to stamp it with.
 
     Most messages are that, and the framework's constructors cost ten times as much as a copy of their work.
     """

@@ -8,12 +8,12 @@ from frontdesk.kit.framework.contents import call_arguments, call_outcome
 
 
 def transcript(messages: Iterable[Message]) -> str:
-    """Who said what, a paragraph each."""
-    told = ((message.role, "\n".join(filter(None, map(_told, message.contents)))) for message in messages)
-    return "\n\n".join(f"{role}: {text}" for role, text in told if text)
+    """Return the messages as text: a paragraph each, which begins with the role."""
+    paragraphs = ((message.role, "\n".join(filter(None, map(_text, message.contents)))) for message in messages)
+    return "\n\n".join(f"{role}: {text}" for role, text in paragraphs if text)
 
 
-def _told(content: Content) -> str:
+def _text(content: Content) -> str:
     if content.type == "text":
         return content.text or ""
     if content.type == "function_call":

@@ -15,41 +15,41 @@ from agent_framework import (
 
 
 def is_response(value: Any) -> TypeGuard[AgentResponse[Any]]:
-    """An agent's whole answer."""
+    """Tell whether a value is an agent's whole answer."""
     return isinstance(value, AgentResponse)
 
 
 def is_event(value: Any) -> TypeGuard[WorkflowEvent[Any]]:
-    """An event of a workflow."""
+    """Tell whether a value is an event of a workflow."""
     return isinstance(value, WorkflowEvent)
 
 
 def is_response_stream(value: Any) -> TypeGuard[ResponseStream[Any, Any]]:
-    """The framework's own stream."""
+    """Tell whether a value is the framework's own stream."""
     return isinstance(value, ResponseStream)
 
 
 def is_generator(value: Any) -> TypeGuard[AsyncGenerator[Any, Any]]:
-    """A stream that can be closed."""
+    """Tell whether a value is a stream that can be closed."""
     return isinstance(value, AsyncGenerator)
 
 
 def whole_outputs(result: WorkflowRunResult) -> list[Any]:
-    """The outputs of a workflow; what an agent has streamed, an update an event, is joined to its whole answer."""
-    found: list[Any] = []
+    """Return the outputs of a workflow; the updates that an agent has streamed are joined to its whole answer."""
+    outputs: list[Any] = []
     events = (event for event in result if event.type == "output")
-    for (streamed, _), together in groupby(events, _voice):
-        said: list[Any] = [event.data for event in together]
-        found += [AgentResponse.from_updates(said)] if streamed else said
-    return found
+    for (streamed, _), together in groupby(events, _source):
+        data: list[Any] = [event.data for event in together]
+        outputs += [AgentResponse.from_updates(data)] if streamed else data
+    return outputs
 
 
-def _voice(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
+def _source(event: WorkflowEvent[Any]) -> tuple[bool, str | None]:
     return isinstance(event.data, AgentResponseUpdate), event.executor_id
 
 
 def updates_of(result: Any) -> list[Any]:
-    """The updates that a stream of a result would bring, were it said again; a message each, or an event."""
+    """Return the updates that a stream of a result would bring if it were replayed: one per message, or per event."""
     if isinstance(result, WorkflowRunResult):
         return list(cast("list[Any]", result))
     if not is_response(result):
@@ -67,6 +67,6 @@ def updates_of(result: Any) -> list[Any]:
 
 
 def is_messages(value: Any) -> TypeGuard[list[Message]]:
-    """A list of messages, and not an empty one."""
+    """Tell whether a value is a list of messages, and not an empty one."""
     many = cast("list[Any]", value) if isinstance(value, list) else []
-    return bool(many) and all(isinstance(one, Message) for one in many)
+    return bool(many) and all(isinstance(part, Message) for part in many)

@@ -1,4 +1,4 @@
-"""What a paused workflow waits for. Pure."""
+"""Requests with which a paused workflow waits for answers. Pure."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,30 +17,30 @@ Request = WorkflowEvent[Any]
 
 
 def requests_of(result: Any) -> list[Request]:
-    """The requests of a result that wait for an answer from outside."""
+    """Return the requests of a result that wait for an answer from outside."""
     if not isinstance(result, WorkflowRunResult):
         return []
-    # One that is still open is told again by the run that restores it.
-    return list({one.request_id: one for one in result.get_request_info_events()}.values())
+    # The run that restores the workflow reports an open request once more.
+    return list({request.request_id: request for request in result.get_request_info_events()}.values())
 
 
 def is_approval(request: Request) -> bool:
-    """Whether a request is a tool call that waits for a human's word."""
+    """Tell whether a request is a tool call that waits for approval."""
     return isinstance(request.data, Content) and request.data.type == "function_approval_request"
 
 
 def approvals_in(requests: Iterable[Request]) -> list[Content]:
-    """The tool calls among the requests that wait for a human's word."""
-    return [one.data for one in requests if is_approval(one)]
+    """Return the tool calls among the requests that wait for approval."""
+    return [request.data for request in requests if is_approval(request)]
 
 
 def calls_in(requests: Iterable[Request]) -> list[Request]:
-    """The requests that are shown as calls, and answered like those of a client's own function."""
-    return [one for one in requests if not is_approval(one)]
+    """Return the requests that are shown as calls, and answered like those of a client's own function."""
+    return [request for request in requests if not is_approval(request)]
 
 
 def call_id_of(request: Request) -> str:
-    """What a request is called outside; its own id, unless that is longer than a call's may be."""
+    """Return the id of a request for clients: its own id, unless that is longer than a call id may be."""
     request_id = str(request.request_id)
     if 1 <= len(request_id) <= LONGEST_CALL_ID:
         return request_id
@@ -48,13 +48,13 @@ def call_id_of(request: Request) -> str:
 
 
 def type_name(request: Request) -> str:
-    """What the answer to a request must be, in a word."""
+    """Return the name of the type that the answer to a request must have."""
     wanted: Any = request.response_type
     return wanted.__name__ if isinstance(wanted, type) else str(wanted)
 
 
 def payload_of(request: Request) -> dict[str, Any]:
-    """What is told of a request; what it asks is left as it is, and each channel has its way to show that."""
+    """Return the fields of a request for a client; each channel encodes `data` in its own way."""
     return {"request_id": call_id_of(request), "data": request.data, "response_type": type_name(request)}
 
 
@@ -71,11 +71,11 @@ def is_request(content: Content) -> bool:
 
 
 def asked(requests: Iterable[Request]) -> list[Message]:
-    """The requests as the history keeps them."""
+    """Return the requests as messages for the history."""
     many = list(requests)
     contents = approvals_in(many)
-    for one in calls_in(many):
-        # What was asked is in the result of the run, and may have no form that fits a message.
-        arguments = {"request_id": call_id_of(one), "response_type": type_name(one)}
-        contents.append(Content.from_function_call(call_id_of(one), REQUEST_INFO, arguments=arguments))
+    for request in calls_in(many):
+        # The data of the request is in the result of the run, and may have no form that fits a message.
+        arguments = {"request_id": call_id_of(request), "response_type": type_name(request)}
+        contents.append(Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=arguments))
     return [Message("assistant", contents)] if contents else []

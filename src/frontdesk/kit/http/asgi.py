@@ -1,4 +1,4 @@
-"""HTTP without ceremony: requests read and responses written straight on ASGI, because every layer costs."""
+"""Reads requests and writes responses straight on ASGI, because every layer costs."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 15
 _SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
 JSON = (b"content-type", b"application/json")
 NO_RETRY = (b"x-should-retry", b"false")
-"""For clients that read it, such as OpenAI's: what was asked for was done as far as it could be."""
+"""Tells clients that read it, such as OpenAI's, not to send the request again."""
 # What RFC 6750 calls them; a client that reads this knows whether another token would help.
 _TOKEN_ERRORS = {
     "invalid_token": b'Bearer error="invalid_token"',
@@ -37,7 +37,7 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def need_single(scope: Scope) -> None:
-    """Refuse a request that names itself twice: whoever stands before this host may have read the other one."""
+    """Refuse a request that repeats one of these headers: a proxy before this host may have read the other value."""
     for name in _SINGLE:
         if sum(given == name for given, _ in scope["headers"]) > 1:
             raise InvalidRequestError(f"The header {name.decode()} comes twice.", code="repeated_header")
@@ -131,6 +131,6 @@ def error_headers(error: RequestError) -> list[tuple[bytes, bytes]]:
     if isinstance(error, TargetError):
         headers.append(NO_RETRY)
     if error.status in (408, 413):
-        # The rest of the body is still on its way, and nobody will read it.
+        # The rest of the body is still on its way, and is not read.
         headers.append((b"connection", b"close"))
     return headers

@@ -1,4 +1,4 @@
-"""Reads JSON bodies; what is wrong with one names the field.
+"""Reads JSON bodies; errors name the field.
 
 A body is measured before it is decoded: how many values it has, and how deep they lie. Whatever passes can be decoded
 in a moment, and can be stored, since the codec takes deeper values than these (`data.json_tree.MAX_DEPTH`).
@@ -13,9 +13,9 @@ from frontdesk.errors import InvalidRequestError
 T = TypeVar("T")
 
 MAX_DEPTH = 64
-"""How deep the values of a body may lie; a record lays a few levels around them."""
+"""The deepest nesting of the values of a body; a record adds a few levels around them."""
 MAX_VALUES = 100_000
-"""How many values a body may have if the operator says nothing else."""
+"""The largest number of values of a body if the operator sets no other."""
 
 _CHUNK = 64 * 1024
 _LONGEST_NAME = 64

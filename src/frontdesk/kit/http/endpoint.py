@@ -1,4 +1,4 @@
-"""One path of an HTTP channel: finds the caller, then the method, and lets every error leave in the channel's shape."""
+"""One path of an HTTP channel: finds the caller, then the method, and answers every error in the channel's shape."""
 
 import asyncio
 import hashlib
@@ -29,12 +29,12 @@ from frontdesk.kit.http.limits import Counter, Limiter
 from frontdesk.kit.names import is_plain_id
 from frontdesk.loggers import http as log
 
-_PATIENCE = 0.05
-"""How long a request may take before somebody looks whether its client is still there."""
+_WATCH_AFTER = 0.05
+"""The seconds after which a request's client is watched, to see whether it is still there."""
 _DIGITS = 5
-"""How many digits the length of a large body has."""
+"""The number of digits in the length of a large body."""
 CONNECTION = "frontdesk.connection"
-"""The extension of ASGI by which a server offers the connection of a request."""
+"""The ASGI extension by which a server offers the connection of a request."""
 
 Release = Callable[[], None]
 _ids = RandomIds()
@@ -65,12 +65,12 @@ class HttpCall(Timed):
     begun = False
     """Whether an answer is on its way, so that an error can't be one any more."""
     counter: Counter | None = None
-    """What counts the request until it ends."""
+    """The counter that counts the request until it ends."""
     _late = False
     _slow: "BodyDeadline | None" = None
-    """What its body must keep to, once it was seen not to come at once."""
+    """The deadline of its body, once the body was seen not to come at once."""
     _reading: "BodyDeadline | None" = None
-    """What its body must keep to, while it is read."""
+    """The deadline of its body, while it is read."""
     _gone = False
     _watcher: "asyncio.Task[None] | None" = None
 
@@ -82,7 +82,7 @@ class HttpCall(Timed):
         self.headers = headers_of(scope)
 
     def hand_on(self) -> "Release | None":
-        """Return what to call when the answer is no longer being made, to somebody who outlives the request."""
+        """Return what to call when the answer is no longer being made, for code that outlives the request."""
         counter, self.counter = self.counter, None
         return None if counter is None else partial(counter.end, self.caller.identity.key)
 
@@ -139,7 +139,7 @@ class HttpCall(Timed):
         self._go(task)
 
     def _go(self, task: "asyncio.Task[Any]") -> None:
-        # Once: each cancellation has to be taken back.
+        # Once: each cancellation has to be undone by an `uncancel`.
         if not self._gone:
             self._gone = True
             task.cancel()
@@ -150,7 +150,7 @@ class HttpCall(Timed):
         return 0 if connection is None else connection.taken()
 
     def leave(self) -> None:
-        """Count the client as gone, because it does not read: nothing that is left for it could ever be sent."""
+        """Treat the client as gone, because it does not read: nothing that waits for it could ever be sent."""
         log.info("a client of %r took nothing for too long and counts as gone", self.scope["path"])
         connection = connection_of(self.scope)
         if connection is not None:
@@ -159,19 +159,19 @@ class HttpCall(Timed):
             self._go(self.task)
 
     def uncancel_if_gone(self) -> bool:
-        """Tell whether the request was cancelled because its client has left, and take that cancellation back."""
+        """Tell whether the request was cancelled because its client has left, and undo that cancellation."""
         if self._gone and self.task is not None:
             self.task.uncancel()
         return self._gone
 
     def end(self) -> None:
-        """End the request: nobody watches or counts it any more."""
+        """End the request: stop watching and counting it."""
         self._clients.drop(self)
         if self.counter is not None:
             self.counter.end(self.caller.identity.key)
         if self._watcher is not None:
             self._watcher.cancel()
-        # The two would keep each other alive until the garbage collector comes.
+        # The two would keep each other alive until the garbage collector runs.
         self.task = None
 
     @property
@@ -182,22 +182,22 @@ class HttpCall(Timed):
 
     @property
     def answer_id(self) -> bytes:
-        """Return by what the caller can ask about the request: its own id for it, or a new one."""
+        """Return the id by which the caller can ask about the request: its own id for it, or a new one."""
         return self.request_id or _ids.new("req").encode()
 
 
 class BodyDeadline(TimeoutWheel[HttpCall]):
-    """How long the bodies of a channel's requests may take."""
+    """The time limit for the bodies of a channel's requests."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds, HttpCall.run_late)
 
 
 class Clients(TimeoutWheel[HttpCall]):
-    """The clients of an endpoint's requests: to watch one costs a task, so that it begins after a while."""
+    """The clients of an endpoint's requests: watching one costs a task, so that it begins after a while."""
 
     def __init__(self) -> None:
-        super().__init__(_PATIENCE, HttpCall.watch)
+        super().__init__(_WATCH_AFTER, HttpCall.watch)
 
 
 class _SignedCall(HttpCall):
@@ -209,7 +209,7 @@ class _SignedCall(HttpCall):
 
     async def json_body(self, *, limit: int, deadline: BodyDeadline) -> bytes:
         raw = await super().json_body(limit=limit, deadline=deadline)
-        # Whoever came in with other credentials need not send it; if it is there, it must be right.
+        # A caller with other credentials need not send it; if it is there, it must be right.
         promised = self.headers.get(self._body_header)
         if promised is not None and not hmac.compare_digest(promised, hashlib.sha256(raw).hexdigest().encode()):
             raise UnauthenticatedError("The body is not the one that was signed.", code="body_altered")
@@ -235,9 +235,9 @@ class HttpEndpoint:
         allow: Allow | None = None,
         **methods: Handler,
     ) -> None:
-        """`runs` are the methods that make an answer, of which there may be so many at once.
+        """Serve a path; `runs` are the methods that run the target, whose number at once is limited.
 
-        `allow` refuses who may not come in; it is asked here only before a large body is read.
+        `allow` refuses callers who may not come in; it is asked here only before a large body is read.
         """
         self._verifier = verifier
         self._refuse = refuse
@@ -268,7 +268,7 @@ class HttpEndpoint:
             if method == "GET":
                 call.watched()
             elif self._allow is not None and not _is_small(call.headers):
-                # Nobody parses megabytes of somebody who may not come in.
+                # Megabytes are not parsed for a caller who may not come in.
                 await self._allow(caller)
             await handler(call)
         except ClientGoneError:
@@ -277,13 +277,13 @@ class HttpEndpoint:
             await self._failed(call, error)
         except asyncio.CancelledError:
             if not call.uncancel_if_gone():
-                # The server is stopping, and the caller is still there to be told.
+                # The server is stopping, and the caller is still there to be answered.
                 stopping = UnavailableError("The server is stopping.", retry_after=1)
                 stopping.run = cancelled_run.get()
                 await self._failed(call, stopping)
                 raise
         except Exception as error:
-            # The last stop: whatever nobody foresaw still leaves in the channel's shape, and the log has the rest.
+            # The last handler: an unforeseen error is still answered in the channel's shape, and the log has the rest.
             log.error("a request to %r failed", scope["path"], exc_info=error)
             await self._failed(call, InternalError())
         finally:
@@ -299,5 +299,5 @@ class HttpEndpoint:
 def _is_small(headers: Headers) -> bool:
     """Tell whether a body says that it is small."""
     length = headers.get(b"content-length")
-    # The number is looked at where the body is read: here its digits are enough.
+    # The number itself is checked where the body is read: here its digits are enough.
     return b"transfer-encoding" not in headers if length is None else len(length) < _DIGITS

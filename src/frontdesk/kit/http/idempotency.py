@@ -38,11 +38,11 @@ def keyed(request: ChannelRequest, headers: Headers, raw: bytes, *more: bytes) -
 
 def _digest(raw: bytes, more: tuple[bytes, ...]) -> str:
     """Hash what a request says, whatever the order in which the fields of its body come."""
-    said = msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
-    return hashlib.sha256(b"\n".join((said, *more))).hexdigest()
+    canonical = msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
+    return hashlib.sha256(b"\n".join((canonical, *more))).hexdigest()
 
 
 def run_id_of(prefix: str, owner: str, channel: str, key: str) -> str:
     """Return the id of the run that a key stands for."""
-    said = msgspec.json.encode([owner, channel, key])
-    return f"{prefix}_{hashlib.sha256(said).hexdigest()[:_DIGITS]}"
+    name = msgspec.json.encode([owner, channel, key])
+    return f"{prefix}_{hashlib.sha256(name).hexdigest()[:_DIGITS]}"

@@ -1,7 +1,7 @@
 """JSON that is nearly always the same.
 
-Most answers differ from each other in a few values only. A template is drawn once, by the code that draws everything,
-with a mark in the place of each of them; to fill in the marks costs a third of drawing it anew.
+Most answers differ from each other in a few values only. A template is rendered once, by the code that renders every
+answer, with a mark in the place of each of them; filling in the marks costs a third of rendering it anew.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ def mark(name: str) -> str:
 
 
 class JsonTemplate:
-    """JSON with holes."""
+    """JSON with placeholders."""
 
     __slots__ = ("_form",)
 
     def __init__(self, drawn: bytes, names: Sequence[str]) -> None:
-        """`names` are the marks, in the order in which they come."""
+        """Make a template; `names` are the marks, in the order in which they come."""
         parts: list[bytes] = []
         for name in names:
             before, separator, drawn = drawn.partition(msgspec.json.encode(mark(name)))

@@ -13,16 +13,16 @@ Work = Callable[[str | None, bytes], Awaitable[None]]
 Broken = Callable[[str | None], Awaitable[None]]
 
 MOST_LANES = 8
-"""How many lanes of one connection may be at work."""
+"""The number of lanes of one connection that may be at work."""
 MOST_WAITING = 32
-"""How many messages of one connection may wait for their turn."""
+"""The number of messages of one connection that may wait for their turn."""
 
 
 class Lanes:
-    """Does the work of one connection."""
+    """Runs the work of one connection."""
 
     def __init__(self, work: Work, broken: Broken, *, most_bytes: int) -> None:
-        """`broken` is told of a lane whose work failed, `most_bytes` is how much the messages that wait may hold."""
+        """Call `broken` for a lane whose work failed; `most_bytes` limits the messages that wait."""
         self._work = work
         self._broken = broken
         self._most_bytes = most_bytes
@@ -56,20 +56,20 @@ class Lanes:
     async def _run(self, lane: str | None, queue: deque[bytes]) -> None:
         try:
             while queue:
-                await self._one(lane, queue.popleft())
+                await self._run_one(lane, queue.popleft())
         except SocketGoneError:
-            # Whoever reads from the connection sees it too, and ends the other lanes.
+            # The code that reads from the connection sees it too, and ends the other lanes.
             return
         finally:
             del self._queues[lane]
 
-    async def _one(self, lane: str | None, message: bytes) -> None:
+    async def _run_one(self, lane: str | None, message: bytes) -> None:
         try:
             await self._work(lane, message)
         except SocketGoneError:
             raise
         except Exception as error:
-            # Nobody waits for this task: the log has the reason, the client learns that there is one.
+            # No code awaits this task: the log has the reason, the client learns that there is one.
             log.error("a message on a connection failed", exc_info=error)
             await self._broken(lane)
 

@@ -1,4 +1,4 @@
-"""How much callers may ask of a channel: so many requests in a time, and so many at once."""
+"""Limits the requests of callers to a channel: so many in a time, and so many at once."""
 
 import asyncio
 from collections import OrderedDict
@@ -37,18 +37,18 @@ class RateLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What callers may ask of one channel. What is `None` is not limited."""
+    """Limits for the callers of one channel. `None` means no limit."""
 
     per_caller: RateLimit | None = None
-    """How often one caller may ask. Callers without credentials count as one."""
+    """The rate of one caller. Callers without credentials count as one."""
     per_channel: RateLimit | None = None
-    """How often all of them together may."""
+    """The rate of all callers together."""
     max_running_per_caller: int | None = 200
-    """How many answers may be made at once for one caller; as many may be read or changed beside them."""
+    """The number of answers that may be made at once for one caller, beside as many other requests."""
     max_running: int | None = 1_000
-    """How many for all of them together, likewise."""
+    """The number for all callers together, likewise."""
     max_callers: int = 10_000
-    """How many callers are counted by themselves. When there are more at once, the others share one count."""
+    """The number of callers that are counted separately. When there are more at once, the others share one count."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -62,11 +62,11 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-"""What a channel takes if the operator says nothing: so many answers at once, as often as anybody likes."""
+"""The limits of a channel whose operator sets none: a number of answers at once, and no rate."""
 
 
 class Bucket:
-    """Fills at the rate, up to the burst; each request takes one out."""
+    """A token bucket: it fills at the rate, up to the burst, and each request takes one token."""
 
     __slots__ = ("_at", "_left", "_most", "_speed")
 
@@ -77,28 +77,28 @@ class Bucket:
         self._at = now
 
     def take(self, now: float) -> float:
-        """Take one; return how long to wait instead if there is none."""
+        """Take a token; return how long to wait instead if there is none."""
         if not self.is_full(now) and self._left < 1:
             return (1 - self._left) / self._speed
         self._left -= 1
         return 0.0
 
     def give_back(self) -> None:
-        """Give back what was taken and not used."""
+        """Return a token that was taken and not used."""
         self._left += 1
 
     def is_full(self, now: float) -> bool:
-        """Tell whether it is as if it had never been used."""
+        """Tell whether it holds as much as one that was never used."""
         self._left = min(self._most, self._left + (now - self._at) * self._speed)
         self._at = now
         return self._left >= self._most
 
 
 class Limiter:
-    """Counts what the callers of one channel ask for."""
+    """Counts the requests and answers of the callers of one channel."""
 
     def __init__(self, limits: Limits, time: Callable[[], float] | None = None) -> None:
-        """`time` is that of the running loop if not given."""
+        """Make a limiter; `time` is that of the running loop if not given."""
         self._limits = limits
         self.counts = limits.per_caller is not None or limits.per_channel is not None
         """Whether requests are counted, and not only the answers that are being made."""
@@ -107,7 +107,7 @@ class Limiter:
         self._rest: Bucket | None = None
         self._buckets: OrderedDict[Who, Bucket] = OrderedDict()
         self.answers = Counter(limits, "Too many answers are being made")
-        # Counted by themselves, so that whoever has as many answers under way as they may can still cancel one.
+        # Counted separately, so that a caller at the limit of answers can still cancel one.
         self.others = Counter(limits, "Too many requests are under way")
 
     def take(self, caller: Caller) -> None:
@@ -133,8 +133,8 @@ class Limiter:
         if len(buckets) >= self._limits.max_callers:
             oldest, oldest_bucket = next(iter(buckets.items()))
             if not oldest_bucket.is_full(now):
-                # To forget it would let its caller begin anew. So whoever comes with many names gets one count for
-                # all that find no room.
+                # To forget it would reset the count of its caller. So a caller under many names gets one count for all
+                # that find no room.
                 self._rest = self._rest or Bucket(rate, now)
                 return self._rest
             del buckets[oldest]
@@ -149,7 +149,7 @@ class Limiter:
 
 
 class Counter:
-    """How much is under way, for each caller and in all."""
+    """Counts what is under way, for each caller and in all."""
 
     __slots__ = ("_most", "_most_of_one", "_running", "_total", "_words")
 
@@ -171,7 +171,7 @@ class Counter:
         self._total += 1
 
     def end(self, who: Who) -> None:
-        """Count it no longer."""
+        """Stop counting it."""
         self._total -= 1
         left = self._running[who] - 1
         if left:

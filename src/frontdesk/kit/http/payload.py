@@ -1,4 +1,4 @@
-"""What a hook sees of the wire: the payload, and the HTTP request that has brought it."""
+"""The payload that a hook sees, with the HTTP request that has brought it."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +15,7 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 
 class HttpPayload(dict[str, Any]):
-    """The JSON body of a request or of a message on a WebSocket; `request` has all that HTTP says besides."""
+    """The JSON body of a request or of a message on a WebSocket; `request` has all else that HTTP says."""
 
     def __init__(self, body: Mapping[str, Any], scope: Scope) -> None:
         super().__init__(body)
@@ -38,7 +38,7 @@ class HttpPayload(dict[str, Any]):
 
     @property
     def query_params(self) -> QueryParams:
-        """Return what stands behind the question mark."""
+        """Return the parameters of the query."""
         return self.request.query_params
 
 

@@ -1,33 +1,33 @@
-"""Limits of the server on what anybody can send before they are known, and on whoever does not read."""
+"""Limits of the server for all connections, before a caller is known, and for clients that do not read."""
 
 from dataclasses import dataclass, fields
 
 SEND_SECONDS = 60.0
-"""How long a client may take nothing of what is sent to it, if the operator says nothing else."""
+"""The seconds for which a client may read nothing of what is sent to it, if the operator sets no others."""
 SPARE_FILES = 64
-"""How many files a process needs at least besides its connections: databases, calls to models, logs."""
+"""The number of files that a process needs besides its connections: databases, calls to models, logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """What a connection may take, whoever its caller is; it holds for WebSocket handshakes too."""
+    """Limits for every connection, whoever its caller is; they hold for WebSocket handshakes too."""
 
     max_url_bytes: int = 8 * 1024
-    """How long the path and query of a request may be; more is a `414`."""
+    """The largest size of the path and query of a request; more is a `414`."""
     max_header_bytes: int = 16 * 1024
-    """How long one header may be, name and value together; more is a `431`."""
+    """The largest size of one header, name and value together; more is a `431`."""
     max_head_bytes: int = 32 * 1024
-    """How long the whole head of a request may be; more is a `431`."""
+    """The largest size of the whole head of a request; more is a `431`."""
     max_headers: int = 100
-    """How many headers a request may have; more is a `431`."""
+    """The largest number of headers of a request; more is a `431`."""
     max_pipelined: int = 16
-    """How many requests may wait on a connection for the answer to an earlier one; more close it."""
+    """The number of requests that may wait on a connection for the answer to an earlier one; more close it."""
     head_seconds: float = 10.0
-    """How long a head may take, from the connection or its first byte on; more is a `408`."""
+    """The time for a head, from the connection or its first byte on; more is a `408`."""
     max_connections: int = 4_096
-    """How many connections may be open at once; more are a `503`."""
+    """The number of connections that may be open at once; more are a `503`."""
     send_seconds: float = SEND_SECONDS
-    """How long a client may take nothing of what is sent to it, before its connection is closed."""
+    """The time for which a client may read nothing of what is sent to it, before its connection is closed."""
 
     def findings(self) -> list[str]:
         """Return a line for each setting that is wrong."""

@@ -1,4 +1,4 @@
-"""One path of a WebSocket channel: finds the caller at the handshake, keeps the limits, and closes as it should."""
+"""One path of a WebSocket channel: finds the caller at the handshake, keeps the limits, and closes the connection."""
 
 import asyncio
 from collections import Counter
@@ -31,14 +31,14 @@ BROKEN = 1011
 RESTART = 1012
 
 STUBBORN = 20
-"""How many messages in a row may come too fast before the connection is closed."""
+"""The number of messages in a row that may come too fast before the connection is closed."""
 
 
 T = TypeVar("T")
 
 
 class Limits(Protocol):
-    """How much the WebSockets of one path may take."""
+    """Limits of the WebSockets of one path."""
 
     @property
     def max_open(self) -> int: ...
@@ -89,24 +89,24 @@ class Socket:
     async def admit(self, allow: Allow) -> None:
         """Find the caller at the handshake, or refuse them."""
         need_single(self.scope)
-        self.caller = await self._sure(self._verifier.verify(self.scope, headers_of(self.scope)))
+        self.caller = await self._checked(self._verifier.verify(self.scope, headers_of(self.scope)))
         if self._limiter is not None:
             self._limiter.take(self.caller)
-        await self._sure(allow(self.caller))
+        await self._checked(allow(self.caller))
 
     async def check(self) -> None:
-        """Check again whether the credentials of the handshake are good, and still those of its caller."""
-        caller = await self._sure(self._verifier.recheck(self.scope, headers_of(self.scope)))
+        """Check again whether the credentials of the handshake are valid, and still those of its caller."""
+        caller = await self._checked(self._verifier.recheck(self.scope, headers_of(self.scope)))
         if caller.identity.key != self.caller.identity.key:
             raise UnauthenticatedError
 
-    async def _sure(self, asked: Awaitable[T]) -> T:
+    async def _checked(self, check: Awaitable[T]) -> T:
         try:
-            return await asked
+            return await check
         except RequestError:
             raise
         except Exception as error:
-            log.error("who has connected at %r could not be found out", self.scope["path"], exc_info=error)
+            log.error("the caller of a connection at %r could not be authenticated", self.scope["path"], exc_info=error)
             raise InternalError from error
 
     async def receive(self) -> bytes:
@@ -114,7 +114,7 @@ class Socket:
 
         One that is too large is a `BodyTooLargeError`, one that comes too fast a `TooManyRequestsError`.
         """
-        message = await self._come()
+        message = await self._next_message()
         if message["type"] != "websocket.receive":
             self._closed = True
             raise SocketGoneError
@@ -138,7 +138,7 @@ class Socket:
             self._refused += 1
             raise
 
-    async def _come(self) -> Any:
+    async def _next_message(self) -> Any:
         if self._stuck:
             raise SocketGoneError
         self._reader = present_task()
@@ -154,18 +154,18 @@ class Socket:
 
     @property
     def stubborn(self) -> bool:
-        """Tell whether the client goes on as before although it was told that it is too fast."""
+        """Tell whether the client goes on sending although it was told that it is too fast."""
         return self._refused > STUBBORN
 
     async def send(self, message: bytes) -> None:
-        """Send a message; wait while the reader is slow, but not for ever."""
+        """Send a message; wait while the reader is slow, up to the timeout."""
         if self._closed:
             raise SocketGoneError
         try:
             async with asyncio.timeout(self._limits.send_seconds):
                 await self._send({"type": "websocket.send", "text": message.decode()})
         except TimeoutError:
-            # Nothing more can be said to it, not even goodbye, and it is not waited for any longer.
+            # Nothing more can be sent to it, not even a close frame, and it is not waited for any longer.
             self._closed = self._stuck = True
             if self._reader is not None:
                 self._reader.cancel()
@@ -201,7 +201,7 @@ class SocketEndpoint:
         *,
         allow: Allow,
     ) -> None:
-        """`draw` gives the body of a refused handshake."""
+        """Serve a path; `draw` renders the body of a refused handshake."""
         self._allow = allow
         self._verifier = verifier
         self._draw = draw
@@ -212,7 +212,7 @@ class SocketEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
-        # Some servers hand on names as they came; whoever looks for `origin` must find it however it was written.
+        # Some servers pass on names as they came; code that looks for `origin` must find it in any case.
         scope["headers"] = [(name.lower(), value) for name, value in scope["headers"]]
         socket = Socket(scope, receive, send, self._verifier, self._limits, self._limiter)
         try:
@@ -220,7 +220,7 @@ class SocketEndpoint:
             self._need_room(socket.caller)
         except RequestError as error:
             await self._deny(scope, send, error)
-            # Uvicorn takes a handshake that was refused in words for one that was forgotten, and logs an error, unless
+            # Uvicorn takes a handshake that was refused with a body for an unanswered one, and logs an error, unless
             # the connection has ended by then.
             await receive()
             await asyncio.sleep(0)
@@ -262,6 +262,6 @@ class SocketEndpoint:
             await socket.close(RESTART, "the server is stopping")
             raise
         except Exception as error:
-            # The last stop, as for HTTP: nobody foresaw it, the client is told, and the log has the rest.
+            # The last handler, as for HTTP: the client gets an error, and the log has the rest.
             log.error("a connection at %r failed", socket.scope["path"], exc_info=error)
             await socket.close(BROKEN, "something went wrong on our side")

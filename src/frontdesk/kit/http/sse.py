@@ -24,17 +24,17 @@ STREAM_HEADERS: Final = (
 )
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 _LOOKS: Final = 4
-"""How often it is looked at a reader in the time for which it may take nothing."""
+"""The number of checks of a reader within the time for which it may read nothing."""
 
 
 @dataclass(frozen=True)
 class StreamTimes:
-    """How long a stream may be idle, and how long its reader may be."""
+    """The times after which an idle stream gets a comment, and an idle reader counts as gone."""
 
     keep_alive: float = 15.0
-    """After how many idle seconds a comment is sent."""
+    """The idle seconds after which a comment is sent."""
     send_seconds: float = SEND_SECONDS
-    """How long a reader may take nothing before it counts as gone."""
+    """The seconds for which a reader may read nothing before it counts as gone."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -65,7 +65,7 @@ class Reader(Protocol):
     """The client of a stream, as far as its server tells."""
 
     def taken(self) -> int:
-        """Return a number that changes whenever the client has taken something; always the same if it is not known."""
+        """Return a number that changes whenever the client has read something; constant if the server does not tell."""
         ...
 
     def leave(self) -> None:
@@ -74,7 +74,7 @@ class Reader(Protocol):
 
 
 class EventStream:
-    """A response of events. While it is idle it sends comments, so that nobody on the way closes it.
+    """A response of events. While it is idle it sends comments, so that no proxy closes it.
 
     A reader who takes nothing of what is sent for `send_seconds` counts as gone.
     """
@@ -168,7 +168,7 @@ class EventStream:
 
 
 class Script(Protocol):
-    """Tells a run in the events of a protocol. What is sent in one piece is one of the bytes."""
+    """Renders a run as the events of a protocol. Each of the bytes is sent in one piece."""
 
     def begin(self) -> Sequence[bytes]:
         """Return the events before the first update."""

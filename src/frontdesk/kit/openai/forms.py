@@ -1,4 +1,4 @@
-"""How items of the OpenAI APIs are shown: complete, and each with an id of its own. Pure."""
+"""Completes items of the OpenAI APIs for clients, each with an id of its own. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -19,7 +19,7 @@ INCLUDES = frozenset(
         "computer_call_output.output.image_url",
     }
 )
-"""The names of what a client may ask to see beside the rest."""
+"""The names of what a client may ask to be included."""
 
 _ITEM = frozenset({"type", "id", "status"})
 _FIELDS: dict[str, frozenset[str]] = {
@@ -49,13 +49,13 @@ _STATUS = ("in_progress", "completed", "incomplete")
 
 
 def trimmed(item: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields that an item's type does not have: nobody reads them, and they could hold anything."""
-    kept = _only(item, _FIELDS, "message")
+    """Drop the fields that an item's type does not have: no code reads them, and they could hold anything."""
+    fields = _only(item, _FIELDS, "message")
     for name in _HAVE_PARTS:
-        parts: Any = kept.get(name)
+        parts: Any = fields.get(name)
         if isinstance(parts, list):
-            kept[name] = [_trimmed_part(part) for part in cast("list[Any]", parts)]
-    return kept
+            fields[name] = [_trimmed_part(part) for part in cast("list[Any]", parts)]
+    return fields
 
 
 def _trimmed_part(part: Any) -> Any:
@@ -69,7 +69,7 @@ def _only(given: dict[str, Any], fields: Mapping[str, frozenset[str]], otherwise
 
 
 def complete_item(item: dict[str, Any], item_id: str) -> dict[str, Any]:
-    """Return an item that came in, as it is shown."""
+    """Return an item of a client, in the form in which it is shown."""
     kind = item.get("type") or "message"
     shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
     if kind in ("message", "function_call", "function_call_output") and shown.get("status") not in _STATUS:
@@ -77,7 +77,7 @@ def complete_item(item: dict[str, Any], item_id: str) -> dict[str, Any]:
     if kind == "message":
         content: Any = item["content"]
         parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        shown["content"] = [_part(one, assistant=item.get("role") == "assistant") for one in parts]
+        shown["content"] = [_part(part, assistant=item.get("role") == "assistant") for part in parts]
     return shown
 
 
@@ -92,30 +92,30 @@ def _part(part: dict[str, Any], *, assistant: bool) -> dict[str, Any]:
 
 
 def as_items(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Make items of messages that did not come in as items, or were changed on their way."""
-    found: list[dict[str, Any]] = []
+    """Make items of messages that did not come as items, or that a hook has changed."""
+    items: list[dict[str, Any]] = []
     for message in messages:
         parts: list[dict[str, Any]] = []
-        for one in message.contents:
-            item = _item_of(one)
+        for content in message.contents:
+            item = _item_of(content)
             if item is not None:
-                found += _spoken(message.role, parts)
-                found.append(item)
+                items += _message_items(message.role, parts)
+                items.append(item)
                 parts = []
-            elif one.type == "text" and one.text:
-                parts.append({"type": "input_text", "text": one.text})
-            elif one.type in ("data", "uri") and one.uri:
-                parts.append(_media(one))
-        found += _spoken(message.role, parts)
-    return found
+            elif content.type == "text" and content.text:
+                parts.append({"type": "input_text", "text": content.text})
+            elif content.type in ("data", "uri") and content.uri:
+                parts.append(_media(content))
+        items += _message_items(message.role, parts)
+    return items
 
 
-def _spoken(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _message_items(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": role, "content": parts}] if parts else []
 
 
 def _item_of(content: Content) -> dict[str, Any] | None:
-    """Return the item that a content is by itself, if it is one."""
+    """Return the item that a content alone makes, if it makes one."""
     if content.type == "function_approval_response":
         answer = {"approval_request_id": str(content.id), "approve": bool(content.approved)}
         return {"type": "mcp_approval_response", **answer}

@@ -33,7 +33,7 @@ class Question:
 
 @dataclass
 class Items:
-    """The messages, outputs and answers that the input items of a request come to."""
+    """The messages, outputs and answers that the input items of a request contain."""
 
     messages: list[Message] = field(default_factory=list[Message])
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
@@ -46,22 +46,22 @@ class Items:
     calls: dict[str, bool] = field(default_factory=dict[str, bool])
     """The calls among the items, and whether each has its output."""
     asked: tuple[int, int] = (0, 0)
-    """How many messages and addresses came before the last question."""
+    """The number of messages and addresses before the last question."""
 
 
 def read_items(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str], replayed: bool) -> Items:
     """Read the items; `replayed` if the request brings its own history instead of naming a response to continue."""
-    found = _read(items, "input", host_tools, replayed)
-    open_calls = [call_id for call_id, answered in found.calls.items() if not answered]
+    parsed = _read(items, "input", host_tools, replayed)
+    open_calls = [call_id for call_id, answered in parsed.calls.items() if not answered]
     if open_calls:
         raise InvalidRequestError(f"No tool output found for function call {open_calls[0]}.", param="input")
-    if not found.approvals:
-        found.earlier.clear()
-    if replayed and found.approvals:
+    if not parsed.approvals:
+        parsed.earlier.clear()
+    if replayed and parsed.approvals:
         # The session that asked has everything up to the question; what came before it here is the same once more.
-        del found.messages[: found.asked[0]]
-        del found.urls[: found.asked[1]]
-    return found
+        del parsed.messages[: parsed.asked[0]]
+        del parsed.urls[: parsed.asked[1]]
+    return parsed
 
 
 def read_added(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str]) -> Items:
@@ -70,7 +70,7 @@ def read_added(items: Sequence[dict[str, Any]], *, host_tools: Sequence[str]) ->
 
 
 def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str], replayed: bool) -> Items:
-    found = Items()
+    parsed = Items()
     for place, body in enumerate(items):
         item = Item(body, f"{where}[{place}]", host_tools)
         kind = "message" if body.get("type") is None and "role" in body else body.get("type")
@@ -80,46 +80,46 @@ def _read(items: Sequence[dict[str, Any]], where: str, host_tools: Sequence[str]
         if not isinstance(body.get("id"), (str, NoneType)):
             raise InvalidRequestError("`id` must be a string.", param=f"{item.where}.id")
         if replayed and kind == "mcp_approval_request":
-            found.earlier += found.approvals
-            found.approvals.clear()
+            parsed.earlier += parsed.approvals
+            parsed.approvals.clear()
         elif replayed and (kind in _ANSWERS or body.get("role") == "assistant"):
             # The conversation went on after these answers: they are history.
-            found.approvals.clear()
-            found.earlier.clear()
-        reader(item, found)
-    return found
+            parsed.approvals.clear()
+            parsed.earlier.clear()
+        reader(item, parsed)
+    return parsed
 
 
 def to_messages(items: Sequence[Mapping[str, Any]]) -> tuple[list[Message], dict[str, str]]:
-    """Return what the items of a conversation tell a target, and the names of the calls that wait for outputs."""
-    found = Items()
+    """Return the messages for a target, and the names of the calls that wait for outputs."""
+    parsed = Items()
     for body in items:
-        # Whatever is stored was read before; what is left of a pair, after the other was deleted, is not heard.
-        before = len(found.messages)
+        # Stored items were valid when they came; half of a pair, after the other was deleted, is ignored.
+        before = len(parsed.messages)
         with suppress(InvalidRequestError):
-            _READERS.get(body.get("type"), _host_call)(Item(dict(body), "items"), found)
-        for message in found.messages[before:]:
+            _READERS.get(body.get("type"), _host_call)(Item(dict(body), "items"), parsed)
+        for message in parsed.messages[before:]:
             message.message_id = body.get("id")
-    spoken = [place for place, message in enumerate(found.messages) if message.role != "tool"]
+    spoken = [place for place, message in enumerate(parsed.messages) if message.role != "tool"]
     last = spoken[-1] if spoken else 0
-    for message in found.messages[:last]:
-        message.contents = [one for one in message.contents if not _is_open(one, found)]
-    messages = [message for message in found.messages if message.contents]
-    waiting = [one for one in found.messages[last].contents if _is_open(one, found)] if spoken else []
-    return messages, {str(one.call_id): str(one.name) for one in waiting}
+    for message in parsed.messages[:last]:
+        message.contents = [content for content in message.contents if not _is_open(content, parsed)]
+    messages = [message for message in parsed.messages if message.contents]
+    waiting = [content for content in parsed.messages[last].contents if _is_open(content, parsed)] if spoken else []
+    return messages, {str(call.call_id): str(call.name) for call in waiting}
 
 
-def _is_open(content: Content, found: Items) -> bool:
-    return content.type == "function_call" and not found.calls[str(content.call_id)]
+def _is_open(content: Content, parsed: Items) -> bool:
+    return content.type == "function_call" and not parsed.calls[str(content.call_id)]
 
 
 def reference(item: dict[str, Any]) -> str | None:
-    """Return the id of an item that was said before, if the item is nothing else."""
+    """Return the id of an earlier item, if the item is only a reference to it."""
     named = item.get("type") == "item_reference" or (item.get("type") is None and "role" not in item)
     return item["id"] if named and isinstance(item.get("id"), str) else None
 
 
-def _message(item: Item, found: Items) -> None:
+def _message(item: Item, parsed: Items) -> None:
     role, content = item.text("role"), item.body.get("content")
     if role not in _ROLES:
         raise InvalidRequestError(f"Unknown role: {role!r}.", param=f"{item.where}.role")
@@ -129,90 +129,94 @@ def _message(item: Item, found: Items) -> None:
     if isinstance(content, str):
         contents = [Content.from_text(content)]
     else:
-        contents = read_parts(content, f"{item.where}.content", found.urls)
+        contents = read_parts(content, f"{item.where}.content", parsed.urls)
     properties = {} if phase is None else {"phase": phase}
-    if role == "assistant" and _thinking(found):
-        found.messages[-1].contents += contents
-        found.messages[-1].additional_properties.update(properties)
+    if role == "assistant" and _thinking(parsed):
+        parsed.messages[-1].contents += contents
+        parsed.messages[-1].additional_properties.update(properties)
         return
-    said_as = "system" if role == "developer" else role
-    found.messages.append(Message(said_as, contents, additional_properties=properties))
+    message_role = "system" if role == "developer" else role
+    parsed.messages.append(Message(message_role, contents, additional_properties=properties))
 
 
-def _thinking(found: Items) -> bool:
-    """Tell whether the last message is nothing but a thought: what it led to is the rest of the message."""
-    last = found.messages[-1] if found.messages else None
-    return last is not None and last.role == "assistant" and all(one.type == "text_reasoning" for one in last.contents)
+def _thinking(parsed: Items) -> bool:
+    """Tell whether the last message holds only reasoning: what it led to is the rest of the message."""
+    last = parsed.messages[-1] if parsed.messages else None
+    return (
+        last is not None
+        and last.role == "assistant"
+        and all(content.type == "text_reasoning" for content in last.contents)
+    )
 
 
-def _function_call(item: Item, found: Items) -> None:
+def _function_call(item: Item, parsed: Items) -> None:
     name = item.text("name")
     if not _NAME.fullmatch(name):
         raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.name")
     if is_named(name, item.host_tools):
         raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{item.where}.name")
     call_id = item.call_id()
-    if found.calls.get(call_id) is False:
+    if parsed.calls.get(call_id) is False:
         raise InvalidRequestError(f"Two calls are called {call_id}.", param=f"{item.where}.call_id")
-    found.calls[call_id] = False
+    parsed.calls[call_id] = False
     call = Content.from_function_call(call_id, name, arguments=item.text("arguments"))
-    if found.messages and found.messages[-1].role == "assistant":
+    if parsed.messages and parsed.messages[-1].role == "assistant":
         # Calls that were made together belong to one message, together with what was said before them.
-        found.messages[-1].contents.append(call)
+        parsed.messages[-1].contents.append(call)
     else:
-        found.messages.append(Message("assistant", [call]))
+        parsed.messages.append(Message("assistant", [call]))
 
 
-def _function_output(item: Item, found: Items) -> None:
+def _function_output(item: Item, parsed: Items) -> None:
     call_id, output = item.call_id(), item.body.get("output")
     if not isinstance(output, str):
-        output = read_parts(output, f"{item.where}.output", found.urls)
-    answered = found.calls.get(call_id)
+        output = read_parts(output, f"{item.where}.output", parsed.urls)
+    answered = parsed.calls.get(call_id)
     if answered:
         raise InvalidRequestError(f"The call {call_id} has two outputs.", param=f"{item.where}.call_id")
     if answered is None:
-        found.outputs.append(ClientOutput(call_id=call_id, output=output))
+        parsed.outputs.append(ClientOutput(call_id=call_id, output=output))
         return
-    found.calls[call_id] = True
-    found.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
+    parsed.calls[call_id] = True
+    parsed.messages.append(Message("tool", [Content.from_function_result(call_id, result=output)]))
 
 
-def _reasoning(item: Item, found: Items) -> None:
-    text = _joined(item, "summary", found)
+def _reasoning(item: Item, parsed: Items) -> None:
+    text = _joined(item, "summary", parsed)
     sealed = None if item.body.get("encrypted_content") is None else item.text("encrypted_content")
     item_id: str | None = item.body.get("id")
     thoughts = [Content.from_text_reasoning(id=item_id, text=text, protected_data=sealed)]
     if item.body.get("content") is not None:
-        raw = _joined(item, "content", found)
+        raw = _joined(item, "content", parsed)
         # A summary that is empty and holds nothing besides would say nothing.
         thoughts = [*(thoughts if text or sealed else ()), reasoning_text(raw, item_id)] if raw else thoughts
-    found.messages.append(Message("assistant", thoughts))
+    parsed.messages.append(Message("assistant", thoughts))
 
 
-def _joined(item: Item, name: str, found: Items) -> str:
+def _joined(item: Item, name: str, parsed: Items) -> str:
     given: Any = item.body.get(name)
     if not isinstance(given, list):
         raise InvalidRequestError(f"`{name}` must be a list.", param=f"{item.where}.{name}")
-    parts = read_parts(cast("list[Any]", given), f"{item.where}.{name}", found.urls)
+    parts = read_parts(cast("list[Any]", given), f"{item.where}.{name}", parsed.urls)
     return "\n".join(part.text or "" for part in parts)
 
 
-def _approval_request(item: Item, found: Items) -> None:
-    found.asked = (len(found.messages), len(found.urls))
-    found.questions.append(Question(item.text("id"), item.text("name"), item.text("arguments"), item.where))
+def _approval_request(item: Item, parsed: Items) -> None:
+    parsed.asked = (len(parsed.messages), len(parsed.urls))
+    parsed.questions.append(Question(item.text("id"), item.text("name"), item.text("arguments"), item.where))
 
 
-def _approval_response(item: Item, found: Items) -> None:
+def _approval_response(item: Item, parsed: Items) -> None:
     approve, reason = item.body.get("approve"), item.body.get("reason")
     if not isinstance(approve, bool):
         raise InvalidRequestError("`approve` must be true or false.", param=f"{item.where}.approve")
     if reason is not None and not isinstance(reason, str):
         raise InvalidRequestError("`reason` must be a string.", param=f"{item.where}.reason")
     approval_id = item.text("approval_request_id")
-    found.approvals.append(ApprovalAnswer(approval_id=approval_id, approved=approve, reason=reason))
+    parsed.approvals.append(ApprovalAnswer(approval_id=approval_id, approved=approve, reason=reason))
 
 
-def _host_call(item: Item, found: Items) -> None:
+def _host_call(item: Item, parsed: Items) -> None:
     """Skip a call that the host has made and shown: the host knows it better than the wire does."""
 
 

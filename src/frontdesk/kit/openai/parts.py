@@ -81,7 +81,7 @@ def _media(item: Item, name: str, otherwise: str, urls: Urls) -> Content:
     url, where = item.text(name), f"{item.where}.{name}"
     if url.startswith("data:"):
         return Content.from_uri(url, media_type=_data_media_type(url, where))
-    if not url.startswith(("https://", "http://")) or any(ord(one) <= 32 for one in url):
+    if not url.startswith(("https://", "http://")) or any(ord(character) <= 32 for character in url):
         raise InvalidRequestError("A URL must begin with https://, http:// or data:.", param=where)
     media_type = mimetypes.guess_type(url.partition("?")[0])[0] or otherwise
     content = Content.from_uri(url, media_type=media_type)

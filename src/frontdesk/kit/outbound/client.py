@@ -1,4 +1,4 @@
-"""The only way out for a URL that a user or a message can influence.
+"""The only client for a URL that a user or a message can influence.
 
 A name is resolved once, every address that comes back is checked, and the connection goes to one that was checked,
 while TLS and the `Host` header keep the name. Each redirect is a new URL and goes through the same. There is no proxy:
@@ -28,7 +28,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 LONGEST_URL: Final = 8192
 CONNECT_SECONDS: Final = 5.0
-# A name server of a stranger can name thousands; all are checked, and this many are tried.
+# The name server of a stranger can return thousands; all are checked, and this many are tried.
 MOST_ADDRESSES: Final = 4
 
 _USUAL_PORTS = {"https": 443, "http": 80}
@@ -45,7 +45,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a URL held; `url` is where it was found after all redirects."""
+    """The content of a URL; `url` is its address after all redirects."""
 
     body: bytes = field(repr=False)
     media_type: str
@@ -63,12 +63,12 @@ class _Place:
 
 
 class GuardedClient:
-    """Fetches what strangers point to, and nothing that only we can reach. One event loop uses it.
+    """Fetches URLs that strangers choose, and nothing that only we can reach. One event loop uses it.
 
     `allowed_hosts` are internal hosts that may be fetched all the same, see `AllowedHosts`. `timeout` and `max_bytes`
     are for a whole fetch, redirects and the wait for a connection included. One caller has no more than
-    `max_connections_per_caller` of the connections, so that slow URLs hold up nobody but who names them. Whatever goes
-    wrong is an `InvalidRequestError` that can be shown: `url_refused`, `url_unreachable` or `url_too_large`; or a
+    `max_connections_per_caller` of the connections, so that slow URLs delay only the caller who names them. Every
+    failure is an `InvalidRequestError` that can be shown: `url_refused`, `url_unreachable` or `url_too_large`; or a
     `TooManyRequestsError` where no connection came free in time.
     """
 
@@ -164,26 +164,26 @@ class GuardedClient:
                 await response.aclose()
 
     async def _addresses(self, place: _Place, slot: Slot) -> Sequence[str]:
-        """The addresses of a place, if all of them are good: a name that mixes them is up to something."""
+        """Return the addresses of a place, if all of them are public: a name that mixes them is an attack."""
         try:
-            found = [place.host] if is_address(place.host) else await self._look_up(place, slot)
-            bad = "" if place.trusted else next((one for one in found if not is_public(one)), "")
+            addresses = [place.host] if is_address(place.host) else await self._look_up(place, slot)
+            bad = "" if place.trusted else next((address for address in addresses if not is_public(address)), "")
         except OSError as error:
-            found, bad = [], str(error)
-        if found and not bad:
-            return found
+            addresses, bad = [], str(error)
+        if addresses and not bad:
+            return addresses
         loggers.http.info("refused to fetch from %s: %s", place.host, bad or "it has no address")
-        # The same words for both, so that nobody learns from them which internal names exist.
+        # The same message for both, so that it does not reveal which internal names exist.
         raise _refused("The URL's host is unknown, or it is not a public one.")
 
     async def _look_up(self, place: _Place, slot: Slot) -> Sequence[str]:
-        # A task of its own: a look-up can't be cancelled once a thread is at it, and counts until that has ended.
-        asked = spawn_clean(_asked(self._resolve, place))
-        slot.lasts(asked)
+        # A task of its own: a look-up can't be cancelled once a thread runs it, and counts until that has ended.
+        lookup = spawn_clean(_resolved(self._resolve, place))
+        slot.lasts(lookup)
         try:
-            return await asyncio.shield(asked)
+            return await asyncio.shield(lookup)
         except asyncio.CancelledError:
-            asked.cancel()
+            lookup.cancel()
             raise
 
     async def _read(self, place: _Place, response: "httpx.Response") -> Fetched:
@@ -204,15 +204,15 @@ class GuardedClient:
         return InvalidRequestError(f"The URL holds more than {self._max_bytes} bytes.", code="url_too_large")
 
 
-async def _asked(resolve: Resolve, place: _Place) -> Sequence[str]:
+async def _resolved(resolve: Resolve, place: _Place) -> Sequence[str]:
     return await resolve(place.host, place.port)
 
 
 def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]":
-    """A URL and its plain host, by the parser that also writes the request."""
+    """Parse a URL and its plain host, with the parser that also writes the request."""
     import httpx
 
-    # Some parsers drop these and others don't; a URL that two of them read differently is nobody's honest one.
+    # Some parsers drop these and others don't: two of them would read such a URL differently.
     if len(url) > LONGEST_URL or not url.isprintable() or " " in url or "\\" in url:
         raise _refused(f"The URL has characters that no URL has, or more than {LONGEST_URL} of them.")
     try:
@@ -224,7 +224,7 @@ def _parse(url: str, base: "httpx.URL | None") -> "tuple[httpx.URL, str | None]"
 
 
 async def _send(transport: "httpx.AsyncHTTPTransport", place: _Place, addresses: Sequence[str]) -> "httpx.Response":
-    """The answer of the first address that takes the connection."""
+    """Return the response of the first address that takes the connection."""
     import httpx
 
     for address in addresses[:-1]:

@@ -1,4 +1,4 @@
-"""Keeps the HTTP client's own logs quiet about calls whose headers are secrets."""
+"""Keeps headers that are secrets out of the HTTP client's own logs."""
 
 import logging
 from collections.abc import Generator
@@ -10,7 +10,7 @@ _quiet: ContextVar[bool] = ContextVar("frontdesk_quiet", default=False)
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Within, the client writes no headers; everybody else's calls are logged as ever."""
+    """Suppress the client's logs of headers within the block; other calls are logged as usual."""
     for name in ("httpcore.http11", "httpcore.proxy"):
         # A filter that is there already is not added again.
         logging.getLogger(name).addFilter(_of_others)

@@ -1,4 +1,4 @@
-"""Which places of the network a stranger may send us to. All pure, but for `resolve`."""
+"""Decides which addresses and ports a stranger's URL may name. All pure, but for `resolve`."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-# What `is_global` of some version of Python lets pass, though nobody outside has business there.
+# Addresses that `is_global` of some version of Python allows, though they are not for the public.
 _REFUSED_V4 = (
     IPv4Network("168.63.129.16/32"),  # Azure answers its own machines here
     IPv4Network("192.0.0.0/24"),  # protocol assignments; Oracle's cloud answers its own machines here
@@ -28,7 +28,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether anyone on the internet could reach this address too."""
+    """Tell whether anyone on the internet could reach this address too."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -57,7 +57,7 @@ _OTHER_PROTOCOLS = frozenset(
 
 
 def is_web_port(port: int) -> bool:
-    """Whether HTTP is to be expected there.
+    """Tell whether HTTP is to be expected at a port.
 
     Below 1024 that is 80 and 443 only: at the others listen mail, shells and directories, to whom the bytes of an
     HTTP request can mean something.
@@ -71,7 +71,7 @@ _ENTRY = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-
 
 
 def plain_host(host: str) -> str | None:
-    """The one spelling of a host name or an address; `None` for what is neither."""
+    """Return the one spelling of a host name or an address; `None` for anything else."""
     host = host.lower().removesuffix(".")
     try:
         ip = ip_address(host)
@@ -81,7 +81,7 @@ def plain_host(host: str) -> str | None:
 
 
 def is_address(host: str) -> bool:
-    """Whether a plain host is an address already."""
+    """Tell whether a plain host is an address already."""
     try:
         ip_address(host)
     except ValueError:
@@ -102,39 +102,39 @@ class AllowedHosts:
         self._entries = frozenset(_read_entry(entry) for entry in entries)
 
     def has(self, host: str, port: int, *, usual: bool) -> bool:
-        """Whether this host (in its plain spelling) is trusted at this port; `usual`: it is that of the scheme."""
+        """Tell whether a host, in its plain spelling, is trusted at a port; `usual` if it is the port of the scheme."""
         return (host, port) in self._entries or (usual and (host, None) in self._entries)
 
 
 def _read_entry(entry: str) -> tuple[str, int | None]:
-    found = _ENTRY.fullmatch(entry)
-    host = plain_host(found["v6"] or found["name"] or "") if found else None
-    if found is None or host is None or (":" in host) != (found["v6"] is not None):
+    match = _ENTRY.fullmatch(entry)
+    host = plain_host(match["v6"] or match["name"] or "") if match else None
+    if match is None or host is None or (":" in host) != (match["v6"] is not None):
         raise ValueError(f"allowed_hosts: {entry!r} is not a host or host:port (an IPv6 address goes in brackets)")
-    port = found["port"]
+    port = match["port"]
     if port is not None and not 0 < int(port) <= 65535:
         raise ValueError(f"allowed_hosts: {entry!r} has a port that does not exist")
     return host, None if port is None else int(port)
 
 
-# Own threads, because a stranger's name server can take its time: nobody else's work may wait behind it.
+# Own threads, because a stranger's name server can be slow: no other work may wait behind it.
 _threads = ThreadPoolExecutor(16, thread_name_prefix="frontdesk-names")
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """All addresses of a host, best first; an `OSError` when it has none.
+    """Return all addresses of a host, best first; raise an `OSError` if it has none.
 
-    Whoever cancels this waits until the thread has ended: while it is at work, no other can have it.
+    A cancelled call waits until its thread has ended: while it works, no other call can have it.
     """
-    asked = asyncio.get_running_loop().run_in_executor(_threads, _look_up, host, port)
+    lookup = asyncio.get_running_loop().run_in_executor(_threads, _look_up, host, port)
     try:
-        return list(dict.fromkeys(await asyncio.shield(asked)))
+        return list(dict.fromkeys(await asyncio.shield(lookup)))
     except asyncio.CancelledError:
-        await asyncio.wait([asked])
+        await asyncio.wait([lookup])
         raise
 
 
 def _look_up(host: str, port: int) -> list[str]:
     # Bytes are taken as they are; a text would be encoded once more.
-    found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    return [str(address[0]) for *_, address in found]
+    infos = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return [str(address[0]) for *_, address in infos]

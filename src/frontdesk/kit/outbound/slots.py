@@ -8,7 +8,7 @@ from typing import Any
 from frontdesk.errors import TooManyRequestsError
 
 MOST_WAITING = 32
-"""How many pieces of work of one caller may wait for a slot."""
+"""The number of pieces of work of one caller that may wait for a slot."""
 
 
 class _Share:
@@ -35,12 +35,12 @@ class Slot:
         self._lasting.add(task)
 
     def left(self) -> "list[asyncio.Task[Any]]":
-        """The tasks that have not ended."""
+        """Return the tasks that have not ended."""
         return [task for task in self._lasting if not task.done()]
 
 
 class Slots:
-    """Give out slots; a caller with all of their own taken waits for those, and holds no others up."""
+    """Gives out slots; a caller who has used up their share waits for it, and delays no other."""
 
     def __init__(self, most: int, *, most_each: int) -> None:
         self._all = asyncio.Semaphore(most)
@@ -71,7 +71,7 @@ class Slots:
     async def _take(self, share: _Share) -> None:
         share.waiting += 1
         try:
-            # The caller's own first: so no more of one caller's than fit there wait before the others.
+            # The caller's own first: so one caller never has more than their share waiting ahead of the others.
             await share.slots.acquire()
             try:
                 await self._all.acquire()

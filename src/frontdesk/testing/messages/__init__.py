@@ -1,6 +1,6 @@
 """A message channel and the platform behind it, for tests: everything that a chat app does, and every way it fails.
 
-Loaded when it is first asked for, because the platform's process needs nothing of the channel.
+Its parts are imported when they are first used, because the platform's process needs nothing of the channel.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The channel itself: its route, and the way of an event into the inbox."""
+"""The channel itself: its route, and the acceptance of events into the inbox."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -32,7 +32,7 @@ class MessageChannel(Channel):
     """Answers people on the platform: in direct chats and groups, to messages, commands and buttons."""
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
-    # Nothing gets in that the platform has not signed.
+    # The channel accepts only what the platform has signed.
     takes_http: ClassVar[bool] = False
 
     def __init__(
@@ -58,7 +58,7 @@ class MessageChannel(Channel):
         idempotent: bool = True,
         **settings: Any,
     ) -> None:
-        """`public_url` is where the platform reaches us, `idempotent` whether it knows a key that it has seen.
+        """Make a channel; the platform reaches it at `public_url`, and drops a repeated key if `idempotent`.
 
         Other settings are those of `MessageConfig`.
         """
@@ -91,34 +91,34 @@ class MessageChannel(Channel):
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self._replies = Replies(self.client, context, self._config.text_limit)
         room = _Room(self, self._config, context)
-        own = {one.name for one in self.commands}
+        own = {command.name for command in self.commands}
         return ChannelContribution(
             routes=room.routes(),
-            commands=(*(one for one in usual_commands(context) if one.name not in own), *self.commands),
+            commands=(*(command for command in usual_commands(context) if command.name not in own), *self.commands),
             on_serving=(room.start,),
             on_shutdown=(room.stop,),
         )
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
-        """The messages of an answer, in a form that JSON knows; the first is a reply where a group was asked."""
+        """Return the messages of an answer as JSON values; the first is a reply where a group was asked."""
         parts = parts_of(result, self._config.text_limit)
         if parts and result.run.channel == self.name and "reply_to" in result.run.details:
             parts[0] = msgspec.structs.replace(parts[0], **result.run.details)
-        return [msgspec.to_builtins(one) for one in parts]
+        return [msgspec.to_builtins(part) for part in parts]
 
     async def push_part(self, part: Part) -> str | None:
-        """Sends one message; returns its id."""
+        """Send one message; return its id."""
         send = msgspec.convert(part.content, Send)
-        # What it replies to is only where it was said.
+        # A message is a reply only in the chat of the question.
         reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
         send = msgspec.structs.replace(send, chat_id="", reply_to=reply_to, idempotency_key=part.idempotency_key)
         return await self._send(send, part.identity, part.conversation_id)
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
-        """Sends a result to somebody's direct chat; returns the id of the last message."""
+        """Send a result to a person's direct chat; return the id of the last message."""
         receipt: str | None = None
-        for one in parts_of(result, self._config.text_limit):
-            receipt = await self._send(one, identity, None)
+        for message in parts_of(result, self._config.text_limit):
+            receipt = await self._send(message, identity, None)
         return receipt
 
     async def _send(self, send: Send, identity: ChannelIdentity, conversation_id: str | None) -> str:
@@ -129,20 +129,20 @@ class MessageChannel(Channel):
         return (await self.client.send(placed)).message_id
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
-        """What an event asks of the target."""
-        return await self._voice().prepare(item)
+        """Return the request of an event for the target, or `None`."""
+        return await self._need_replies().prepare(item)
 
     async def settle_answers(
         self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
         """Find the questions of the buttons that were pressed."""
-        return await self._voice().settle(item, answers, waiting)
+        return await self._need_replies().settle(item, answers, waiting)
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Says why there is no answer."""
-        await self._voice().refuse(item, error)
+        """Reply with the reason why there is no answer."""
+        await self._need_replies().refuse(item, error)
 
-    def _voice(self) -> Replies:
+    def _need_replies(self) -> Replies:
         if self._replies is None:
             raise UnsupportedError("The channel is not part of a host.")
         return self._replies
@@ -152,7 +152,7 @@ class LookupMessageChannel(MessageChannel):
     """The same, for a platform that can be asked what became of a message."""
 
     async def find_push(self, part: Part) -> str | None:
-        """The id of a message that arrived; `None` if the platform never got it."""
+        """Return the id of a message that arrived; `None` if the platform never got it."""
         sent = await self.client.sent_as(part.idempotency_key)
         return None if sent is None else sent.message_id
 
@@ -172,17 +172,19 @@ class _Room:
         return [Route("/events", endpoint=HttpEndpoint(verifier, _refused, POST=self.receive))]
 
     async def start(self) -> None:
-        shown = [one for one in self._context.commands() if one.expose_in_ui]
+        shown = [command for command in self._context.commands() if command.expose_in_ui]
         public = self._config.public_url
         webhook = None if public is None else f"{public.rstrip('/')}{self._channel.path}/events"
-        self._intake.start(tuple(Command(name=one.name, description=one.description) for one in shown), webhook)
+        self._intake.start(
+            tuple(Command(name=command.name, description=command.description) for command in shown), webhook
+        )
 
     async def stop(self) -> None:
         await self._intake.stop()
         self._channel.client.close()
 
     async def receive(self, call: HttpCall) -> None:
-        """Verifies, keeps, and only then acknowledges."""
+        """Verify an event, store it, and only then acknowledge it."""
         config = self._config
         body = await call.json_body(limit=config.max_body_bytes, deadline=self._deadline)
         now = self._context.now()
@@ -194,7 +196,7 @@ class _Room:
         await send_json(call.send, 200, b"{}")
 
     async def take(self, event: bytes) -> None:
-        """Keeps an event that is meant for us."""
+        """Store an event that is meant for us."""
         if self._intake.me is None:
             raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
         item = to_item(

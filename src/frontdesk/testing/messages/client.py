@@ -1,4 +1,4 @@
-"""Calls the platform, and says of every failure what it means for the next try."""
+"""Calls the platform, and classifies every failure for the next attempt."""
 
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
@@ -50,37 +50,37 @@ class PlatformClient:
         self._encoder = msgspec.json.Encoder()
 
     async def me(self) -> Me:
-        """Who we are."""
+        """Return the bot's own account."""
         return await self._get("me", Me)
 
     async def send(self, send: Send) -> Sent:
-        """A new message."""
+        """Send a new message."""
         return await self._post("send", send, Sent)
 
     async def edit(self, edit: Edit) -> Sent:
-        """Other words for a message of ours."""
+        """Change the text of a message of ours."""
         return await self._post("edit", edit, Sent)
 
     async def answer(self, callback_id: str, text: str = "") -> None:
-        """A word for whoever pressed a button."""
+        """Show a text to the person who pressed a button."""
         await self._post("answer", AnswerClick(callback_id=callback_id, text=text), Any)
 
     async def publish(self, commands: tuple[Command, ...]) -> None:
-        """The menu."""
+        """Publish the menu."""
         await self._post("commands", Commands(commands=commands), Any)
 
     async def use_webhook(self, url: str, secret: str) -> None:
-        """Where events are to be sent."""
+        """Set the address to which events are sent."""
         await self._post("webhook", Webhook(url=url, secret=secret), Any)
 
     async def events(self, offset: int, seconds: float) -> list[tuple[int, bytes]]:
-        """Waits for events, and returns them with their numbers; all below the offset are confirmed by asking."""
+        """Wait for events, and return them with their numbers; this confirms all below the offset."""
         query = {"offset": offset, "timeout": seconds}
-        found = await self._get("events", Events, query, self._config.call_timeout + seconds)
-        return [(msgspec.json.decode(one, type=Numbered).number, bytes(one)) for one in found.events]
+        answer = await self._get("events", Events, query, self._config.call_timeout + seconds)
+        return [(msgspec.json.decode(event, type=Numbered).number, bytes(event)) for event in answer.events]
 
     async def sent_as(self, key: str) -> Sent | None:
-        """What the platform has accepted under a key."""
+        """Return what the platform has accepted under a key."""
         try:
             return await self._get("sent", Sent, {"idempotency_key": key})
         except PushRefusedError as error:
@@ -89,7 +89,7 @@ class PlatformClient:
             raise
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connections."""
         self._connections.close()
 
     async def _post(self, method: str, body: Any, kind: type[T] | Any) -> T:
@@ -112,22 +112,22 @@ class PlatformClient:
         try:
             return msgspec.json.decode(answer, type=kind)
         except msgspec.DecodeError:
-            # It was accepted, and nobody can say under which name.
+            # It was accepted, and it is not known under which id.
             raise PushUnknownError("The platform's answer can't be read.") from None
 
 
 def failure(status: int, body: bytes) -> PushError:
-    """What an answer that is none means."""
+    """Make the error for a response that is no success."""
     try:
         problem = msgspec.json.decode(body, type=Refusal).error
     except msgspec.DecodeError:
         problem = Problem(code=f"status_{status}", message="")
-    said = f"The platform answered {status}, {problem.code}."
+    message = f"The platform answered {status}, {problem.code}."
     everywhere = problem.scope == "bot"
     if status == 429:
-        return PushLimitedError(said, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
+        return PushLimitedError(message, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
     if status in (408, 504):
-        return PushUnknownError(said, code=problem.code)
+        return PushUnknownError(message, code=problem.code)
     if 400 <= status < 500:
-        return PushRefusedError(said, code=problem.code)
-    return PushError(said, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
+        return PushRefusedError(message, code=problem.code)
+    return PushError(message, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)

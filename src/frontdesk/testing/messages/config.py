@@ -1,4 +1,4 @@
-"""What an operator can set."""
+"""The settings of an operator."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -30,7 +30,7 @@ class MessageConfig:
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
 
     def findings(self) -> list[str]:
-        """What is wrong, a line each."""
+        """List what is wrong, a line each."""
         wrong: list[str] = []
         if not self.platform_url.startswith(("http://", "https://")):
             wrong.append("platform_url must begin with http:// or https://")

@@ -38,7 +38,7 @@ class Connections:
     async def request(
         self, method: str, path: str, body: bytes = b"", *, seconds: float, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """The status and the body of the answer."""
+        """Send a request; return the status and the body of the answer."""
         more = _lines(headers) if headers else ""
         start = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
         head = f"{start}{self._headers}{more}content-length: {len(body)}\r\n\r\n"
@@ -50,7 +50,7 @@ class Connections:
             except TimeoutError:
                 raise NoAnswerError("it took too long") from None
             finally:
-                # Whatever was not answered in full would be taken for the answer to the next request.
+                # A late answer would be taken for the answer to the next request.
                 if connection.reusable:
                     self._idle.append(connection)
                 else:
@@ -73,7 +73,7 @@ class Connections:
         return made
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connections."""
         while self._idle:
             self._idle.pop().close()
 

@@ -1,4 +1,4 @@
-"""Makes the bot known to the platform, and fetches its events where they are not sent."""
+"""Registers the bot with the platform, and fetches its events where they are not sent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from frontdesk.testing.messages.wire import Command, Me
 
 
 class Intake:
-    """One task, which a platform that is away does not end."""
+    """One task, which goes on while the platform is away."""
 
     def __init__(
         self, channel: str, client: PlatformClient, config: MessageConfig, take: Callable[[bytes], Awaitable[None]]
@@ -23,14 +23,14 @@ class Intake:
         self._poller = Poller(channel, self._fetch, take)
         self._task: asyncio.Task[None] | None = None
         self.me: Me | None = None
-        """Who we are, once the platform has said so."""
+        """The bot's own account, once the platform has named it."""
 
     def start(self, commands: tuple[Command, ...], webhook: str | None) -> None:
-        """Begins; a host starts whether or not its platforms are there."""
+        """Start; a host starts whether or not its platforms are there."""
         self._task = asyncio.get_running_loop().create_task(self._work(commands, webhook))
 
     async def stop(self) -> None:
-        """Ends it; what was fetched and not kept will be fetched again."""
+        """Stop; events that were fetched and not stored will be fetched again."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

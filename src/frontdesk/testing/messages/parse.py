@@ -22,7 +22,7 @@ _challenge = msgspec.json.Decoder(Challenge)
 
 
 def challenge_in(body: bytes) -> Challenge | None:
-    """The platform's question whether this is its webhook, if a body is that."""
+    """Return the platform's challenge to its webhook, if a body is one."""
     try:
         return _challenge.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -30,7 +30,7 @@ def challenge_in(body: bytes) -> Challenge | None:
 
 
 def decode(body: bytes) -> Event:
-    """What has happened, or an error."""
+    """Decode an event, or raise an error."""
     try:
         return _event.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -47,7 +47,7 @@ def to_item(
     now: float,
     hooked: bool = False,
 ) -> InboxItem | None:
-    """The event as the inbox keeps it, with what was sent if a hook looks at that; `None` if it is none of ours."""
+    """Make the inbox item of an event, with its payload if a hook reads that; `None` if it is not meant for us."""
     request = _request(event, channel, me, accept_in_group, on_edit)
     if request is None or event.sender.bot:
         return None
@@ -87,38 +87,38 @@ def _request(
     if command is not None:
         attributes |= {"command": command[1].lower(), "named": named or mentioned or not group, "event": _kept(event)}
         return request.replace(operation="command", input=(command[3] or "").strip(), attributes=attributes)
-    said = _said(message, text, event.sender.name if group else None)
+    content = _content(message, text, event.sender.name if group else None)
     # Kept with the run, so that its answer can be a reply, whenever it is sent.
     details = {"chat_id": event.chat.chat_id, "reply_to": message.message_id} if group else {}
-    return request.replace(input=said, attributes=attributes, details=details)
+    return request.replace(input=content, attributes=attributes, details=details)
 
 
 def _addressed(message: MessageIn, me: Me) -> tuple[str, bool]:
-    """The text without our own name, and whether it was said to us."""
+    """Return the text without our own name, and whether it was addressed to us."""
     text = message.text
-    ours = [one for one in message.mentions if one.user_id == me.user_id]
-    for one in sorted(ours, key=lambda one: one.offset, reverse=True):
-        text = text[: max(one.offset, 0)] + text[max(one.offset + one.length, 0) :]
+    ours = [mention for mention in message.mentions if mention.user_id == me.user_id]
+    for mention in sorted(ours, key=lambda mention: mention.offset, reverse=True):
+        text = text[: max(mention.offset, 0)] + text[max(mention.offset + mention.length, 0) :]
     replied = message.reply_to is not None and message.reply_to.user_id == me.user_id
     if message.text.startswith("/"):
-        # What is behind the command's name says whose it is, and is read with it.
+        # The text behind the command's name says which bot is meant, and is read with it.
         return message.text.strip(), bool(ours) or replied
     return text.strip(), bool(ours) or replied
 
 
-def _said(message: MessageIn, text: str, author: str | None) -> str | Message:
+def _content(message: MessageIn, text: str, author: str | None) -> str | Message:
     if not message.media and author is None:
         return text
     contents: list[Content] = [Content.from_text(text)] if text else []
     contents += [
-        Content.from_uri(f"data:{one.media_type};base64,{one.data}", media_type=one.media_type)
-        for one in message.media
-        if _MEDIA_TYPE.fullmatch(one.media_type) and _BASE64.fullmatch(one.data)
+        Content.from_uri(f"data:{media.media_type};base64,{media.data}", media_type=media.media_type)
+        for media in message.media
+        if _MEDIA_TYPE.fullmatch(media.media_type) and _BASE64.fullmatch(media.data)
     ]
     return Message("user", contents or [Content.from_text("")], author_name=author)
 
 
 def _kept(event: Event) -> Any:
-    """The event as a command or a hook may look at it, without what is large."""
+    """Return the event for a command or a hook, without what is large."""
     slim = None if event.message is None else msgspec.structs.replace(event.message, media=())
     return msgspec.to_builtins(msgspec.structs.replace(event, message=slim))

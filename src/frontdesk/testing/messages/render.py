@@ -21,24 +21,24 @@ _DIGITS = 32
 
 
 def parts_of(result: Any, limit: int) -> list[Send]:
-    """What is sent for a result, one message after the other."""
-    told: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
-    if isinstance(told, str):
-        return _texts(told, limit)
-    if is_response(told):
-        return [*_messages(told.messages, limit, _role(told)), *_questions(_asked(told), limit)]
-    if isinstance(told, WorkflowRunResult):
-        return _workflow(told, limit)
+    """Return the messages that are sent for a result, in their order."""
+    value: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
+    if isinstance(value, str):
+        return _texts(value, limit)
+    if is_response(value):
+        return [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit)]
+    if isinstance(value, WorkflowRunResult):
+        return _workflow(value, limit)
     return []
 
 
 def _role(response: AgentResponse[Any]) -> str:
-    """Return whose words are shown: the agent's, or those of the user if there are no others, as in an echo."""
-    return "user" if all(one.role == "user" for one in response.messages) else "assistant"
+    """Return the role that is shown: the agent's, or the user's if there is no other, as in an echo."""
+    return "user" if all(message.role == "user" for message in response.messages) else "assistant"
 
 
 def _asked(response: AgentResponse[Any]) -> list[Content]:
-    return [one for one in response.user_input_requests if one.type == "function_approval_request"]
+    return [content for content in response.user_input_requests if content.type == "function_approval_request"]
 
 
 def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
@@ -55,8 +55,8 @@ def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
         else:
             parts += _texts(str(output), limit)
     waiting = requests_of(result)
-    for one in calls_in(waiting):
-        parts += _texts(f"{one.data}\n\nPlease answer with a {type_name(one)}.", limit)
+    for request in calls_in(waiting):
+        parts += _texts(f"{request.data}\n\nPlease answer with a {type_name(request)}.", limit)
     return parts + _questions(approvals_in(waiting), limit)
 
 
@@ -65,15 +65,15 @@ def _messages(messages: Sequence[Message], limit: int, role: str = "assistant") 
     for message in messages:
         if message.role != role:
             continue
-        parts += _texts("".join(one.text or "" for one in message.contents if one.type == "text"), limit)
+        parts += _texts("".join(content.text or "" for content in message.contents if content.type == "text"), limit)
         for content in message.contents:
             parts += _media(content)
     return parts
 
 
 def _texts(text: str, limit: int) -> list[Send]:
-    # A platform takes no message in which nothing can be seen.
-    return [Send(text=one) for one in split_text(text, limit) if one.strip()]
+    # A platform takes no message without visible text.
+    return [Send(text=part) for part in split_text(text, limit) if part.strip()]
 
 
 def _media(content: Content) -> list[Send]:
@@ -88,12 +88,12 @@ def _media(content: Content) -> list[Send]:
 
 
 def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
-    """A question for each call that waits; all of its arguments are shown, and the buttons are under the last part."""
+    """Make a question for each call that waits; it shows all arguments, with the buttons under its last part."""
     parts: list[Send] = []
     for request in requests:
         tool, arguments = asked_for(request)
         *before, last = split_text(f"May I use {tool}?\n{arguments}", limit)
-        parts += [Send(text=one) for one in before]
+        parts += [Send(text=part) for part in before]
         parts.append(Send(text=last, buttons=_buttons(str(request.id))))
     return parts
 
@@ -119,21 +119,21 @@ def read_button(data: str) -> tuple[str, bool]:
 
 def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:
     """Find a question by its short name among those that wait."""
-    return next((one for one in waiting if _name(one.approval_id) == name), None)
+    return next((question for question in waiting if _name(question.approval_id) == name), None)
 
 
 def decided(question: PendingApproval, approved: bool, who: str) -> str:
-    """What is left of a question once it was answered."""
+    """Return the text that replaces a question once it was answered."""
     return f"{question.tool}: {'approved' if approved else 'rejected'} by {who}"
 
 
 def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:
-    """What to say where an event came from, and what besides in the direct chat."""
+    """Return the reply to an event, and the one besides in the direct chat."""
     if group and isinstance(error, ForbiddenError):
         return error.group_message, error.message
     return error.message, ""
 
 
 def challenge_text(challenge: LinkChallenge) -> str:
-    """What somebody has to do to link their account."""
+    """Return the instructions for linking an account."""
     return "\n".join(filter(None, (challenge.instructions, challenge.url)))

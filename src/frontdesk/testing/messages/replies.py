@@ -1,4 +1,4 @@
-"""What is done about an event when it is its turn: commands, buttons, and words back to where it came from."""
+"""Processes events in their turn: commands, buttons, and replies to where they came from."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -45,8 +45,8 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands that every chat has, and `/help`."""
 
     async def explain(call: ChannelCommandContext) -> None:
-        shown = [one for one in context.commands() if one.expose_in_ui]
-        await call.reply("\n".join(f"/{one.name} - {one.description}" for one in shown))
+        shown = [command for command in context.commands() if command.expose_in_ui]
+        await call.reply("\n".join(f"/{command.name} - {command.description}" for command in shown))
 
     return [
         *session_commands(context),
@@ -55,7 +55,7 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
 
 
 class Replies:
-    """Deals with events one by one."""
+    """Processes events one by one."""
 
     def __init__(self, client: PlatformClient, context: ChannelContext, text_limit: int) -> None:
         self._client = client
@@ -63,18 +63,18 @@ class Replies:
         self._text_limit = text_limit
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
-        """What an event asks of the target."""
+        """Return the request of an event for the target, or `None` if it is done."""
         request = item.request
         if request.operation in ("message", "message.create"):
             return request
         if request.operation == "approval":
             return await self._pressed(item)
-        # A command may answer more than once, and each word is another message.
-        said: list[str] = []
+        # A command may reply more than once, and each reply is a message of its own.
+        replies: list[str] = []
 
         async def reply(text: str) -> None:
-            said.append(text)
-            await self._context.reply(item, text, number=len(said))
+            replies.append(text)
+            await self._context.reply(item, text, number=len(replies))
 
         call = CommandCall(item, self._context, reply)
         if not await self._context.run_command(call.name, call) and request.attributes["named"]:
@@ -103,7 +103,7 @@ class Replies:
 
     async def _show(self, item: InboxItem, text: str) -> None:
         clicked = item.request.attributes
-        # What was decided counts, whether or not the platform shows it.
+        # The decision counts, whether or not the platform shows it.
         with suppress(PushError):
             await self._client.answer(clicked["callback_id"], text)
             edit = Edit(chat_id=item.conversation_id, message_id=clicked["message_id"], text=text)
@@ -113,14 +113,14 @@ class Replies:
         try:
             return challenge_text(await self._context.begin_link(item.caller))
         except RequestError as failure:
-            # Such as one who was given too many: no answer at all would be worse than this one.
+            # For example of a person who got too many challenges: no answer at all would be worse.
             return f"{error.message} {failure.message}"
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Says why there is no answer: little where others read it, more in the direct chat."""
+        """Reply with the reason why there is no answer: a short one in a group, more in the direct chat."""
         request, caller = item.request, item.caller
         if request.operation == "approval":
-            # Only who has pressed the button sees this, in a group too.
+            # Only the person who pressed the button sees this, in a group too.
             text = _NOT_YOURS if isinstance(error, NotFoundError) else error.message
             return await self._client.answer(request.attributes["callback_id"], text)
         here, direct = refusal(error, group=request.group)
@@ -128,7 +128,7 @@ class Replies:
             challenge = await self._challenge(item, error)
             here, direct = (here, challenge) if request.group else (challenge, "")
         await self._context.reply(item, here)
-        for number, one in enumerate(parts_of(direct, self._text_limit)):
+        for number, part in enumerate(parts_of(direct, self._text_limit)):
             key = f"{item.event_id}:direct:{number}"
             user_id = caller.identity.native_id
-            await self._client.send(msgspec.structs.replace(one, user_id=user_id, idempotency_key=key))
+            await self._client.send(msgspec.structs.replace(part, user_id=user_id, idempotency_key=key))

@@ -1,4 +1,4 @@
-"""Whether an event is the platform's own.
+"""Verifies that an event is the platform's own.
 
 The platform signs the time and the body with the secret that it shares with us: `x-message-signature` is `v1=` and the
 HMAC-SHA256 of `v1:TIME:BODY` in hexadecimal digits, `x-message-timestamp` is the time in whole seconds. What is older
@@ -22,13 +22,13 @@ _LONGEST_TIME = 12
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What the platform writes under a body."""
+    """Return the signature of the platform for a body."""
     signed = f"v1:{timestamp}:".encode() + body
     return f"v1={hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()}"
 
 
 def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, window: float) -> None:
-    """Refuses a body that the platform did not sign, or signed at another time."""
+    """Refuse a body that the platform did not sign, or signed at another time."""
     timestamp, given = headers.get(TIMESTAMP, b""), headers.get(SIGNATURE, b"")
     # Without a secret anybody could sign.
     if secret is None or not given or not timestamp.isdigit() or len(timestamp) > _LONGEST_TIME:
@@ -41,7 +41,7 @@ def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, 
 
 
 class PlatformVerifier(HttpVerifier):
-    """Turns away what is not signed at all; whether the signature is right is known when the body has been read."""
+    """Refuses requests without a signature; the signature itself is checked when the body has been read."""
 
     def __init__(self, channel: str) -> None:
         super().__init__(channel, None)

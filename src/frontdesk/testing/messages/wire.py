@@ -1,4 +1,4 @@
-"""What the platform says and understands: events, calls and errors."""
+"""The platform's protocol: events, calls and errors."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ ChatKind = Literal["direct", "group"]
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody on the platform; two may have the same name."""
+    """A user of the platform; two may have the same name."""
 
     user_id: str
     name: str
@@ -16,7 +16,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chat(msgspec.Struct, frozen=True, kw_only=True):
-    """Where people talk: with the bot alone, or in a group."""
+    """A chat: with the bot alone, or a group."""
 
     chat_id: str
     kind: ChatKind
@@ -24,7 +24,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mention(msgspec.Struct, frozen=True, kw_only=True):
-    """Which characters of a text name which user."""
+    """The characters of a text that name a user."""
 
     user_id: str
     offset: int
@@ -40,7 +40,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Button(msgspec.Struct, frozen=True, kw_only=True):
-    """What people can press; the platform sends `data` back."""
+    """A button; the platform sends `data` back."""
 
     text: str
     data: str
@@ -54,7 +54,7 @@ class ReplyTo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageIn(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wrote."""
+    """A message of a user."""
 
     message_id: str
     text: str = ""
@@ -64,7 +64,7 @@ class MessageIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Click(msgspec.Struct, frozen=True, kw_only=True):
-    """A button that somebody pressed."""
+    """A button that a user pressed."""
 
     callback_id: str
     message_id: str
@@ -86,19 +86,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
-    """The platform asks whether a webhook is ours: it wants the same word back."""
+    """The platform's challenge to a webhook, which has to send the same word back."""
 
     challenge: str
 
 
 class Numbered(msgspec.Struct, frozen=True, kw_only=True):
-    """The least that must be known of an event to ask for the next."""
+    """The part of an event that is needed to ask for the next."""
 
     number: int
 
 
 class Events(msgspec.Struct, frozen=True, kw_only=True):
-    """What a poll brings, each event for itself; asking with an offset confirms all that is below it."""
+    """The events of a poll; asking with an offset confirms all that is below it."""
 
     events: tuple[msgspec.Raw, ...] = ()
 
@@ -133,7 +133,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):
-    """A short word that only the person who pressed the button sees."""
+    """A short text that only the person who pressed the button sees."""
 
     callback_id: str
     text: str = ""
@@ -153,14 +153,14 @@ class Commands(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
-    """Where events are sent to, and what they are signed with; no address turns it off."""
+    """The address of the webhook, and the secret for its signatures; no address turns it off."""
 
     url: str
     secret: str = ""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we are on the platform."""
+    """The bot's own account."""
 
     user_id: str
     handle: str
@@ -168,7 +168,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a call was not accepted."""
+    """The reason why a call was not accepted."""
 
     code: str
     message: str

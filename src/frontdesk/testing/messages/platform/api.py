@@ -1,4 +1,4 @@
-"""The platform over HTTP: what a bot calls under `/bot`, and what a test does under `/control`."""
+"""The platform over HTTP: the calls of a bot under `/bot`, and those of a test under `/control`."""
 
 import asyncio
 import hmac
@@ -71,24 +71,24 @@ class Api:
     async def _called(self, method: str, call: Call) -> Reply | None:
         if not hmac.compare_digest(call.headers.get(b"authorization", b""), self._authorization):
             raise RefusedError(401, "unauthorized", "The token is wrong.")
-        known = self._bot.get(method)
-        if known is None:
+        handler = self._bot.get(method)
+        if handler is None:
             raise RefusedError(404, "method_not_found", "There is no such method.")
         fault = self._platform.faults.strike(method, self._chat(method, call))
         if fault is None:
-            return 200, _encoder.encode(await known(call))
+            return 200, _encoder.encode(await handler(call))
         self._world.change()
-        return await self._fail(fault, known, call, self._chat(method, call))
+        return await self._fail(fault, handler, call, self._chat(method, call))
 
     def _chat(self, method: str, call: Call) -> str:
-        """The chat that a call is about; looked at only if a fault could depend on it."""
+        """Return the chat that a call is about; read only if a fault could depend on it."""
         if not self._platform.faults.counts() or method not in ("send", "edit"):
             return ""
         asked = _send.decode(call.body)
         return self._world.direct(asked.user_id) if asked.user_id else asked.chat_id
 
     async def _fail(
-        self, fault: Fault, known: Callable[[Call], Awaitable[Any]], call: Call, chat_id: str
+        self, fault: Fault, handler: Callable[[Call], Awaitable[Any]], call: Call, chat_id: str
     ) -> Reply | None:
         kind = fault.kind
         if kind in STATUS:
@@ -98,24 +98,24 @@ class Api:
         if kind in ("timeout_before", "cut_before"):
             return await self._held(call, fault.seconds if kind == "timeout_before" else 0)
         if kind in ("timeout_after", "cut_after"):
-            await known(call)
+            await handler(call)
             return await self._held(call, fault.seconds if kind == "timeout_after" else 0)
         if kind == "slow":
             await asyncio.sleep(fault.seconds)
         elif call.path == "/bot/events":
-            return 200, _encoder.encode({"events": (await known(call))["events"][::-1]})
+            return 200, _encoder.encode({"events": (await handler(call))["events"][::-1]})
         else:
             await self._overtaken(chat_id, fault.seconds)
-        return 200, _encoder.encode(await known(call))
+        return 200, _encoder.encode(await handler(call))
 
     async def _held(self, call: Call, seconds: float) -> None:
-        """Lets a call hang until its client has had enough, and hangs up."""
+        """Hold a call until its client gives up, and close the connection."""
         if seconds:
             with suppress(TimeoutError):
                 await asyncio.wait_for(call.gone.wait(), seconds)
 
     async def _overtaken(self, chat_id: str, seconds: float) -> None:
-        """Waits until another message has come into the chat."""
+        """Wait until another message has come into the chat."""
         passed = self._passing.setdefault(chat_id, asyncio.Event())
         with suppress(TimeoutError):
             await asyncio.wait_for(passed.wait(), seconds)
@@ -155,10 +155,10 @@ class Api:
         until = world.now() + min(wait, _LONGEST_WAIT)
         while True:
             seen = world.changes
-            found = [] if world.settings.hold else world.unconfirmed(offset, limit)
+            events = [] if world.settings.hold else world.unconfirmed(offset, limit)
             left = until - world.now()
-            if found or left <= 0 or call.gone.is_set():
-                return {"events": found}
+            if events or left <= 0 or call.gone.is_set():
+                return {"events": events}
             await world.changed(seen, left)
 
     async def _control(self, call: Call) -> Any:

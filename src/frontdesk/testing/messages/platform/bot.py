@@ -1,4 +1,4 @@
-"""What the bot may do on the platform; all of it that is accepted goes to the log before anybody sees it."""
+"""The calls of the bot on the platform; what is accepted is written to the log before anyone can see it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _LONGEST_KEY = 128
 
 
 class Bot:
-    """Checks what the bot wants, and accepts it."""
+    """Checks the calls of the bot, and accepts them."""
 
     def __init__(self, world: World, journal: Journal) -> None:
         self._world = world
@@ -23,7 +23,7 @@ class Bot:
         self._keys: dict[str, Sent] = {}
 
     async def send(self, send: Send) -> Sent:
-        """Accepts a message of the bot's."""
+        """Accept a message of the bot."""
         place = self._world.place(self._world.direct(send.user_id) if send.user_id else send.chat_id)
         key = send.idempotency_key
         if key and self._world.settings.dedupe and key in self._keys:
@@ -31,7 +31,7 @@ class Bot:
             await self.journal.settled()
             return msgspec.structs.replace(self._keys[key], duplicate=True)
         self._check(send, place)
-        said = Said(
+        message = Said(
             message_id=self._world.new_id("msg"),
             user_id=self._world.me.user_id,
             text=send.text,
@@ -39,26 +39,26 @@ class Bot:
             buttons=send.buttons,
             reply_to=send.reply_to,
         )
-        sent = Sent(message_id=said.message_id, chat_id=place.chat.chat_id)
+        sent = Sent(message_id=message.message_id, chat_id=place.chat.chat_id)
         if key:
-            # Known at once, because the same may come again while this is written.
+            # Noted at once, because the same key may come again while this is written.
             self._keys[key] = sent
         await self._accept(
             "send",
             chat_id=sent.chat_id,
             message_id=sent.message_id,
             text=send.text,
-            media=tuple(one.media_type for one in send.media),
+            media=tuple(media.media_type for media in send.media),
             buttons=send.buttons,
             reply_to=send.reply_to,
             idempotency_key=key,
         )
-        place.messages[said.message_id] = said
+        place.messages[message.message_id] = message
         self._world.change()
         return sent
 
     def sent_as(self, key: str) -> Sent:
-        """What was accepted under a key, for a sender who saw no answer."""
+        """Return what was accepted under a key, for a sender who got no answer."""
         if key not in self._keys:
             raise RefusedError(404, "message_not_found", "Nothing was sent with this key.")
         return self._keys[key]
@@ -70,7 +70,7 @@ class Bot:
             raise RefusedError(400, "key_too_long", "The idempotency key is too long.")
         if send.reply_to and send.reply_to not in place.messages:
             raise RefusedError(400, "reply_not_found", "The message to reply to is not in this chat.")
-        if sum(len(one.data) for one in send.media) > self._world.settings.media_limit:
+        if sum(len(media.data) for media in send.media) > self._world.settings.media_limit:
             raise RefusedError(400, "media_too_large", "The media are too large.")
         self._check_text(send.text, send.buttons)
 
@@ -81,28 +81,28 @@ class Bot:
             )
         if len(buttons) > self._world.settings.most_buttons:
             raise RefusedError(400, "too_many_buttons", "There are too many buttons.")
-        if any(len(one.data.encode()) > self._world.settings.data_limit or not one.data for one in buttons):
+        if any(len(button.data.encode()) > self._world.settings.data_limit or not button.data for button in buttons):
             raise RefusedError(400, "bad_button", f"A button has 1 to {self._world.settings.data_limit} bytes of data.")
 
     async def edit(self, edit: Edit) -> Sent:
-        """Changes a message of the bot's."""
-        said = self._world.place(edit.chat_id).messages.get(edit.message_id)
-        if said is None or said.user_id != self._world.me.user_id:
+        """Change a message of the bot."""
+        message = self._world.place(edit.chat_id).messages.get(edit.message_id)
+        if message is None or message.user_id != self._world.me.user_id:
             raise RefusedError(404, "message_not_found", "There is no such message of yours.")
         if not edit.text.strip():
             raise RefusedError(400, "empty_message", "A message needs a text.")
-        if (said.text, said.buttons) == (edit.text, edit.buttons):
+        if (message.text, message.buttons) == (edit.text, edit.buttons):
             raise RefusedError(400, "not_modified", "The message is the same as before.")
         self._check_text(edit.text, edit.buttons)
         await self._accept(
             "edit", chat_id=edit.chat_id, message_id=edit.message_id, text=edit.text, buttons=edit.buttons
         )
-        said.text, said.buttons, said.edits = edit.text, edit.buttons, said.edits + 1
+        message.text, message.buttons, message.edits = edit.text, edit.buttons, message.edits + 1
         self._world.change()
         return Sent(message_id=edit.message_id, chat_id=edit.chat_id)
 
     async def answer(self, answer: AnswerClick) -> None:
-        """Shows a word to the person who pressed a button."""
+        """Show a text to the person who pressed a button."""
         if answer.callback_id not in self._world.clicks:
             raise RefusedError(404, "click_not_found", "Nobody pressed that.")
         await self._accept("answer", callback_id=answer.callback_id, text=answer.text)
@@ -110,7 +110,7 @@ class Bot:
         self._world.change()
 
     async def publish(self, commands: Commands) -> None:
-        """Makes the menu."""
+        """Set the menu."""
         await self._accept("commands", commands=commands.commands)
         self.commands = commands
         self._world.change()

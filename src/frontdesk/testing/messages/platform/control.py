@@ -1,4 +1,4 @@
-"""What a test does on the platform, and what it can ask."""
+"""The actions of a test on the platform, and its queries."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

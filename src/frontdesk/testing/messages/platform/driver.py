@@ -1,4 +1,4 @@
-"""The platform in the hands of a test."""
+"""The platform as a test drives it."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ from frontdesk.testing.messages.platform.nouns import EventState, Said
 from frontdesk.testing.messages.wire import Chat, Event, Media
 
 T = TypeVar("T")
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,20 +29,20 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """How things are on the platform."""
+    """The state of the platform."""
 
     changes: int
     accepted: int
     duplicates: int
     struck: tuple[int, ...]
-    """How often each fault has struck, in the order in which they were set."""
+    """The number of times that each fault has struck, in the order in which they were set."""
     webhook_verified: bool
     commands: tuple[dict[str, str], ...]
     clicks: dict[str, str]
 
 
 class MessagePlatform:
-    """Speaks for people on the platform, sets its faults, and reads what it has accepted."""
+    """Acts for people on the platform, sets its faults, and reads what it has accepted."""
 
     def __init__(self, url: str, log_path: Path, http: httpx.AsyncClient, *, pid: int = 0, token: str = TOKEN) -> None:
         self.url = url
@@ -52,106 +52,108 @@ class MessagePlatform:
         self.http = http
 
     async def user(self, name: str, *, user_id: str = "") -> Person:
-        """A new user."""
+        """Add a user."""
         return await self._post("users", Person, name=name, user_id=user_id)
 
     async def group(self, title: str, *people: Person, chat_id: str = "") -> Chat:
-        """A group of some people and the bot."""
-        return await self._post("groups", Chat, title=title, members=[one.user_id for one in people], chat_id=chat_id)
+        """Add a group of some people and the bot."""
+        return await self._post(
+            "groups", Chat, title=title, members=[person.user_id for person in people], chat_id=chat_id
+        )
 
     async def say(
         self, who: Person, text: str, *, chat_id: str = "", reply_to: str = "", media: Sequence[Media] = ()
     ) -> Event:
-        """Somebody writes, in their direct chat unless another is named; `@desk` in the text is a mention."""
-        more = {"text": text, "reply_to": reply_to, "media": [msgspec.to_builtins(one) for one in media]}
+        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention."""
+        more = {"text": text, "reply_to": reply_to, "media": [msgspec.to_builtins(file) for file in media]}
         return await self._post("say", Event, user_id=who.user_id, chat_id=chat_id, **more)
 
     async def edit(self, who: Person, message_id: str, text: str, *, chat_id: str = "") -> Event:
-        """Somebody changes what they wrote."""
+        """Change a message as the person who wrote it."""
         fields = {"user_id": who.user_id, "chat_id": chat_id or who.chat_id, "message_id": message_id, "text": text}
         return await self._post("edit", Event, **fields)
 
     async def click(self, who: Person, said: Said, data: str, *, chat_id: str = "") -> Event:
-        """Somebody presses a button under a message; `data` may also be the words on it."""
-        sent = next((one.data for one in said.buttons if one.text == data), data)
+        """Press a button under a message as a person; `data` may also be the text on it."""
+        sent = next((button.data for button in said.buttons if button.text == data), data)
         fields = {"user_id": who.user_id, "chat_id": chat_id or who.chat_id, "message_id": said.message_id}
         return await self._post("click", Event, **fields, data=sent)
 
     async def fail(self, kind: FaultKind, **rule: Any) -> None:
-        """Adds a fault; see `Fault` for what a rule can say."""
+        """Add a fault; see `Fault` for the fields of a rule."""
         await self._post("faults", Any, kind=kind, **rule)
 
     async def recover(self) -> None:
-        """Takes all faults away."""
+        """Remove all faults."""
         await self._post("faults/clear", Any)
 
     async def set(self, **settings: Any) -> None:
-        """Changes settings; see `Settings`."""
+        """Change settings; see `Settings`."""
         await self._post("settings", Any, **settings)
 
     async def redeliver(self, event: Event) -> EventState:
-        """Sends an event to the webhook once more, with the same id."""
+        """Send an event to the webhook once more, with the same id."""
         return await self._post("redeliver", EventState, event_id=event.event_id)
 
     async def release(self, *events: Event) -> None:
-        """Sends what was held (`set(hold=True)`), in this order."""
-        await self._post("release", Any, event_ids=[one.event_id for one in events])
+        """Send the events that were held (`set(hold=True)`), in this order."""
+        await self._post("release", Any, event_ids=[event.event_id for event in events])
 
     async def log(self, after: int = 0) -> list[Entry]:
-        """What was accepted, as the platform tells it."""
+        """Return what was accepted, as the platform reports it."""
         return await self._get("log", list[Entry], after=after)
 
     def log_on_disk(self) -> list[Entry]:
-        """What was accepted, as the disk has it."""
+        """Return what was accepted, as it is on the disk."""
         return read_journal(self.log_path)
 
     async def chat(self, chat_id: str) -> list[Said]:
-        """What a chat shows."""
+        """Return the messages of a chat."""
         return await self._get("chat", list[Said], chat_id=chat_id)
 
     async def answers(self, chat_id: str) -> list[Said]:
-        """What the bot has said in a chat."""
-        return [one for one in await self.chat(chat_id) if one.user_id == "bot-1"]
+        """Return the messages of the bot in a chat."""
+        return [message for message in await self.chat(chat_id) if message.user_id == "bot-1"]
 
     async def events(self) -> list[EventState]:
-        """Every event, and how far it is."""
+        """Return every event, and its state."""
         return await self._get("events", list[EventState])
 
     async def state(self) -> State:
-        """How things are."""
+        """Return the state of the platform."""
         return await self._get("state", State)
 
     async def wait_for_answers(self, chat_id: str, count: int = 1) -> list[Said]:
-        """Waits until the bot has said so many things in a chat, and returns all of them."""
-        found: list[Said] = []
+        """Wait until the bot has sent so many messages in a chat, and return all of them."""
+        messages: list[Said] = []
 
-        async def said() -> bool:
-            found[:] = await self.answers(chat_id)
-            return len(found) >= count
+        async def enough() -> bool:
+            messages[:] = await self.answers(chat_id)
+            return len(messages) >= count
 
-        await self.until(said)
-        return found
+        await self.until(enough)
+        return messages
 
     async def wait_for_acknowledged(self, *events: Event) -> None:
-        """Waits until events were taken."""
-        wanted = {one.event_id for one in events}
+        """Wait until events were acknowledged."""
+        wanted = {event.event_id for event in events}
 
         async def taken() -> bool:
             waiting = await self._get("events", list[EventState], open=1)
-            return wanted.isdisjoint(one.event.event_id for one in waiting)
+            return wanted.isdisjoint(state.event.event_id for state in waiting)
 
         await self.until(taken)
 
     async def wait_for_webhook(self) -> None:
-        """Waits until the platform has found out that the webhook is one."""
+        """Wait until the platform has verified the webhook."""
 
         async def verified() -> bool:
             return (await self.state()).webhook_verified
 
         await self.until(verified)
 
-    async def until(self, condition: Callable[[], Any], *, within: float = PATIENCE) -> None:
-        """Waits until a condition holds; it is looked at after every change on the platform."""
+    async def until(self, condition: Callable[[], Any], *, within: float = TIMEOUT) -> None:
+        """Wait until a condition holds; it is checked after every change on the platform."""
         async with asyncio.timeout(within):
             while True:
                 changes = (await self.state()).changes
@@ -174,7 +176,7 @@ def _read(answer: httpx.Response, kind: Any) -> Any:
 
 @asynccontextmanager
 async def message_platform(log_path: Path, *options: str) -> AsyncGenerator[MessagePlatform]:
-    """Starts the platform in a process of its own, and ends it; `options` are those of the command line."""
+    """Start the platform in a process of its own, and end it; `options` are those of the command line."""
     command = [sys.executable, "-m", "frontdesk.testing.messages", "--with-parent", "--log", str(log_path), *options]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)

@@ -1,4 +1,4 @@
-"""How the platform fails, by rule. Pure but for the counts."""
+"""The faults of the platform, by rule. Pure but for the counts."""
 
 import hashlib
 from typing import Literal
@@ -28,7 +28,7 @@ STATUS: dict[FaultKind, int] = {
     "error": 500,
     "unavailable": 503,
 }
-"""The failures that are refusals."""
+"""The status of the faults that are refusals."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +40,15 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str = ""
     """Another way to name a chat: the direct one of a user."""
     skip: int = 0
-    """How many calls pass before the rule begins."""
+    """The number of calls that pass before the rule begins."""
     times: int | None = None
-    """How often it strikes, for ever if it does not say."""
+    """The number of times that it strikes; `None` for ever."""
     probability: float = 1.0
     seed: int = 0
     retry_after: float | None = None
     scope: Literal["chat", "bot"] = "chat"
     seconds: float = 30.0
-    """How long a call is held, at most."""
+    """The longest time for which a call is held."""
 
 
 class Faults:
@@ -58,20 +58,20 @@ class Faults:
         self._rules: list[_Rule] = []
 
     def add(self, fault: Fault) -> None:
-        """Puts a rule behind the others."""
+        """Put a rule behind the others."""
         self._rules.append(_Rule(fault))
 
     def clear(self) -> None:
-        """From here on all goes well."""
+        """Remove all rules."""
         self._rules.clear()
 
     def counts(self) -> list[int]:
-        """How often each rule has struck."""
-        return [one.struck for one in self._rules]
+        """Count how often each rule has struck."""
+        return [rule.struck for rule in self._rules]
 
     def strike(self, method: str, chat_id: str) -> Fault | None:
-        """What goes wrong with a call, if anything does."""
-        return next((one.fault for one in self._rules if one.strikes(method, chat_id)), None)
+        """Return the fault of a call, if there is one."""
+        return next((rule.fault for rule in self._rules if rule.strikes(method, chat_id)), None)
 
 
 class _Rule:
@@ -94,7 +94,7 @@ class _Rule:
 
 
 def drawn(seed: int, number: int, probability: float) -> bool:
-    """Whether a lot falls that way; the same seed and number always give the same."""
+    """Draw a lot with this probability; the same seed and number always give the same."""
     if probability >= 1:
         return True
     digest = hashlib.blake2b(f"{seed}:{number}".encode(), digest_size=7).digest()

@@ -1,4 +1,4 @@
-"""A small HTTP server that can hang up in the middle of an answer, which real ones do and servers don't offer."""
+"""A small HTTP server that can close a connection in the middle of an answer, which other servers do not offer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ _LARGEST_BODY = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class Call:
-    """One request; `gone` is set when its client has hung up."""
+    """One request; `gone` is set when its client has closed the connection."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Call:
 
 Reply = tuple[int, bytes]
 Handler = Callable[[Call], Awaitable[Reply | None]]
-"""`None` hangs up without an answer."""
+"""Answers a call; `None` closes the connection without an answer."""
 
 
 class Connection(asyncio.Protocol):
@@ -59,21 +59,21 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the address."""
+        """Take a piece of the address."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
+        """Take a header."""
         self._headers[name.lower()] = value
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
+        """Take a piece of the body."""
         self._body.append(body)
         if sum(map(len, self._body)) > _LARGEST_BODY:
             self._transport.close()
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Answer the request, which is complete."""
         path, _, query = self._url.decode("latin-1").partition("?")
         asked = {name: values[-1] for name, values in parse_qs(query).items()} if query else {}
         method = self._parser.get_method().decode()

@@ -1,4 +1,4 @@
-"""The log of all that the platform accepted: appended, and on the disk before anybody hears of it."""
+"""The log of all that the platform accepted: appended, and on the disk before it is acknowledged."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from frontdesk.testing.messages.wire import Button, Command
 
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One thing that was accepted."""
+    """A call that was accepted."""
 
     number: int
     at: float
@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Journal:
-    """Appends entries; those that come together share one trip to the disk."""
+    """Appends entries; those that come together share one write to the disk."""
 
     def __init__(self, path: Path, *, sync: bool = True) -> None:
         self.entries: list[Entry] = []
@@ -43,12 +43,12 @@ class Journal:
         self._task: asyncio.Task[None] | None = None
 
     def next_number(self) -> int:
-        """The number of the next entry."""
+        """Return the number of the next entry."""
         self._number += 1
         return self._number
 
     async def add(self, entry: Entry) -> None:
-        """Returns when the entry can't be lost any more."""
+        """Append an entry; return when it can't be lost any more."""
         if not self._sync:
             # What the system has taken outlives this process, though not the machine.
             _write(self._file, self._encoder.encode(entry) + b"\n")
@@ -63,7 +63,7 @@ class Journal:
         await asyncio.shield(written)
 
     async def settled(self) -> None:
-        """Waits until all that was added is written."""
+        """Wait until all that was added is written."""
         if self._last is not None:
             await asyncio.shield(self._last)
 
@@ -88,6 +88,6 @@ def _write(file: int, lines: bytes) -> None:
 
 
 def read_journal(path: Path) -> list[Entry]:
-    """What is on the disk; half a line, which a crash has left, was never accepted."""
+    """Read what is on the disk; half a line, which a crash has left, was never accepted."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     return msgspec.json.Decoder(Entry).decode_lines(whole)

@@ -1,4 +1,4 @@
-"""Runs the platform until it is told to stop."""
+"""Runs the platform until it is stopped."""
 
 import argparse
 import asyncio
@@ -17,7 +17,7 @@ TOKEN = "a-token-of-the-fake-platform"  # noqa: S105 - it opens nothing but a fa
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m frontdesk.testing.messages", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one; the first line of the output names it")
     parser.add_argument("--log", type=Path, required=True, help="the file that gets a line for all that was accepted")
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class _Parent(asyncio.Protocol):
-    """Whoever has started us, and takes us along when it ends in any way."""
+    """The parent process, with which this one ends."""
 
     def __init__(self, ended: asyncio.Event) -> None:
         self._ended = ended
@@ -56,8 +56,8 @@ async def _serve(platform: Platform, port: int, token: str, *, with_parent: bool
     api = Api(platform, token)
     server = await loop.create_server(lambda: Connection(api), "127.0.0.1", port)
     stopped = asyncio.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(one, stopped.set)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
     if with_parent:
         await loop.connect_read_pipe(lambda: _Parent(stopped), sys.stdin)
     sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")

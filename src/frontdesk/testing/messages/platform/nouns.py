@@ -1,4 +1,4 @@
-"""What the platform keeps, and what a test can set."""
+"""The records and the settings of the platform."""
 
 from typing import Literal
 
@@ -17,7 +17,7 @@ class RefusedError(Exception):
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What a test can set."""
+    """The settings for a test."""
 
     handle: str = "desk"
     text_limit: int = 4096
@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, kw_only=True):
     dedupe: bool = True
     """Whether a second send with the same key is recognised."""
     retry_seconds: float = 2.0
-    """How long an event waits that was not acknowledged."""
+    """The seconds until an event that was not acknowledged is sent again."""
     hold: bool = False
     """Whether events wait until they are released."""
 
@@ -45,7 +45,7 @@ class Said(msgspec.Struct, kw_only=True):
 
 
 class EventState(msgspec.Struct, kw_only=True):
-    """How far an event is."""
+    """An event and its deliveries to the webhook."""
 
     event: Event
     state: Literal["pending", "acknowledged"] = "pending"
@@ -55,7 +55,7 @@ class EventState(msgspec.Struct, kw_only=True):
 
 
 class Place(msgspec.Struct, kw_only=True):
-    """A chat, who is in it, and what was said."""
+    """A chat, its members, and its messages."""
 
     chat: Chat
     members: set[str]

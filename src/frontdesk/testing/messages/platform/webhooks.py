@@ -14,11 +14,11 @@ from frontdesk.testing.messages.wire import Challenge, Event, Webhook
 
 _ATTEMPTS = 50
 _PAUSE = 0.1
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 class Webhooks:
-    """Delivers to one webhook."""
+    """Sends events to one webhook."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -29,7 +29,7 @@ class Webhooks:
         self.verified = False
 
     def use(self, webhook: Webhook) -> None:
-        """Takes a webhook, and asks it whether it is one."""
+        """Set the webhook, and verify it with a challenge."""
         self._webhook = webhook
         self._connections.close()
         self._connections = Connections(webhook.url, {})
@@ -45,10 +45,10 @@ class Webhooks:
     async def _challenge(self, webhook: Webhook) -> None:
         for _ in range(_ATTEMPTS):
             word = self._world.new_id("word")
-            status, said = await self._post(webhook, {"challenge": word})
+            status, answer = await self._post(webhook, {"challenge": word})
             if self._webhook is not webhook:
                 return
-            if status == 200 and _word(said) == word:
+            if status == 200 and _word(answer) == word:
                 self.verified = True
                 self._world.change()
                 for state in list(self._world.open.values()):
@@ -64,12 +64,12 @@ class Webhooks:
             SIGNATURE.decode(): signature(webhook.secret, timestamp, content),
         }
         try:
-            return await self._connections.request("POST", "", content, headers=headers, seconds=_PATIENCE)
+            return await self._connections.request("POST", "", content, headers=headers, seconds=_TIMEOUT)
         except (UnreachableError, NoAnswerError):
             return 0, b""
 
     def deliver(self, event: Event) -> None:
-        """Sends an event behind the others of its chat."""
+        """Send an event behind the others of its chat."""
         if not self.verified or self._world.settings.hold:
             return
         queue = self._queues.get(event.chat.chat_id)
@@ -93,7 +93,7 @@ class Webhooks:
             self.deliver(event)
 
     async def attempt(self, state: EventState) -> bool:
-        """Sends an event once, whether or not it was acknowledged; tells whether it was this time."""
+        """Send an event once, whether or not it was acknowledged; tell whether it was this time."""
         state.attempts += 1
         status, _ = await self._post(self._webhook, state.event)
         state.answers = [*state.answers, status]
@@ -104,7 +104,7 @@ class Webhooks:
         return good
 
     async def release(self, event_ids: Sequence[str]) -> None:
-        """Sends what was held, in the order that is asked for."""
+        """Send the events that were held, in the given order."""
         self._world.settings.hold = False
         for event_id in event_ids:
             state = self._world.events[event_id]
@@ -112,15 +112,15 @@ class Webhooks:
                 self._spawn(self._again(state.event))
 
     async def close(self) -> None:
-        """Ends all of it."""
+        """End all deliveries."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._connections.close()
 
 
-def _word(said: bytes) -> str:
+def _word(answer: bytes) -> str:
     try:
-        return msgspec.json.decode(said, type=Challenge).challenge
+        return msgspec.json.decode(answer, type=Challenge).challenge
     except msgspec.DecodeError:
         return ""

@@ -1,4 +1,4 @@
-"""The platform's people and chats, and what happens among them."""
+"""The platform's people and chats, and the events among them."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ _HANDLES = re.compile(r"@(\w+)")
 
 
 class World:
-    """All that the platform knows."""
+    """The whole state of the platform."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -26,7 +26,7 @@ class World:
         self.places: dict[str, Place] = {}
         self.events: dict[str, EventState] = {}
         self.open: dict[int, EventState] = {}
-        """The events that nobody has acknowledged, by their numbers."""
+        """The events that were not acknowledged, by their numbers."""
         self.clicks: dict[str, str] = {}
         self.changes = 0
         self._direct: dict[str, str] = {}
@@ -35,21 +35,21 @@ class World:
         self._changed = asyncio.Event()
 
     def now(self) -> float:
-        """The time."""
+        """Return the time."""
         return self._clock.now()
 
     def new_id(self, prefix: str) -> str:
-        """An id that was never used, not even before a restart."""
+        """Make an id that was never used, not even before a restart."""
         return self._ids.new(prefix)
 
     def change(self) -> None:
-        """Something is different from before."""
+        """Signal that something has changed."""
         self.changes += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def changed(self, after: int, seconds: float) -> int:
-        """Waits until there was a change after the one of that number."""
+        """Wait until there was a change after the one of that number."""
         if self.changes <= after:
             changed = self._changed
             with suppress(TimeoutError):
@@ -57,7 +57,7 @@ class World:
         return self.changes
 
     def add_user(self, user_id: str, name: str) -> User:
-        """Somebody new, with a direct chat."""
+        """Add a user, with a direct chat."""
         user = User(user_id=user_id or self.new_id("user"), name=name)
         self.users[user.user_id] = user
         if user.user_id not in self._direct:
@@ -67,45 +67,45 @@ class World:
         return user
 
     def add_group(self, title: str, members: Sequence[str], chat_id: str = "") -> Chat:
-        """A group with the bot in it."""
+        """Add a group with the bot in it."""
         chat = Chat(chat_id=chat_id or self.new_id("chat"), kind="group", title=title)
         self.places[chat.chat_id] = Place(chat=chat, members={self.me.user_id, *members})
         return chat
 
     def direct(self, user_id: str) -> str:
-        """The direct chat of a user."""
+        """Return the direct chat of a user."""
         if user_id not in self._direct:
             raise RefusedError(404, "user_not_found", "There is no such user.")
         return self._direct[user_id]
 
     def place(self, chat_id: str) -> Place:
-        """A chat."""
+        """Return a chat."""
         if chat_id not in self.places:
             raise RefusedError(404, "chat_not_found", "There is no such chat.")
         return self.places[chat_id]
 
     def say(self, user_id: str, chat_id: str, message: Mapping[str, object]) -> Event:
-        """Somebody writes a message."""
+        """Add a message of a user; return its event."""
         place, sender = self._present(user_id, chat_id or self.direct(user_id))
         given = msgspec.convert(message, _Written)
-        said = Said(message_id=self.new_id("msg"), user_id=user_id, text=given.text, media=given.media)
+        posted = Said(message_id=self.new_id("msg"), user_id=user_id, text=given.text, media=given.media)
         reply_to = None
         if given.reply_to:
             answered = place.messages[given.reply_to]
-            said.reply_to = answered.message_id
+            posted.reply_to = answered.message_id
             reply_to = ReplyTo(message_id=answered.message_id, user_id=answered.user_id)
-        place.messages[said.message_id] = said
-        return self._happened("message", place, sender, message=self._shown(said, reply_to))
+        place.messages[posted.message_id] = posted
+        return self._happened("message", place, sender, message=self._shown(posted, reply_to))
 
     def edit_own(self, user_id: str, chat_id: str, message_id: str, text: str) -> Event:
-        """Somebody changes what they wrote."""
+        """Change a message of a user; return the event."""
         place, sender = self._present(user_id, chat_id)
-        said = place.messages[message_id]
-        said.text, said.edits = text, said.edits + 1
-        return self._happened("edit", place, sender, message=self._shown(said, None))
+        posted = place.messages[message_id]
+        posted.text, posted.edits = text, posted.edits + 1
+        return self._happened("edit", place, sender, message=self._shown(posted, None))
 
     def click(self, user_id: str, chat_id: str, message_id: str, data: str) -> Event:
-        """Somebody presses a button; whoever sees a message can press what is under it."""
+        """Press a button as a user; whoever sees a message can press the buttons under it."""
         place, sender = self._present(user_id, chat_id)
         click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data)
         self.clicks[click.callback_id] = ""
@@ -119,9 +119,9 @@ class World:
 
     def _shown(self, said: Said, reply_to: ReplyTo | None) -> MessageIn:
         mentions = [
-            Mention(user_id=self.me.user_id, offset=found.start(), length=len(found.group()))
-            for found in _HANDLES.finditer(said.text)
-            if found.group(1).lower() == self.settings.handle.lower()
+            Mention(user_id=self.me.user_id, offset=match.start(), length=len(match.group()))
+            for match in _HANDLES.finditer(said.text)
+            if match.group(1).lower() == self.settings.handle.lower()
         ]
         return MessageIn(
             message_id=said.message_id, text=said.text, media=said.media, mentions=tuple(mentions), reply_to=reply_to
@@ -152,19 +152,19 @@ class World:
         return event
 
     def acknowledge(self, state: EventState) -> None:
-        """Somebody has an event."""
+        """Note that an event was acknowledged."""
         state.state = "acknowledged"
         self.open.pop(state.event.number, None)
         self.change()
 
     def confirm(self, offset: int) -> None:
-        """Whoever asks for what comes after some events has the ones before."""
+        """Acknowledge all events below an offset, as a poll does."""
         for number in list(takewhile(lambda number: number < offset, self.open)):
             self.acknowledge(self.open[number])
 
     def unconfirmed(self, offset: int, limit: int) -> list[Event]:
-        """The events that nobody has acknowledged, in their order."""
-        waiting = (one.event for number, one in self.open.items() if number >= offset)
+        """Return the events that were not acknowledged, in their order."""
+        waiting = (state.event for number, state in self.open.items() if number >= offset)
         return list(islice(waiting, limit))
 
 

@@ -1,4 +1,4 @@
-"""Works on one background run after the other: from its beginning, or as its interruption asks for."""
+"""Works on background runs: from the beginning, or as an interrupted one has to go on."""
 
 import asyncio
 from contextlib import suppress
@@ -34,8 +34,8 @@ _EVERY = 100_000
 _LEFT_ALONE = 30.0
 
 
-class Worker:
-    """A run that this process works on."""
+class RunTask:
+    """A run that this process works on, and its task: in memory only. What is stored of it is a `BackgroundRun`."""
 
     task: "asyncio.Task[None]"
 
@@ -46,23 +46,26 @@ class Worker:
         self._begun = False
         self._unwanted = False
         self.ending = False
-        """Whether it is being written down how it ended, which nothing may disturb."""
+        """Whether its end is being written, which must not be cancelled."""
 
     def begin(self) -> None:
-        """The task runs, and can be cancelled in a way that it notices."""
+        """Note that the task runs, and notices a cancellation from here on."""
         self._begun = True
         if self._unwanted:
             raise asyncio.CancelledError
 
     def cancel(self) -> None:
-        """Cancels the task. One that is cancelled before its first step would never come to write down its end."""
+        """Cancel the task, once it has begun: one that is cancelled before its first step could not write its end."""
         if self._begun and not self.ending:
             self.task.cancel()
         self._unwanted = True
 
 
-class Work:
-    """Runs jobs, and writes down how they ended if they can't do so themselves."""
+class RunWorker:
+    """Runs jobs through the pipeline, and writes the end of those that can't do so themselves.
+
+    One for all runs. It keeps no list of them: `BackgroundRuns` decides which run is worked on, and when.
+    """
 
     pipeline: Pipeline
 
@@ -72,28 +75,28 @@ class Work:
         self._signals = signals
         self._followers = followers
         self.paused: Pauses[tuple[str, str]] = Pauses(clock, _LEFT_ALONE)
-        """Runs that need what only a newer version can read: they are left to a process that knows it."""
+        """Runs that need what only a newer version can read: they are left to a process that can."""
 
-    async def do(self, worker: Worker, before: "asyncio.Task[None] | None", new: bool) -> None:
-        """Does all that there is to do for a run, once a task that did so `before` has ended."""
-        job = worker.job
+    async def do(self, run_task: RunTask, before: "asyncio.Task[None] | None", new: bool) -> None:
+        """Run a job and write its end, once a task that worked on it `before` has ended."""
+        job = run_task.job
         try:
-            worker.begin()
+            run_task.begin()
             if before is not None:
-                # It was lost here and came back; what ran then must have ended.
+                # This process has lost it and claimed it again; what ran then must have ended.
                 await asyncio.wait([before])
             await self._go(job, new)
         except BaseException as error:
-            # Nobody waits for this task: whatever ends the run is written down.
-            worker.ending = True
-            await self._after(worker, error)
+            # No code awaits this task: whatever ends the run is written.
+            run_task.ending = True
+            await self._after(run_task, error)
 
-    async def _after(self, worker: Worker, error: BaseException) -> None:
-        job = worker.job
+    async def _after(self, run_task: RunTask, error: BaseException) -> None:
+        job = run_task.job
         if isinstance(error, LostRunError):
             log.warning("background run %s was taken over", job.admitted.run_id)
-        elif isinstance(error, StoreUnavailableError) or worker.interrupted:
-            worker.given_up = True
+        elif isinstance(error, StoreUnavailableError) or run_task.interrupted:
+            run_task.given_up = True
             await self.give_up(job)
         elif isinstance(error, UnreadableRecordError):
             await self._leave(job)
@@ -106,7 +109,7 @@ class Work:
             await self._end(job, "failed", _FAILED)
 
     async def _go(self, job: BackgroundRun, new: bool) -> None:
-        """Runs a job from its beginning, or as its interruption asks for."""
+        """Run a job from the beginning, or as an interrupted one has to go on."""
         if new:
             await self._run(Job(self._store, job, self._log(job)))
             return
@@ -131,7 +134,7 @@ class Work:
             except (ConflictError, InvalidRequestError, NotFoundError):
                 if how != "resume":
                     raise
-                # What the workflow stood at is gone.
+                # The checkpoint of the workflow is gone.
                 await self._fail(job, record)
 
     async def _run(self, job: Job) -> None:
@@ -151,13 +154,13 @@ class Work:
             del self._followers.logs[run.key]
 
     def _log(self, job: BackgroundRun, last: int = 0) -> EventLog | None:
-        """A workflow that is resumed needs to know what it has said, whether somebody listens or not."""
+        """Return the event log of a run, if it streams, or if a resumed workflow needs its earlier events."""
         if not job.admitted.request.stream and job.on_interrupt != "resume":
             return None
         return EventLog(self._store, job, lambda: self._signals.notify(job.admitted.run_id), last)
 
     async def cancel(self, job: BackgroundRun) -> None:
-        """Ends a run that nobody works on, because somebody wants it."""
+        """Cancel a run that no worker has claimed."""
         await self._end(job, "cancelled", _CANCELLED)
 
     async def _fail(self, job: BackgroundRun, record: RunRecord) -> None:
@@ -169,18 +172,18 @@ class Work:
         except UnreadableRecordError:
             raise
         except RequestError:
-            # Its session can't be opened; then only the run itself says how it ended.
+            # Its session can't be opened; then the end is written to the run alone.
             await self._end(job, "failed", _INTERRUPTED)
 
     async def _end(self, job: BackgroundRun, status: RunStatus, failure: RunFailure) -> None:
-        """Ends a run that did not come to its own end, unless it did or another has it."""
+        """End a run that has not ended by itself, unless another process has it."""
 
         async def write() -> None:
-            known = await self._store.runs.get(*job.key) or queued(job)
+            record = await self._store.runs.get(*job.key) or queued(job)
             async with self._store.transaction() as transaction:
-                if known.status not in FINAL:
+                if record.status not in FINAL:
                     now = self._clock.now()
-                    transaction.save_run(known.replace(status=status, failure=failure, finished_at=now))
+                    transaction.save_run(record.replace(status=status, failure=failure, finished_at=now))
                 transaction.end_job(job)
 
         try:
@@ -196,20 +199,20 @@ class Work:
         await self.give_up(job)
 
     async def give_up(self, job: BackgroundRun) -> None:
-        """Leaves a run to whoever takes it up next."""
+        """Release a run, for the next process to claim."""
 
         async def write() -> None:
-            known = await self._store.background.get(*job.key)
-            if known is not None and known.fence == job.fence:
+            current = await self._store.background.get(*job.key)
+            if current is not None and current.fence == job.fence:
                 async with self._store.transaction() as transaction:
-                    transaction.save_job(known.replace(holder=""))
+                    transaction.save_job(current.replace(holder=""))
 
         with suppress(LostRunError):
             await until_available(write)
 
 
 def queued(job: BackgroundRun) -> RunRecord:
-    """The record of a run that waits."""
+    """Return the record of a run that waits."""
     admitted, request = job.admitted, job.admitted.request
     return RunRecord(
         run_id=admitted.run_id,
@@ -227,6 +230,6 @@ def queued(job: BackgroundRun) -> RunRecord:
 
 
 def _resumed(job: BackgroundRun) -> AdmittedRequest:
-    """The request that takes an interrupted workflow further."""
+    """Return the request that resumes an interrupted workflow."""
     checkpoint_id = None if job.checkpoint is None else job.checkpoint.checkpoint_id
     return job.admitted.with_request(input=None, approvals=(), client_outputs=(), checkpoint_id=checkpoint_id)
