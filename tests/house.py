@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -73,12 +74,13 @@ STARTS = {"kit/aio/tasks.py", "kit/outbound/network.py", "stores/sql/threads.py"
 Check = Callable[[Path], list[str]]
 
 
-def _parsed(path: Path) -> ast.Module:
+@cache
+def _parsed(text: bytes) -> ast.Module:
     # Python 3.11 loses count of its own depth when garbage is collected in the middle of this.
     collects = gc.isenabled()
     gc.disable()
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(text)
     finally:
         if collects:
             gc.enable()
@@ -87,7 +89,7 @@ def _parsed(path: Path) -> ast.Module:
 def sources(root: Path) -> Iterator[tuple[str, ast.Module]]:
     """Every module of the package, by its place in it."""
     for path in sorted((root / PACKAGE).rglob("*.py")):
-        yield path.relative_to(root / PACKAGE).as_posix(), _parsed(path)
+        yield path.relative_to(root / PACKAGE).as_posix(), _parsed(path.read_bytes())
 
 
 def texts(root: Path, *suffixes: str) -> Iterator[tuple[str, str]]:
