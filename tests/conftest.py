@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -10,6 +11,17 @@ from tests.databases import PostgresServer, postgres_server
 # How long an example takes says nothing on a machine that does other things too.
 settings.register_profile("frontdesk", deadline=None)
 settings.load_profile("frontdesk")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let clients trust a single authority: to read all of them takes 25 ms for each client, and no test calls one."""
+    first, end, _ = certifi.contents().partition("-----END CERTIFICATE-----\n")
+    bundle = tmp_path_factory.mktemp("certificates") / "one.pem"
+    bundle.write_text(first + end, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certifi, "where", lambda: str(bundle))
+        yield
 
 
 @pytest.fixture(scope="session")
