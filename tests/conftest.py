@@ -7,10 +7,16 @@ import pytest
 from hypothesis import settings
 
 from tests.databases import PostgresServer, postgres_server
+from tests.scenarios.stores import KINDS
 
 # How long an example takes says nothing on a machine that does other things too.
 settings.register_profile("frontdesk", deadline=None)
 settings.load_profile("frontdesk")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make thorough` play every scenario on each of the stores."""
+    parser.addoption("--store", choices=KINDS, help="the store that every scenario is played on")
 
 
 @pytest.fixture(scope="session", autouse=True)
