@@ -10,7 +10,7 @@ from frontdesk.abc.push import PushPart, PushTerms
 from frontdesk.abc.runner import RetryPolicy
 from frontdesk.errors import PushError
 from frontdesk.stores.memory import InMemoryStateStore
-from tests.delivery.scripted import Desk, ScriptedChannel
+from tests.delivery.scripted import OutboxWorld, ScriptedChannel
 
 LONGEST_DELAY = 8.0
 LONGEST_AGE = 100.0
@@ -35,7 +35,7 @@ class Down(ScriptedChannel):
     def __init__(self, terms: PushTerms = TERMS) -> None:
         super().__init__(terms=terms)
         self.tried: list[float] = []
-        self.desk = Desk(InMemoryStateStore(), self)
+        self.desk = OutboxWorld(InMemoryStateStore(), self)
 
     async def push_part(self, part: PushPart) -> str | None:
         self.tried.append(self.desk.clock.steady())

@@ -10,7 +10,7 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.errors import PushError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.clock import FakeClock
-from tests.delivery.scripted import TERMS, Desk, ScriptedChannel
+from tests.delivery.scripted import TERMS, OutboxWorld, ScriptedChannel
 
 DAY = 86_400.0
 
@@ -21,7 +21,7 @@ async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> 
     for store in stores:
         await store.open()
     try:
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         places = [f"p{number}" for number in range(5)]
         for number in range(20):
@@ -47,7 +47,7 @@ async def test_answers_that_are_written_at_once_do_not_come_between_each_other(p
     for store in stores:
         await store.open()
     try:
-        desks = [Desk(store, ScriptedChannel()) for store in stores]
+        desks = [OutboxWorld(store, ScriptedChannel()) for store in stores]
         for round_ in range(5):
             letters = "abcdefghijklmnopqrstuvwxyz"[4 * round_ :]
             await asyncio.gather(
@@ -73,7 +73,7 @@ async def test_what_another_process_is_sending_is_waited_for(postgres: str, monk
         await store.open()
     try:
         channel = ScriptedChannel(terms=ScriptedChannel().push_terms.replace(timeout=0.3), idempotent=True)
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         await desk.add(desk.row("a0"))
         left = await desk.get("a0")
@@ -100,7 +100,7 @@ async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
     try:
         channel = ScriptedChannel()
         channel.slow["ann"] = asyncio.Event()
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         await desk.add(desk.row("a0"))
         slow = asyncio.create_task(Outbox(stores[0], {"chat": channel}, SystemClock()).drain("chat", "ann"))
@@ -124,7 +124,7 @@ async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued
     try:
         channel = ScriptedChannel(terms=TERMS.replace(retry=TERMS.retry.replace(attempts=100)))
         channel.answer("ann", *(PushError(code="down") for _ in range(2)))
-        desk, ahead = Desk(store, channel), FakeClock()
+        desk, ahead = OutboxWorld(store, channel), FakeClock()
         host = Outbox(store, {"chat": channel}, ahead)
         ahead.advance(3 * DAY)
         await desk.add(desk.row("a0"))

@@ -50,7 +50,7 @@ def _first() -> str:
     return next(iter(tables(PAGE)))
 
 
-class Desk:
+class TwoPlatformUser:
     """Somebody who writes on two platforms, and reads what is answered."""
 
     def __init__(self, platform: MessagePlatform, who: Person) -> None:
@@ -74,7 +74,7 @@ async def _desks(stack: AsyncExitStack, place: Path, monkeypatch: pytest.MonkeyP
     for name in ("work", "chat"):
         platform = await stack.enter_async_context(message_platform(place / name, "--token", "the-token-of-the-bot"))
         monkeypatch.setenv(f"{name.upper()}_URL", platform.url)
-        found[name] = Desk(platform, await platform.user("Ada"))
+        found[name] = TwoPlatformUser(platform, await platform.user("Ada"))
     return found
 
 

@@ -66,7 +66,7 @@ class Reader:
                     self.events.append(event.json())
 
 
-class World:
+class InterleavedHosts:
     """A store that lasts, hosts that come and go over it, and people who read."""
 
     def __init__(self, store: Any) -> None:
@@ -168,7 +168,7 @@ steps = st.tuples(
 @given(story=st.lists(steps, max_size=14))
 def test_any_interleaving_ends_well(kind: str, story: list[tuple[str, int, int, int]]) -> None:
     async def play(store: Any) -> None:
-        world = World(store)
+        world = InterleavedHosts(store)
         await world.start()
         try:
             for step in story:

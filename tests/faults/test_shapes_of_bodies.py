@@ -106,7 +106,7 @@ PLACES: dict[str, list[tuple[str, Any]]] = {
 WITHOUT_A_BODY = {"/v1/responses/{run_id}/cancel", "/invocations/{run_id}/cancel"}
 
 
-class House:
+class EveryChannelHost:
     """A served host with every HTTP channel."""
 
     def __init__(self, client: HostClient, host: AgentFrameworkHost, model: Any) -> None:
@@ -153,7 +153,7 @@ def _answered(messages: list[Message]) -> list[str]:
 
 
 @asynccontextmanager
-async def open_house(place: Path, **settings: Any) -> AsyncIterator[House]:
+async def open_house(place: Path, **settings: Any) -> AsyncIterator[EveryChannelHost]:
     agent = scripted(_answered)
     channels = [
         ResponsesChannel(compactor=lambda messages: "all that was said", **settings),
@@ -162,7 +162,7 @@ async def open_house(place: Path, **settings: Any) -> AsyncIterator[House]:
     ]
     host = AgentFrameworkHost(agent, channels=channels, state_dir=place)
     async with serving(host) as client:
-        house = House(client, host, agent.client)
+        house = EveryChannelHost(client, host, agent.client)
         house.conversation = (await house.post("/v1/conversations", {})).json()["id"]
         yield house
 

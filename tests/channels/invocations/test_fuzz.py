@@ -12,7 +12,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -25,7 +25,7 @@ def _any_input(request: ChannelRequest, *, target: Any, protocol_request: Any) -
     return request if isinstance(request.input, str) else request.replace(input=str(request.input))
 
 
-async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
+async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[int, str]:
     """The edges of the schema and random bodies, with every check; the same calls each time."""
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"

@@ -14,7 +14,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.openapi import document
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -27,7 +27,7 @@ KEY = "the-key-of-the-fuzzer"
 SURE = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,use_after_free"
 
 
-async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
+async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[int, str]:
     described = tmp_path / "openapi.json"
     described.write_text(json.dumps(document()))
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]

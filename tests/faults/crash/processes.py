@@ -56,7 +56,7 @@ class HostProcess:
         await self.client.aclose()
 
 
-class House:
+class HostProcesses:
     """Where hosts keep their state, and the hosts that were started there."""
 
     def __init__(

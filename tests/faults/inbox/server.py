@@ -75,7 +75,7 @@ def make() -> AgentFrameworkHost:
     return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 
-class Desk:
+class InboxServer:
     """The app, and what a test does to it."""
 
     def __init__(self, host: AgentFrameworkHost) -> None:
@@ -127,7 +127,9 @@ def main() -> None:
             await super().startup(sockets=sockets)
             print(listener.getsockname()[1], flush=True)
 
-    config = uvicorn.Config(Desk(host), log_level="critical", timeout_keep_alive=300, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        InboxServer(host), log_level="critical", timeout_keep_alive=300, timeout_graceful_shutdown=2
+    )
     Server(config).run(sockets=[listener])
 
 

@@ -45,7 +45,7 @@ async def answer(text: str) -> str:
 
 
 @dataclass
-class House:
+class ChatHost:
     """A served host, and the platforms of its chats."""
 
     host: AgentFrameworkHost
@@ -89,7 +89,7 @@ async def open_house(
     terms: PushTerms = QUICK,
     options: Sequence[str] = (),
     **channel: Any,
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[ChatHost]:
     """Starts a platform for each chat, and the host."""
     async with AsyncExitStack() as stack:
         platforms = {
@@ -115,4 +115,4 @@ async def open_house(
         kept = store or new_store()
         host = AgentFrameworkHost(target, channels=doors, store=kept, identity_resolver=person)
         client = await stack.enter_async_context(serving(host))
-        yield House(host, client, platforms, kept)
+        yield ChatHost(host, client, platforms, kept)

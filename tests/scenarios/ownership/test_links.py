@@ -26,7 +26,7 @@ RETURN = re.compile(r"Now go back to .*?\(id (\d)\) on (\w+)")
 ENTERED = re.compile(r"\(id (\d)\) on (\w+) has entered your code")
 
 
-class Chat(MessageChannel):
+class OfflineChat(MessageChannel):
     """A chat whose platform is away; what it could call is shown."""
 
     context: ChannelContext
@@ -67,7 +67,7 @@ class Call:
 class Village:
     """Four accounts on two chats, and what is known of each: codes, ceremonies, and the words under each key."""
 
-    def __init__(self, chats: dict[str, Chat], store: Any) -> None:
+    def __init__(self, chats: dict[str, OfflineChat], store: Any) -> None:
         self._chats = chats
         self._store = store
         self._said = 0
@@ -165,7 +165,7 @@ async def _repeat(messages: list[Message]) -> str:
 @asynccontextmanager
 async def open_village() -> AsyncIterator[Village]:
     """A started host."""
-    chats, store = {name: Chat(name) for name in ("here", "there")}, new_store()
+    chats, store = {name: OfflineChat(name) for name in ("here", "there")}, new_store()
     linker = OneTimeCodeIdentityLinker(max_attempts_per_identity=900)
     host = AgentFrameworkHost(_repeat, channels=list(chats.values()), store=store, linker=linker)
     async with host.app.router.lifespan_context(host.app):
