@@ -163,9 +163,8 @@ steps = st.tuples(
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(story=st.lists(steps, max_size=14))
+@given(kind=st.sampled_from(["memory", "sqlite"]), story=st.lists(steps, max_size=14))
 def test_any_interleaving_ends_well(kind: str, story: list[tuple[str, int, int, int]]) -> None:
     async def play(store: Any) -> None:
         world = InterleavedHosts(store)
