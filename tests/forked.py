@@ -1,0 +1,79 @@
+"""Starts functions as processes of their own, forked from one that has imported the package already.
+
+They are signalled and killed like any other; what is saved is the import, most of what it costs to start a host.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import pkgutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+PRELOADED = ["tests.faults.crash.server", "tests.faults.inbox.server", "frontdesk.cli.worker"]
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PRELOADED)
+
+
+class ForkedProcess:
+    """A process, and its output to read."""
+
+    def __init__(self, process: BaseProcess, output: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        self._process = process
+        self._transport = transport
+        self.stdout = output
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        if self._process.exitcode is None and self._process.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+
+    async def wait(self) -> int:
+        """Wait for the end; return the exit code, or the negative number of the signal that ended it."""
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(self._process.sentinel, lambda: ended.done() or ended.set_result(None))
+        try:
+            await ended
+        finally:
+            loop.remove_reader(self._process.sentinel)
+        self._transport.close()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+async def fork(name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> ForkedProcess:
+    """Call a function, `module:function`, in a new process with this environment."""
+    reading, writing = _context.Pipe(duplex=False)
+    given = dict(os.environ if environment is None else environment)
+    process = _context.Process(target=_run, args=(name, arguments, given, writing), daemon=True)
+    # The first start waits until the package is imported.
+    await asyncio.to_thread(process.start)
+    writing.close()
+    pipe = os.fdopen(os.dup(reading.fileno()), "rb")
+    reading.close()
+    output = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(output), pipe
+    )
+    return ForkedProcess(process, output, transport)
+
+
+def _run(name: str, arguments: Sequence[str], environment: Mapping[str, str], output: Connection) -> None:
+    os.dup2(output.fileno(), 1)
+    output.close()
+    # The one that there is belongs to the process that this one was forked from.
+    sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(environment)
+    pkgutil.resolve_name(name)(*arguments)
