@@ -14,7 +14,12 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-PRELOADED = ["tests.faults.crash.server", "tests.faults.inbox.server", "frontdesk.cli.worker"]
+PRELOADED = [
+    "tests.faults.crash.server",
+    "tests.faults.inbox.server",
+    "frontdesk.cli.worker",
+    "tests.faults.paying_host",
+]
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
@@ -37,6 +42,10 @@ class ForkedProcess:
         if self._process.exitcode is None and self._process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
 
     async def wait(self) -> int:
         """Wait for the end; return the exit code, or the negative number of the signal that ended it."""

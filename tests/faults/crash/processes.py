@@ -36,7 +36,7 @@ class HostProcess:
 
     def kill(self) -> None:
         """Ends it at once, if it has not ended by itself."""
-        self._process.send_signal(signal.SIGKILL)
+        self._process.kill()
 
     def pause(self) -> None:
         """It stands still, and does not know it."""
@@ -77,7 +77,7 @@ class HostProcesses:
             port = await asyncio.wait_for(process.stdout.readline(), TIMEOUT)
             assert port, "the host did not start"
         except BaseException:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             await process.wait()
             raise
         host = HostProcess(process, int(port))

@@ -86,7 +86,7 @@ class Desks:
             line = (await asyncio.wait_for(process.stdout.readline(), TIMEOUT)).decode().strip()
             assert line, "it did not start"
         except BaseException:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             await process.wait()
             raise
         found = DeskProcess(process, int(line) if line.isdigit() else None)
