@@ -34,14 +34,19 @@ class ForkedProcess:
         self.stdout = output
 
     @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
     def returncode(self) -> int | None:
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
-        if self._process.exitcode is None and self._process.pid is not None:
+        if self.returncode is None:
             with suppress(ProcessLookupError):
-                os.kill(self._process.pid, number)
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End the process at once."""

@@ -11,9 +11,10 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
 from frontdesk.testing import EchoAgent
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person, message_platform
+from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
 from tests.browser import Tab, chromium, need_chromium
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, oidc_provider, running
+from tests.testing.messages.starting import forked_platform
 
 CHROMIUM = need_chromium("the OAuth ceremony")
 
@@ -44,7 +45,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
         # By another name for the same machine, so that the browser takes it for another site.
         provider = await stack.enter_async_context(oidc_provider("localhost"))
         platforms = [
-            await stack.enter_async_context(message_platform(tmp_path / f"{name}.jsonl")) for name in ("chat", "other")
+            await stack.enter_async_context(forked_platform(tmp_path / f"{name}.jsonl")) for name in ("chat", "other")
         ]
         town = Town(provider, platforms, await stack.enter_async_context(chromium(CHROMIUM)))
         listener = free_port()
