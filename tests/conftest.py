@@ -4,14 +4,12 @@ from collections.abc import Iterator
 
 import certifi
 import pytest
-from hypothesis import settings
 
 from tests.databases import PostgresServer, postgres_server
+from tests.examples import load_profile
 from tests.scenarios.stores import KINDS
 
-# How long an example takes says nothing on a machine that does other things too.
-settings.register_profile("frontdesk", deadline=None)
-settings.load_profile("frontdesk")
+load_profile()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushPart
@@ -60,7 +60,6 @@ class AskableJudge(Judge, AskableChannel):
 answers = st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 3), st.booleans()), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     said=answers, words=st.lists(st.sampled_from(WORDS), max_size=25), kind=st.sampled_from(["keys", "blind", "asks"])
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost
@@ -18,6 +18,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing.sse import read_sse
+from tests.examples import examples
 from tests.scenarios.desk import serving, until
 from tests.scenarios.responses.sequence import LAST, wrong_sequence
 
@@ -163,7 +164,7 @@ steps = st.tuples(
 
 
 @pytest.mark.timeout(180)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40)
 @given(kind=st.sampled_from(["memory", "sqlite"]), story=st.lists(steps, max_size=14))
 def test_any_interleaving_ends_well(kind: str, story: list[tuple[str, int, int, int]]) -> None:
     async def play(store: Any) -> None:

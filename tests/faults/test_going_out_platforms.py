@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushTerms
@@ -140,7 +140,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(pieces, max_size=60).map("".join), st.integers(20, 80))
 def test_text_over_the_limit_is_split_so_that_nothing_is_doubled_or_lost(text: str, limit: int) -> None:
     parts = split_text(text, limit)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from agent_framework import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
@@ -22,6 +22,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql import records
 from frontdesk.testing import HostClient, serving
+from tests.examples import examples
 from tests.faults.loop_steps import counted_steps
 from tests.scenarios.cast import scripted
 
@@ -240,9 +241,7 @@ def _wrapped(value: Any, levels: int) -> Any:
 
 
 @given(shapes=st.lists(deep, min_size=6, max_size=6))
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@examples(4)
 async def test_whatever_was_accepted_can_be_asked_for(
     shapes: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

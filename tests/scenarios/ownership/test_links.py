@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent_framework import Message
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
@@ -16,6 +16,7 @@ from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing.messages import MessageChannel
+from tests.examples import examples
 from tests.scenarios.stores import new_store
 
 Who = tuple[str, str]
@@ -193,9 +194,8 @@ steps = st.tuples(st.sampled_from(KINDS), st.sampled_from(PEOPLE), st.integers(0
 
 
 @pytest.mark.timeout(300)
-@settings(
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+@examples(
+    60,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 @given(story=st.lists(steps, min_size=8, max_size=40))
