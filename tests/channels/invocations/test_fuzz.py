@@ -11,6 +11,7 @@ from agent_framework import tool
 
 from frontdesk import ApiKeyAuth, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
+from tests.examples import examples
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import InvocationsHost, open_desk
 
@@ -31,12 +32,14 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"
     # Chains of calls are left out: what they send depends on ids and times that are new at each run.
     phases = ["--phases", "examples,coverage,fuzzing"]
-    bounds = ["--seed", "2", "--max-examples", "40", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", "2", "--generation-database", "none", "--no-color", "--workers", "1"]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,
         *phases,
         *bounds,
+        *count,
         *options,
         cwd=tmp_path,
         env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.channels.invocations.fuzz_hooks", "PYTHONPATH": str(ROOT)},

@@ -13,6 +13,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.openapi import document
+from tests.examples import examples
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.desk import InvocationsHost, open_desk
 
@@ -32,12 +33,14 @@ async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[i
     described.write_text(json.dumps(document()))
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = ["--url", f"http://127.0.0.1:{desk.port}/v1"]
-    bounds = ["--seed", "3", "--max-examples", "30", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", "3", "--generation-database", "none", "--no-color", "--workers", "1"]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         str(described),
         *address,
         *bounds,
+        *count,
         *options,
         cwd=tmp_path,
         env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.channels.responses.fuzz_hooks", "PYTHONPATH": str(ROOT)},
