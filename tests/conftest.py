@@ -40,3 +40,10 @@ def postgres(postgres_of_this_process: PostgresServer) -> Iterator[str]:
     """An empty database: what it takes to connect to it."""
     with postgres_of_this_process.database() as conninfo:
         yield conninfo
+
+
+@pytest.fixture
+def postgres_tables(postgres_of_this_process: PostgresServer) -> Iterator[str]:
+    """A database with the tables of a store and no rows: it takes a tenth of the time of an empty one."""
+    with postgres_of_this_process.tables() as conninfo:
+        yield conninfo

@@ -15,9 +15,9 @@ from tests.delivery.scripted import TERMS, OutboxWorld, ScriptedChannel
 DAY = 86_400.0
 
 
-async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> None:
+async def test_two_processes_send_each_part_once_and_in_order(postgres_tables: str) -> None:
     channel = ScriptedChannel()
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
@@ -42,8 +42,8 @@ async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> 
             await store.close()
 
 
-async def test_answers_that_are_written_at_once_do_not_come_between_each_other(postgres: str) -> None:
-    stores = [PostgresStateStore(postgres) for _ in range(4)]
+async def test_answers_that_are_written_at_once_do_not_come_between_each_other(postgres_tables: str) -> None:
+    stores = [PostgresStateStore(postgres_tables) for _ in range(4)]
     for store in stores:
         await store.open()
     try:
@@ -66,9 +66,11 @@ async def test_answers_that_are_written_at_once_do_not_come_between_each_other(p
             await store.close()
 
 
-async def test_what_another_process_is_sending_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_another_process_is_sending_is_waited_for(
+    postgres_tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(destination_drain, "_MARGIN", 0.2)
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
@@ -92,9 +94,9 @@ async def test_what_another_process_is_sending_is_waited_for(postgres: str, monk
             await store.close()
 
 
-async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
+async def test_a_receipt_that_comes_late_still_counts(postgres_tables: str) -> None:
     """A slow process is thought dead; what it then learns is the truth."""
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
@@ -118,8 +120,8 @@ async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
             await store.close()
 
 
-async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued(postgres: str) -> None:
-    store = PostgresStateStore(postgres)
+async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued(postgres_tables: str) -> None:
+    store = PostgresStateStore(postgres_tables)
     await store.open()
     try:
         channel = ScriptedChannel(terms=TERMS.replace(retry=TERMS.retry.replace(attempts=100)))
