@@ -8,11 +8,14 @@ import multiprocessing
 import os
 import pkgutil
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 PRELOADED = [
     "tests.faults.crash.server",
@@ -20,6 +23,9 @@ PRELOADED = [
     "frontdesk.cli.worker",
     "tests.faults.paying_host",
 ]
+
+LONGEST = 30.0
+Completed = subprocess.CompletedProcess[str]
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
@@ -81,6 +87,42 @@ async def fork(name: str, *arguments: str, environment: Mapping[str, str] | None
         lambda: asyncio.StreamReaderProtocol(output), pipe
     )
     return ForkedProcess(process, output, transport)
+
+
+def run_forked(name: str, *arguments: str, directory: Path, environment: Mapping[str, str], stdin: str) -> Completed:
+    """Call a function in a new process, and wait for its end, as `subprocess.run` does."""
+    with TemporaryDirectory() as place:
+        streams = [Path(place, stream) for stream in ("stdin", "stdout", "stderr")]
+        streams[0].write_text(stdin, "utf-8")
+        process = _context.Process(
+            target=_run_to_its_end, args=(name, arguments, directory, dict(environment), streams), daemon=True
+        )
+        process.start()
+        process.join(LONGEST)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(name, LONGEST)
+        out, err = (stream.read_text("utf-8") for stream in streams[1:])
+        return Completed([name, *arguments], process.exitcode, out, err)
+
+
+def _run_to_its_end(
+    name: str, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], streams: Sequence[Path]
+) -> None:
+    for number, stream in enumerate(streams):
+        opened = os.open(stream, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, closefd=False, encoding="utf-8")  # noqa: SIM115
+        for number, mode in enumerate("rww")
+    )
+    os.chdir(directory)
+    # As `python -m` does.
+    sys.path.insert(0, str(directory))
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.exit(pkgutil.resolve_name(name)(*arguments))
 
 
 def _run(name: str, arguments: Sequence[str], environment: Mapping[str, str], output: Connection) -> None:
