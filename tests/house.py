@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +19,12 @@ OPTIONAL = {"verify"}
 # speaks over WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the
 # seven.
 MORE = {"responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"}}
+
+NO_VERBS = {
+    *("The", "A", "An", "All", "Any", "One", "Those", "This", "It", "Each", "Every", "No", "Nobody", "Nothing"),
+    *("What", "Who", "Whoever", "Whose", "Whether", "Which", "How", "Where", "When", "As", "From", "For", "To", "With"),
+}
+"""Words with which no imperative begins."""
 
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
@@ -74,12 +81,13 @@ STARTS = {"kit/aio/tasks.py", "kit/outbound/network.py", "stores/sql/threads.py"
 Check = Callable[[Path], list[str]]
 
 
-def _parsed(path: Path) -> ast.Module:
+@cache
+def _parsed(text: bytes) -> ast.Module:
     # Python 3.11 loses count of its own depth when garbage is collected in the middle of this.
     collects = gc.isenabled()
     gc.disable()
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(text)
     finally:
         if collects:
             gc.enable()
@@ -88,7 +96,7 @@ def _parsed(path: Path) -> ast.Module:
 def sources(root: Path) -> Iterator[tuple[str, ast.Module]]:
     """Every module of the package, by its place in it."""
     for path in sorted((root / PACKAGE).rglob("*.py")):
-        yield path.relative_to(root / PACKAGE).as_posix(), _parsed(path)
+        yield path.relative_to(root / PACKAGE).as_posix(), _parsed(path.read_bytes())
 
 
 def texts(root: Path, *suffixes: str) -> Iterator[tuple[str, str]]:
@@ -244,14 +252,40 @@ def task_starts(root: Path) -> list[str]:
 
 
 def admission(root: Path) -> list[str]:
-    """Only the gate makes an `AdmittedRequest`."""
-    return [
-        f"{place}:{node.lineno} makes an AdmittedRequest"
+    """Only the gate makes an `AdmittedRequest`, and nothing behind it copies one with other fields."""
+    calls = [
+        (place, node.lineno, ast.unparse(node.func))
         for place, tree in sources(root)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "AdmittedRequest"
-        if place != "access/gate.py"
+        if isinstance(node, ast.Call)
     ]
+    wrong = [
+        f"{place}:{line} makes an AdmittedRequest"
+        for place, line, name in calls
+        if name.split(".")[-1] == "AdmittedRequest" and place != "access/gate.py"
+    ]
+    return wrong + [
+        f"{place}:{line} copies a noun past its own methods"
+        for place, line, name in calls
+        if name.endswith("structs.replace") and not place.startswith(("data/", "kit/", "channels/", "testing/"))
+    ]
+
+
+def docstrings(root: Path) -> list[str]:
+    """The docstring of a function begins with a verb in the imperative."""
+    return [
+        f"{place}: {node.name}: {text.splitlines()[0]}"
+        for place, tree in sources(root)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name != "__init__"
+        and (text := ast.get_docstring(node))
+        and not _is_imperative(text.split()[0].strip("`,.:;"))
+    ]
+
+
+def _is_imperative(word: str) -> bool:
+    return word not in NO_VERBS and (not word.endswith("s") or word.endswith("ss") or word in ("Focus", "Alias"))
 
 
 def front_door(root: Path) -> list[str]:
@@ -356,6 +390,7 @@ CHECKS: list[Check] = [
     ways_out,
     task_starts,
     admission,
+    docstrings,
     front_door,
     rooms,
     documented,

@@ -13,7 +13,7 @@ from random import Random, SystemRandom
 
 from tests.databases import PostgresServer, postgres_server
 from tests.faults.crash.books import Tally
-from tests.faults.crash.processes import House
+from tests.faults.crash.processes import HostProcesses
 from tests.faults.crash.rounds import AT_RANDOM, CRASH_POINTS, Plan, one_host, two_hosts
 
 LAP = 20
@@ -25,7 +25,7 @@ class Part:
     """One way to run, and how much of the kills it gets."""
 
     title: str
-    run: Callable[[House, Random, Plan], Awaitable[Tally]]
+    run: Callable[[HostProcesses, Random, Plan], Awaitable[Tally]]
     share: float
 
 
@@ -59,16 +59,16 @@ def plan(kills: int, dice: Random) -> Plan:
 
 
 @asynccontextmanager
-async def house(name: str, server: PostgresServer) -> AsyncIterator[House]:
+async def house(name: str, server: PostgresServer) -> AsyncIterator[HostProcesses]:
     """An empty house, for a lap."""
     with tempfile.TemporaryDirectory(prefix="fd-crash-") as directory:
         root = Path(directory)
         if name == "sqlite":
-            async with House("sqlite", str(root / "state"), root / "ledger") as built:
+            async with HostProcesses("sqlite", str(root / "state"), root / "ledger") as built:
                 yield built
             return
         with server.database() as conninfo:
-            async with House("postgres", conninfo, root / "ledger") as built:
+            async with HostProcesses("postgres", conninfo, root / "ledger") as built:
                 yield built
 
 

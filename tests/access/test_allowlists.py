@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.allowlist import AllowlistDecision, AuthorizationContext, IdentityAllowlist
@@ -24,7 +24,6 @@ from frontdesk.access.policy import AuthPolicy
 from frontdesk.data.identity import ChannelIdentity
 from tests.access.door import ABSTAIN, ALICE, ALLOW, BOB, DENY, Says
 
-quick = settings(max_examples=100, deadline=None)
 ANSWERS = st.sampled_from(AllowlistDecision)
 
 
@@ -67,7 +66,6 @@ class TestNativeIds:
     def test_an_empty_list_lets_nobody_in(self) -> None:
         assert say(NativeIdAllowlist([])) is DENY
 
-    @quick
     @given(st.sets(st.text(min_size=1)), st.text())
     def test_it_is_a_set(self, ids: set[str], one: str) -> None:
         said = say(NativeIdAllowlist(ids), about(ALICE.replace(native_id=one)))
@@ -128,25 +126,21 @@ class TestTogether:
         assert say(AnyOfAllowlists()) is ABSTAIN
         assert say(AllOfAllowlists()) is ABSTAIN
 
-    @quick
     @given(st.lists(ANSWERS, min_size=1, max_size=5))
     def test_one_yes_is_enough_for_any_and_one_no_for_all(self, said: list[AllowlistDecision]) -> None:
         any_of, all_of = say(AnyOfAllowlists(*just(*said))), say(AllOfAllowlists(*just(*said)))
         assert any_of is (ALLOW if ALLOW in said else DENY if set(said) == {DENY} else ABSTAIN)
         assert all_of is (DENY if DENY in said else ALLOW if set(said) == {ALLOW} else ABSTAIN)
 
-    @quick
     @given(st.lists(ANSWERS, min_size=1, max_size=4))
     def test_de_morgan(self, said: list[AllowlistDecision]) -> None:
         turned = {ALLOW: DENY, DENY: ALLOW, ABSTAIN: ABSTAIN}
         assert say(AnyOfAllowlists(*just(*said))) is turned[say(AllOfAllowlists(*just(*(turned[one] for one in said))))]
 
-    @quick
     @given(st.lists(ANSWERS, max_size=4), st.sampled_from([AnyOfAllowlists, AllOfAllowlists]))
     def test_their_order_does_not_matter(self, said: list[AllowlistDecision], kind: Any) -> None:
         assert len({say(kind(*just(*order))) for order in permutations(said)}) == 1
 
-    @quick
     @given(st.lists(ANSWERS, min_size=1, max_size=4), ANSWERS, st.sampled_from([AnyOfAllowlists, AllOfAllowlists]))
     def test_nesting_the_same_kind_changes_nothing(
         self, said: list[AllowlistDecision], more: AllowlistDecision, kind: Any
@@ -154,7 +148,6 @@ class TestTogether:
         assert say(kind(kind(*just(*said)), *just(more))) is say(kind(*just(*said, more)))
         assert say(kind(*just(more, more))) is more
 
-    @quick
     @given(st.lists(ANSWERS, min_size=1, max_size=4), st.sampled_from([True, None, 1, "allow", "ALLOW", [], object()]))
     def test_a_stray_answer_is_a_no(self, said: list[AllowlistDecision], stray: Any) -> None:
         for kind in (AnyOfAllowlists, AllOfAllowlists):

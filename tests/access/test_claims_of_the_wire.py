@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, AuthorizationContext, LinkedClaimAllowlist, Principal
@@ -16,6 +16,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
+from tests.examples import examples
 from tests.scenarios.cast import echo
 
 WANTED = {"tid": "ours"}
@@ -80,7 +81,7 @@ SENT = st.sampled_from([WANTED, {"claims": WANTED}, "ours", '{"tid": "ours"}', [
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("proved", [{}, {"sub": "alice"}], ids=str)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60)
 @given(
     body=st.dictionaries(st.sampled_from(NAMES), SENT, max_size=5),
     query=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["ours", "tid:ours"]), max_size=3),

@@ -4,7 +4,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.allowlist import AccessRule, Allowed, AllowlistDecision, Denied, LinkRequired
@@ -275,7 +275,6 @@ def foretold(tree: Any, *, require_link: bool, linker: str, linked: bool, claims
     return "link" if proves_more else "denied"
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     tree=TREES,
     require_link=st.booleans(),

@@ -28,7 +28,7 @@ from frontdesk.errors import ForbiddenError, LinkRequiredError, UnauthenticatedE
 from tests.access.door import FixedLinker, link
 from tests.host.link_door import Call
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
@@ -59,7 +59,7 @@ class Guests:
         return AllowlistDecision.ALLOW if listed else AllowlistDecision.DENY
 
 
-class Chat(Channel):
+class ScriptedChat(Channel):
     """A message channel without a platform: the test says what comes in."""
 
     session_family = "host_tracked"
@@ -95,7 +95,7 @@ class Chat(Channel):
         await self.context.accept(item)
 
 
-async def handled(desk: Desk, count: int) -> None:
+async def handled(desk: InvocationsHost, count: int) -> None:
     """Waits until that many events are done."""
     await until(lambda: sum(name == "finish" for name, _ in desk.ledger.writes) == count)
 
@@ -215,7 +215,7 @@ async def test_an_approval_of_someone_who_is_denied_by_then_runs_nothing() -> No
 
 async def test_in_a_group_each_message_is_asked_about_by_its_sender() -> None:
     ears, guests = Ears(), Guests("alice", "room")
-    chat = Chat(allowlist=guests, conversation_scope="per_conversation", accept_in_group="all")
+    chat = ScriptedChat(allowlist=guests, conversation_scope="per_conversation", accept_in_group="all")
     async with open_desk(ears.hear, channels=[chat]) as desk:
         said = [("alice", "one"), ("bob", "two"), ("alice", "three"), ("mallory", "four")]
         for number, (who, text) in enumerate(said):
@@ -227,7 +227,7 @@ async def test_in_a_group_each_message_is_asked_about_by_its_sender() -> None:
 
 async def test_a_permission_for_the_direct_chat_is_one_for_the_person_and_not_for_the_room() -> None:
     ears = Ears()
-    chat = Chat(allowlist=NativeIdAllowlist(["alice"], channel="chat"))
+    chat = ScriptedChat(allowlist=NativeIdAllowlist(["alice"], channel="chat"))
     async with open_desk(ears.hear, channels=[chat]) as desk:
         await chat.hears("alice", "direct", "e1")
         await chat.hears("bob", "in the room that alice opened", "e2", group=True)
@@ -241,7 +241,7 @@ OF_LINKING = ("link", "connect", "unlink", "whoami")
 
 async def test_commands_are_asked_about_and_those_of_linking_pass_who_must_link() -> None:
     linker = FixedLinker()
-    chat = Chat(allowlist=NativeIdAllowlist(["alice"]), require_link=True)
+    chat = ScriptedChat(allowlist=NativeIdAllowlist(["alice"]), require_link=True)
     async with open_desk(Ears().hear, channels=[chat], linker=linker):
         with pytest.raises(LinkRequiredError):
             await chat.context.run_command("new", Call(chat.by("alice"), ""))
@@ -263,7 +263,7 @@ async def test_commands_are_asked_about_and_those_of_linking_pass_who_must_link(
 
 
 async def test_a_channels_own_command_of_such_a_name_does_not_pass_who_must_link() -> None:
-    chat = Chat(require_link=True, link_commands=dict.fromkeys(OF_LINKING))
+    chat = ScriptedChat(require_link=True, link_commands=dict.fromkeys(OF_LINKING))
     async with open_desk(Ears().hear, channels=[chat], linker=FixedLinker()):
         context: Any = chat.context
 
@@ -277,7 +277,7 @@ async def test_a_channels_own_command_of_such_a_name_does_not_pass_who_must_link
 
 async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> None:
     linker = FixedLinker()
-    strict = Chat("strict", allowlist=NativeIdAllowlist(["alice"]), require_link=True)
+    strict = ScriptedChat("strict", allowlist=NativeIdAllowlist(["alice"]), require_link=True)
     async with open_desk(Ears().hear, channels=[strict], linker=linker) as desk:
         challenge = await strict.context.begin_link(strict.by("alice"))
         assert challenge.identity.native_id == "alice"
@@ -291,14 +291,14 @@ async def test_a_link_is_begun_for_who_must_link_and_not_for_who_is_denied() -> 
 
 
 async def test_without_a_linker_nothing_can_be_begun() -> None:
-    chat = Chat()
+    chat = ScriptedChat()
     async with open_desk(Ears().hear, channels=[chat]):
         with pytest.raises(UnsupportedError):
             await chat.context.begin_link(chat.by("alice"))
 
 
 async def test_every_call_of_a_context_is_asked_about() -> None:
-    chat = Chat(allowlist=Guests())
+    chat = ScriptedChat(allowlist=Guests())
     async with open_desk(Ears().hear, channels=[chat]) as desk:
         bob, context, conversations = chat.by("bob"), chat.context, chat.context.conversations
         request = ChannelRequest(channel="chat", input="hi")

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.stores.memory import InMemoryStateStore
@@ -41,7 +41,6 @@ async def assert_sound(store: InMemoryStateStore, model: Model, name: str) -> No
         assert {one.identity.native_id for one in await store.identities.links(link.isolation_key)} == family
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(links | ends, max_size=12))
 def test_any_sequence_of_links_and_their_ends_gives_what_the_model_says(steps: list[Step]) -> None:
     asyncio.run(played(steps))

@@ -4,7 +4,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.link_policy import LinkOperation, LinkPolicyContext
@@ -17,6 +17,7 @@ from frontdesk.access.link_policy import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import LinkRefusedError, UnavailableError
+from tests.examples import examples
 
 TIERS = {"teams": "internal", "mail": "internal", "telegram": "public", "web": None, "page": None}
 OPERATIONS: list[LinkOperation] = ["link", "deliver"]
@@ -81,7 +82,7 @@ async def test_nobody_shares() -> None:
         assert await ties.allows("deliver", source, destination) is (source == destination)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.sets(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"))), st.booleans())
 async def test_what_is_listed_holds_in_both_directions(pairs: set[tuple[str, str]], turned: bool) -> None:
     names: dict[str, str | None] = dict.fromkeys("abcd")

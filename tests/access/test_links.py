@@ -37,7 +37,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     elif request.param == "sqlite":
         found = [SqliteStateStore(tmp_path / "frontdesk.db", clock=clock)]
     else:
-        place = request.getfixturevalue("postgres")
+        place = request.getfixturevalue("postgres_tables")
         found = [PostgresStateStore(place, clock=clock) for _ in range(2)]
     async with AsyncExitStack() as stack:
         for one in found:

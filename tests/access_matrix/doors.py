@@ -32,7 +32,7 @@ from tests.access_matrix.issuer import AUDIENCE, Issuers
 from tests.access_matrix.purposes import SAYING, SOCKET, Door
 
 
-class Chat(MessageChannel):
+class ChatWithCommand(MessageChannel):
     """A chat whose platform is away, with a command of the operator's own; what it could call is shown."""
 
     context: ChannelContext
@@ -50,7 +50,7 @@ class Chat(MessageChannel):
         return super().contribute(context)
 
 
-class House:
+class EveryDoorHost:
     """A served host, and the things of its owner."""
 
     def __init__(self, host: AgentFrameworkHost, http: httpx.AsyncClient, url: str, agent: EchoAgent, place: Path):
@@ -60,6 +60,7 @@ class House:
         self.agent = agent
         self._place = place
         self.ids: dict[str, str] = {}
+        self._owned: list[Any] = []
         self.keys: Keys
         self.chat: ChannelContext
 
@@ -99,6 +100,7 @@ class House:
             self.ids[name] = made.raise_for_status().json()["id"]
         (item,) = (await self.seen("conversation"))["data"]
         self.ids["item"] = item["id"]
+        self._owned = await self._belongings()
 
     async def seen(self, name: str) -> Any:
         """What the owner sees of a thing."""
@@ -110,8 +112,12 @@ class House:
         shown = await self.http.get(paths[name].format(self.ids[name]), headers=owner(self.keys))
         return shown.raise_for_status().json()
 
-    async def belongings(self) -> list[Any]:
-        """All that the owner sees."""
+    async def has_changed(self) -> bool:
+        """Tell whether the owner sees anything else than at the last time."""
+        before, self._owned = self._owned, await self._belongings()
+        return before != self._owned
+
+    async def _belongings(self) -> list[Any]:
         return [await self.seen(name) for name in ("response", "conversation", "invocation") if name in self.ids]
 
     def rows(self) -> dict[str, int]:
@@ -131,7 +137,7 @@ async def open_house(
     linker: IdentityLinker | None = None,
     backwards: bool = False,
     more: Sequence[Channel] = (),
-) -> AsyncIterator[House]:
+) -> AsyncIterator[EveryDoorHost]:
     """A served host with every channel; `rules` are `open`, `listed` or `linked`.
 
     `backwards` is the order in which the kinds of credentials are offered.
@@ -141,7 +147,7 @@ async def open_house(
     auth: list[Any] = [tokens, ApiKeyAuth({"owner": OWNER_KEY, "other": OTHER_KEY}), hmac]
     if backwards:
         auth.reverse()
-    agent, chat = EchoAgent(), Chat()
+    agent, chat = EchoAgent(), ChatWithCommand()
     host = AgentFrameworkHost(
         agent,
         channels=[
@@ -156,7 +162,7 @@ async def open_house(
         default_allowlist=RULES[rules],
     )
     async with serving(host) as client:
-        house = House(host, client.http, client.base_url, agent, place)
+        house = EveryDoorHost(host, client.http, client.base_url, agent, place)
         house.keys = Keys(issuers, hmac)
         house.chat = chat.context
         yield house

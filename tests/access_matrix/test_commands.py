@@ -12,7 +12,7 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
-from tests.access_matrix.doors import House, open_house
+from tests.access_matrix.doors import EveryDoorHost, open_house
 from tests.access_matrix.issuer import issuing
 
 # What each command is for. One that is not here fails the test: whoever adds a command says who may give it.
@@ -60,7 +60,7 @@ class Call:
 
 
 @asynccontextmanager
-async def _house(rules: str, place: Path, **settings: Any) -> AsyncIterator[House]:
+async def _house(rules: str, place: Path, **settings: Any) -> AsyncIterator[EveryDoorHost]:
     async with issuing() as issuers, open_house(rules, issuers, place, **settings) as house:
         yield house
 

@@ -22,7 +22,7 @@ def no(approval_id: str = "apr_1") -> ApprovalAnswer:
     return ApprovalAnswer(approval_id=approval_id, approved=False, reason="too much")
 
 
-class Desk:
+class TwoQuestions:
     """Questions `apr_1` and `apr_2` of a session that its owner may answer."""
 
     def __init__(self) -> None:
@@ -52,13 +52,13 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> Desk:
-    desk = Desk()
+async def desk() -> TwoQuestions:
+    desk = TwoQuestions()
     await desk.ask("apr_1", "apr_2")
     return desk
 
 
-async def test_an_answer_is_taken_once(desk: Desk) -> None:
+async def test_an_answer_is_taken_once(desk: TwoQuestions) -> None:
     (message,) = await desk.take(yes())
     assert message.contents[0].approved is True
     assert await desk.pending() == ["apr_2"]
@@ -73,7 +73,7 @@ async def test_an_answer_is_taken_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("first", "other"), [(yes(), no()), (no(), yes())])
 async def test_the_same_answer_is_taken_again_until_something_was_done_with_it(
-    desk: Desk, first: ApprovalAnswer, other: ApprovalAnswer
+    desk: TwoQuestions, first: ApprovalAnswer, other: ApprovalAnswer
 ) -> None:
     early = await desk.answers.take(OWNER, [first])
     assert await desk.pending() == ["apr_1", "apr_2"]
@@ -93,14 +93,14 @@ async def test_the_same_answer_is_taken_again_until_something_was_done_with_it(
             await desk.answers.take(OWNER, [again])
 
 
-async def test_several_are_answered_together_or_not_at_all(desk: Desk) -> None:
+async def test_several_are_answered_together_or_not_at_all(desk: TwoQuestions) -> None:
     await desk.take(no("apr_2"))
     with pytest.raises(ConflictError):
         await desk.take(yes("apr_1"), yes("apr_2"))
     assert await desk.pending() == ["apr_1"]
 
 
-async def test_several_can_be_answered_apart(desk: Desk) -> None:
+async def test_several_can_be_answered_apart(desk: TwoQuestions) -> None:
     (first,) = await desk.take(yes("apr_1"))
     (second,) = await desk.take(no("apr_2"))
     assert first.contents[0].approved is True
@@ -108,19 +108,19 @@ async def test_several_can_be_answered_apart(desk: Desk) -> None:
     assert second.text == "too much"
 
 
-async def test_of_twenty_answers_at_once_one_is_taken(desk: Desk) -> None:
+async def test_of_twenty_answers_at_once_one_is_taken(desk: TwoQuestions) -> None:
     taken = await asyncio.gather(*(desk.take(yes()) for _ in range(20)), return_exceptions=True)
     assert [type(one) for one in taken].count(list) == 1
     assert [type(one) for one in taken].count(ConflictError) == 19
 
 
-async def test_the_same_question_twice_in_one_request_is_refused(desk: Desk) -> None:
+async def test_the_same_question_twice_in_one_request_is_refused(desk: TwoQuestions) -> None:
     with pytest.raises(InvalidRequestError):
         await desk.take(yes(), no())
     assert await desk.pending() == ["apr_1", "apr_2"]
 
 
-async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: Desk) -> None:
+async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: TwoQuestions) -> None:
     await keep_session(desk.store, session("ses_other"))
     errors: list[NotFoundError] = []
     for owner, answer, place in [
@@ -135,13 +135,13 @@ async def test_a_foreign_question_looks_like_one_that_does_not_exist(desk: Desk)
     assert await desk.pending() == ["apr_1", "apr_2"]
 
 
-async def test_without_a_session_nothing_is_answered(desk: Desk) -> None:
+async def test_without_a_session_nothing_is_answered(desk: TwoQuestions) -> None:
     with pytest.raises(InvalidRequestError):
         await desk.answers.asked(OWNER, None, [yes()])
     assert await desk.pending() == ["apr_1", "apr_2"]
 
 
-async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
+async def test_of_two_branches_only_one_can_answer(desk: TwoQuestions) -> None:
     for name in ("left", "right"):
         await keep_session(desk.store, session(name, parent=ForkPoint(session_id="ses_1", messages=0)))
     left = await desk.store.sessions.get(OWNER, "left")
@@ -169,7 +169,7 @@ async def test_of_two_branches_only_one_can_answer(desk: Desk) -> None:
 async def test_only_the_same_question_comes_again_under_its_id(
     known: dict[str, Any], place: str, may_repeat: bool, kept: bool | None
 ) -> None:
-    desk = Desk()
+    desk = TwoQuestions()
     await desk.ask("apr_1", **known)
     where = session(place, parent=ForkPoint(session_id="ses_1", messages=0) if place == "branch" else None)
     asked = question("apr_1", session_id=place)

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from frontdesk.cli import main
+from tests.forked import run_forked
+
 FRONTDESK = (sys.executable, "-m", "frontdesk.cli")
 
 
@@ -22,10 +25,14 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def frontdesk(
     *arguments: str, cwd: Path | None = None, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command to its end."""
-    return subprocess.run(
-        [*FRONTDESK, *arguments], cwd=cwd, input=stdin, env=environment(env), capture_output=True, text=True, timeout=30
-    )
+    """Run the command to its end."""
+    place, given = cwd or Path.cwd(), environment(env)
+    return run_forked("tests.cli.processes:run_command", *arguments, directory=place, environment=given, stdin=stdin)
+
+
+def run_command(*arguments: str) -> int:
+    """Do what the `frontdesk` program does."""
+    return main(arguments)
 
 
 class Running:

@@ -36,8 +36,8 @@ class TestOnSqlite(InProcess):
 
 class TestOnPostgres(InProcess):
     @pytest.fixture
-    def store(self, postgres: str) -> HostStateStore:
-        return short_lease(postgres, 2.0)
+    def store(self, postgres_tables: str) -> HostStateStore:
+        return short_lease(postgres_tables, 2.0)
 
 
 class TestOnProcrastinate(RunnerContract):

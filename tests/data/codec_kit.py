@@ -10,15 +10,15 @@ from typing import Any
 from agent_framework import (
     WorkflowRunResult,
 )
-from hypothesis import settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 import frontdesk.data
 from frontdesk.data import codec
 from frontdesk.data.noun import Noun
+from tests.examples import examples
 
-quick = settings(max_examples=60, deadline=None)
+quick = examples(60)
 
 # What the framework's own copies don't have either, and what a generic alias leaves on what it makes.
 IGNORED = {"raw_representation", "__orig_class__"}

@@ -13,7 +13,7 @@ from agent_framework import (
     Content,
     Message,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data import codec, json_tree
@@ -38,6 +38,7 @@ from tests.data.codec_kit import (
     round_trip,
 )
 from tests.data.golden_records import GOLDEN
+from tests.examples import examples
 
 
 class TestNouns:
@@ -46,7 +47,7 @@ class TestNouns:
 
     @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
     def test_round_trip(self, kind: type[Noun]) -> None:
-        @settings(max_examples=25, deadline=None)
+        @examples(25)
         @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
         def check(noun: Noun) -> None:
             assert_kept(noun)
@@ -302,12 +303,10 @@ class TestWhateverComesIn:
         with suppress(CodecError):
             codec.decode(data)
 
-    @settings(max_examples=200, deadline=None)
     @given(st.binary() | st.binary().map(lambda data: b'{"v":1,"data":' + data + b"}"))
     def test_bytes(self, data: bytes) -> None:
         self.try_to_decode(data)
 
-    @settings(max_examples=400, deadline=None)
     @given(TREES)
     def test_trees(self, tree: Any) -> None:
         self.try_to_decode(msgspec.json.encode({"v": 1, "data": tree}))

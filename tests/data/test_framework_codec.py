@@ -22,7 +22,7 @@ from agent_framework import (
     WorkflowRunState,
 )
 from agent_framework._types import ContentType
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data import codec
@@ -42,6 +42,7 @@ from tests.data.codec_kit import (
     quick,
     round_trip,
 )
+from tests.examples import examples
 
 
 class TestFrameworkObjects:
@@ -50,7 +51,7 @@ class TestFrameworkObjects:
 
     @pytest.mark.parametrize("kind", get_args(ContentType))
     def test_content(self, kind: str) -> None:
-        @settings(max_examples=25, deadline=None)
+        @examples(25)
         @given(strategies.contents(kind))
         def check(content: Content) -> None:
             assert content.type == kind

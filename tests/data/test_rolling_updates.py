@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 from agent_framework import Content, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data import codec, json_tree
@@ -19,6 +19,7 @@ from frontdesk.data.session import CheckpointRef, SessionRecord
 from frontdesk.errors import BrokenRecordError, CodecError, RequestError, UnreadableRecordError
 from frontdesk.testing import strategies
 from tests.data.codec_kit import all_nouns, picture
+from tests.examples import examples
 
 ADDED = {"shade": "red", "shapes": [{"$": "Invented", "x": 1}], "unknown_fields": "mine"}
 SESSION = SessionRecord(session_id="s", owner="o", key="k", created_at=1.5, updated_at=2.5)
@@ -34,7 +35,7 @@ def record(tree: Any, version: Any = 1) -> bytes:
 
 @pytest.mark.parametrize("kind", all_nouns(), ids=lambda kind: kind.__name__)
 def test_a_field_of_a_newer_version_made_the_whole_record_unreadable(kind: type[Noun]) -> None:
-    @settings(max_examples=8, deadline=None)
+    @examples(8)
     @given(strategies.nouns(kind, strategies.values() | strategies.messages()))
     def check(noun: Noun) -> None:
         newer = {**tree_of(noun), **ADDED}
@@ -60,7 +61,7 @@ def test_a_noun_with_such_fields_can_be_hashed_and_compared() -> None:
     assert first != ResponseTarget.channels(["a"])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(strategies.nouns(InboxItem), st.data())
 def test_fields_added_anywhere_in_a_record_stay_in_it(item: InboxItem, data: st.DataObject) -> None:
     tree = tree_of(item)

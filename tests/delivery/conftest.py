@@ -7,10 +7,10 @@ import pytest
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.expiry import Expiry
-from tests.delivery.scripted import Desk, ScriptedChannel
+from tests.delivery.scripted import OutboxWorld, ScriptedChannel
 from tests.scenarios.stores import opened
 
-MakeDesk = Callable[[ScriptedChannel], Desk]
+MakeDesk = Callable[[ScriptedChannel], OutboxWorld]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -21,4 +21,4 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
 
 @pytest.fixture
 def make_desk(store: HostStateStore) -> MakeDesk:
-    return lambda channel: Desk(store, channel)
+    return lambda channel: OutboxWorld(store, channel)

@@ -85,7 +85,7 @@ def _place(part: PushPart) -> str:
     return part.conversation_id or part.identity.native_id
 
 
-class Desk:
+class OutboxWorld:
     """An outbox over a store, with a channel and a clock that the test moves."""
 
     def __init__(self, store: HostStateStore, channel: ScriptedChannel) -> None:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushPart, PushTerms
 from frontdesk.abc.runner import RetryPolicy
 from frontdesk.errors import PushError
 from frontdesk.stores.memory import InMemoryStateStore
-from tests.delivery.scripted import Desk, ScriptedChannel
+from tests.delivery.scripted import OutboxWorld, ScriptedChannel
 
 LONGEST_DELAY = 8.0
 LONGEST_AGE = 100.0
@@ -35,7 +35,7 @@ class Down(ScriptedChannel):
     def __init__(self, terms: PushTerms = TERMS) -> None:
         super().__init__(terms=terms)
         self.tried: list[float] = []
-        self.desk = Desk(InMemoryStateStore(), self)
+        self.desk = OutboxWorld(InMemoryStateStore(), self)
 
     async def push_part(self, part: PushPart) -> str | None:
         self.tried.append(self.desk.clock.steady())
@@ -63,7 +63,6 @@ def unnoticed(jumps: list[Jump]) -> float:
     return sum(abs(by) for _, by in jumps if abs(by) <= NOTICED)
 
 
-@settings(deadline=None, max_examples=300)
 @given(jumps=jumps)
 def test_a_part_is_tried_in_time_and_given_up_after_its_time(jumps: list[Jump]) -> None:
     channel = Down()
@@ -76,7 +75,6 @@ def test_a_part_is_tried_in_time_and_given_up_after_its_time(jumps: list[Jump]) 
     assert channel.tried[-1] <= LONGEST_AGE + spent + LONGEST_DELAY
 
 
-@settings(deadline=None, max_examples=100)
 @given(before=jumps, last=sizes)
 def test_after_a_restart_a_part_is_tried_in_time_by_a_clock_that_runs(before: list[Jump], last: float) -> None:
     # A host that starts believes its clock about what is too old.

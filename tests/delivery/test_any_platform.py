@@ -3,14 +3,14 @@
 import asyncio
 from collections import defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushPart
 from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
 from frontdesk.stores.memory import InMemoryStateStore
-from tests.delivery.scripted import AskableChannel, Desk, ScriptedChannel
+from tests.delivery.scripted import AskableChannel, OutboxWorld, ScriptedChannel
 
 WORDS = ("ok", "ok", "ok", "down", "flood", "refused", "lost", "arrived", "dies before", "dies after")
 PLACES = ("ann", "ben")
@@ -60,7 +60,6 @@ class AskableJudge(Judge, AskableChannel):
 answers = st.lists(st.tuples(st.sampled_from(PLACES), st.integers(1, 3), st.booleans()), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     said=answers, words=st.lists(st.sampled_from(WORDS), max_size=25), kind=st.sampled_from(["keys", "blind", "asks"])
 )
@@ -68,12 +67,12 @@ def test_nothing_is_lost_repeated_or_out_of_order(
     said: list[tuple[str, int, bool]], words: list[str], kind: str
 ) -> None:
     judge = AskableJudge(words, idempotent=False) if kind == "asks" else Judge(words, idempotent=kind == "keys")
-    desk = Desk(InMemoryStateStore(), judge)
+    desk = OutboxWorld(InMemoryStateStore(), judge)
     asyncio.run(_play(desk, said))
     asyncio.run(_judge(desk, judge, kind))
 
 
-async def _play(desk: Desk, said: list[tuple[str, int, bool]]) -> None:
+async def _play(desk: OutboxWorld, said: list[tuple[str, int, bool]]) -> None:
     letters = iter("abcdefgh")
     for place, parts, echo in said:
         await desk.add(*desk.answer(next(letters), parts, echo=echo, place=place))
@@ -91,7 +90,7 @@ async def _play(desk: Desk, said: list[tuple[str, int, bool]]) -> None:
     raise AssertionError("it never came to an end")
 
 
-async def _judge(desk: Desk, judge: Judge, kind: str) -> None:
+async def _judge(desk: OutboxWorld, judge: Judge, kind: str) -> None:
     rows = await desk.store.outbox.find(limit=1000)
     assert all(one.ended_at is not None for one in rows)
     for place in PLACES:

@@ -11,7 +11,7 @@ from frontdesk.host.deliveries import Deliveries
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing.clock import FakeClock
 from tests.delivery.conftest import MakeDesk
-from tests.delivery.scripted import TERMS, Desk, ScriptedChannel
+from tests.delivery.scripted import TERMS, OutboxWorld, ScriptedChannel
 
 DAY = 86_400.0
 AHEAD = 21 * 3600.0
@@ -20,12 +20,12 @@ LONGEST = TERMS.retry.longest_delay
 DOWN = PushError(code="down")
 
 
-async def waiting(desk: Desk) -> list[str]:
+async def waiting(desk: OutboxWorld) -> list[str]:
     """The places that a look finds."""
     return [place async for _, place in desk.outbox.waiting()]
 
 
-async def failed(desk: Desk, place: str = "ann") -> float:
+async def failed(desk: OutboxWorld, place: str = "ann") -> float:
     """Have the next try fail; return the pause that follows."""
     desk.channel.answer(place, DOWN)
     wait = await desk.drain(place)
@@ -289,4 +289,4 @@ def test_what_is_noted_counts_for_a_part_as_it_was() -> None:
 
 
 def _row() -> Delivery:
-    return Desk(InMemoryStateStore(), ScriptedChannel()).row("a0")
+    return OutboxWorld(InMemoryStateStore(), ScriptedChannel()).row("a0")

@@ -10,18 +10,18 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.errors import PushError
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.clock import FakeClock
-from tests.delivery.scripted import TERMS, Desk, ScriptedChannel
+from tests.delivery.scripted import TERMS, OutboxWorld, ScriptedChannel
 
 DAY = 86_400.0
 
 
-async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> None:
+async def test_two_processes_send_each_part_once_and_in_order(postgres_tables: str) -> None:
     channel = ScriptedChannel()
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         places = [f"p{number}" for number in range(5)]
         for number in range(20):
@@ -42,12 +42,12 @@ async def test_two_processes_send_each_part_once_and_in_order(postgres: str) -> 
             await store.close()
 
 
-async def test_answers_that_are_written_at_once_do_not_come_between_each_other(postgres: str) -> None:
-    stores = [PostgresStateStore(postgres) for _ in range(4)]
+async def test_answers_that_are_written_at_once_do_not_come_between_each_other(postgres_tables: str) -> None:
+    stores = [PostgresStateStore(postgres_tables) for _ in range(4)]
     for store in stores:
         await store.open()
     try:
-        desks = [Desk(store, ScriptedChannel()) for store in stores]
+        desks = [OutboxWorld(store, ScriptedChannel()) for store in stores]
         for round_ in range(5):
             letters = "abcdefghijklmnopqrstuvwxyz"[4 * round_ :]
             await asyncio.gather(
@@ -66,14 +66,16 @@ async def test_answers_that_are_written_at_once_do_not_come_between_each_other(p
             await store.close()
 
 
-async def test_what_another_process_is_sending_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_another_process_is_sending_is_waited_for(
+    postgres_tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(destination_drain, "_MARGIN", 0.2)
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
         channel = ScriptedChannel(terms=ScriptedChannel().push_terms.replace(timeout=0.3), idempotent=True)
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         await desk.add(desk.row("a0"))
         left = await desk.get("a0")
@@ -92,15 +94,15 @@ async def test_what_another_process_is_sending_is_waited_for(postgres: str, monk
             await store.close()
 
 
-async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
+async def test_a_receipt_that_comes_late_still_counts(postgres_tables: str) -> None:
     """A slow process is thought dead; what it then learns is the truth."""
-    stores = [PostgresStateStore(postgres) for _ in range(2)]
+    stores = [PostgresStateStore(postgres_tables) for _ in range(2)]
     for store in stores:
         await store.open()
     try:
         channel = ScriptedChannel()
         channel.slow["ann"] = asyncio.Event()
-        desk = Desk(stores[0], channel)
+        desk = OutboxWorld(stores[0], channel)
         desk.clock.set(SystemClock().now())
         await desk.add(desk.row("a0"))
         slow = asyncio.create_task(Outbox(stores[0], {"chat": channel}, SystemClock()).drain("chat", "ann"))
@@ -118,13 +120,13 @@ async def test_a_receipt_that_comes_late_still_counts(postgres: str) -> None:
             await store.close()
 
 
-async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued(postgres: str) -> None:
-    store = PostgresStateStore(postgres)
+async def test_a_host_whose_clock_was_ahead_gave_up_what_another_had_just_queued(postgres_tables: str) -> None:
+    store = PostgresStateStore(postgres_tables)
     await store.open()
     try:
         channel = ScriptedChannel(terms=TERMS.replace(retry=TERMS.retry.replace(attempts=100)))
         channel.answer("ann", *(PushError(code="down") for _ in range(2)))
-        desk, ahead = Desk(store, channel), FakeClock()
+        desk, ahead = OutboxWorld(store, channel), FakeClock()
         host = Outbox(store, {"chat": channel}, ahead)
         ahead.advance(3 * DAY)
         await desk.add(desk.row("a0"))

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from frontdesk.testing import serving
-from frontdesk.testing.messages import MessagePlatform, Person, message_platform
+from frontdesk.testing.messages import MessagePlatform, Person
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
+from tests.testing.messages.starting import forked_platform
 
 PAGE = ROOT / "docs/how-to/profiles.md"
 ALICE, BOB = {"x-api-key": "alice-key-for-the-laptop"}, {"x-api-key": "bob-key-for-everything"}
@@ -50,7 +51,7 @@ def _first() -> str:
     return next(iter(tables(PAGE)))
 
 
-class Desk:
+class TwoPlatformUser:
     """Somebody who writes on two platforms, and reads what is answered."""
 
     def __init__(self, platform: MessagePlatform, who: Person) -> None:
@@ -72,9 +73,9 @@ class Desk:
 async def _desks(stack: AsyncExitStack, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("work", "chat"):
-        platform = await stack.enter_async_context(message_platform(place / name, "--token", "the-token-of-the-bot"))
+        platform = await stack.enter_async_context(forked_platform(place / name, "--token", "the-token-of-the-bot"))
         monkeypatch.setenv(f"{name.upper()}_URL", platform.url)
-        found[name] = Desk(platform, await platform.user("Ada"))
+        found[name] = TwoPlatformUser(platform, await platform.user("Ada"))
     return found
 
 

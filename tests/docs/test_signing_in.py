@@ -13,11 +13,11 @@ from frontdesk.kit.auth.provider import LARGEST_ANSWER
 from frontdesk.kit.auth.tokens import LONGEST_TOKEN
 from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS
 from frontdesk.testing import serving
-from frontdesk.testing.messages import message_platform
 from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_reference import parameters, shown, signature, spans
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, agreed, oidc_provider
+from tests.testing.messages.starting import forked_platform
 
 REFERENCE = ROOT / "docs/reference/signing-in.md"
 TOKENS = ROOT / "docs/how-to/bearer-tokens.md"
@@ -86,7 +86,7 @@ async def test_the_four_steps_of_signing_in(
 ) -> None:
     for name, value in (("CLIENT_ID", CLIENT_ID), ("CLIENT_SECRET", CLIENT_SECRET), ("PUBLIC_URL", PUBLIC)):
         monkeypatch.setenv(name, value)
-    platform_at = message_platform(tmp_path / "chat", "--token", "the-token-of-the-bot")
+    platform_at = forked_platform(tmp_path / "chat", "--token", "the-token-of-the-bot")
     async with oidc_provider() as provider, platform_at as platform:
         monkeypatch.setenv("ISSUER", provider.issuer)
         monkeypatch.setenv("CHAT_URL", platform.url)

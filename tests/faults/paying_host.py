@@ -1,14 +1,13 @@
 """A host in a process of its own that asks before it pays, and ends itself at a moment of the answer.
 
-`python -m tests.faults.paying_host '{"root": ..., "kind": ..., "moment": ...}'`: with a `port` it serves Invocations,
-with a `platform` it answers a chat. What was paid is in the file `paid` of its root.
+Its settings are JSON with `root`, `kind` and `moment`: with a `port` it serves Invocations, with a `platform` it
+answers a chat. What was paid is in the file `paid` of its root.
 """
 
 import asyncio
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +81,9 @@ def target_of(kind: str, root: Path, moment: str) -> Any:
     return till if kind == "workflow" else lambda: WorkflowAgent(till())
 
 
-def main(given: dict[str, Any]) -> None:
+def main(settings: str) -> None:
     """Serve until the process is killed."""
+    given: dict[str, Any] = json.loads(settings)
     root, moment = Path(given["root"]), given["moment"]
     channels: list[Any] = [InvocationsChannel()]
     if "platform" in given:
@@ -109,7 +109,3 @@ def main(given: dict[str, Any]) -> None:
 async def _chat(host: AgentFrameworkHost) -> None:
     async with host.app.router.lifespan_context(host.app):
         await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))

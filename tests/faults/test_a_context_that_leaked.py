@@ -38,7 +38,7 @@ def visible() -> list[str]:
     return [one for one in (*found, str(get_current_isolation_keys() or "")) if one]
 
 
-class Chat(Loud):
+class ContextNotingChat(Loud):
     """A chat that notes what can be seen while somebody is told something."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ async def test_a_reminder_that_a_tool_scheduled_failed_with_own_turn(
     pause: float, store: HostStateStore, runner: DurableTaskRunner
 ) -> None:
     seen: list[list[str]] = []
-    chat, host = Chat(), None
+    chat, host = ContextNotingChat(), None
 
     async def remind(payload: Mapping[str, Any]) -> None:
         seen.append(visible())
@@ -103,13 +103,13 @@ async def test_a_reminder_that_a_tool_scheduled_failed_with_own_turn(
 
 
 @asynccontextmanager
-async def started(target: Any, chat: Chat, **options: Any) -> AsyncIterator[AgentFrameworkHost]:
+async def started(target: Any, chat: ContextNotingChat, **options: Any) -> AsyncIterator[AgentFrameworkHost]:
     host = AgentFrameworkHost(target, channels=[chat], **options)
     async with host.app.router.lifespan_context(host.app):
         yield host
 
 
-def event(chat: Chat, text: str) -> InboxItem:
+def event(chat: ContextNotingChat, text: str) -> InboxItem:
     caller, request = chat.by("bob"), ChannelRequest(channel="chat", input=text, conversation_id="bob")
     return InboxItem(
         channel="chat", event_id=text, conversation_id="bob", caller=caller, request=request, received_at=0.0
@@ -120,7 +120,7 @@ class Story:
     """A marked caller sets off all that runs later, and each piece of it notes what it can see."""
 
     def __init__(self) -> None:
-        self.chat = Chat()
+        self.chat = ContextNotingChat()
         self.seen: dict[str, list[str]] = {}
         self.news = asyncio.Event()
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from frontdesk.testing import CRASH_POINTS
-from tests.faults.crash.processes import HostProcess, House, Kind
+from tests.faults.crash.processes import HostProcess, HostProcesses, Kind
 from tests.faults.crash.server import RECALL, TOLD
 
 MOMENTS = [*((point, 1) for point in CRASH_POINTS), ("before_commit", 2), ("before_commit", 3), ("after_commit", 3)]
@@ -53,7 +53,7 @@ async def _change(host: HostProcess, conversation: str) -> None:
 async def test_a_crash_left_one_without_the_other(
     point: str, passes: int, place: tuple[Kind, str], tmp_path: Path
 ) -> None:
-    async with House(*place, tmp_path / "ledger") as house:
+    async with HostProcesses(*place, tmp_path / "ledger") as house:
         host = await house.start()
         made = (await host.client.post("/v1/conversations", json={})).raise_for_status().json()["id"]
         await _say(host, "one", made)
@@ -70,7 +70,7 @@ async def test_a_crash_left_one_without_the_other(
 
 
 async def test_two_hosts_interleaved_the_turns_of_a_conversation(postgres: str, tmp_path: Path) -> None:
-    async with House("postgres", postgres, tmp_path / "ledger") as house:
+    async with HostProcesses("postgres", postgres, tmp_path / "ledger") as house:
         hosts = [await house.start() for _ in range(2)]
         made = (await hosts[0].client.post("/v1/conversations", json={})).raise_for_status().json()["id"]
         about = f"/v1/conversations/{made}/items"

@@ -12,12 +12,12 @@ from frontdesk.testing import EchoAgent
 from frontdesk.testing.messages import Person
 from frontdesk.testing.messages.wire import Chat as Place
 from frontdesk.testing.messages.wire import Event, MessageIn, User
-from tests.scenarios.messages.chat import Chat, open_chat, post
+from tests.scenarios.messages.chat import MessagesHost, open_chat, post
 
 DENIED = "You can't use this assistant."
 
 
-async def _denied(chat: Chat, who: Person, chat_id: str, text: str) -> None:
+async def _denied(chat: MessagesHost, who: Person, chat_id: str, text: str) -> None:
     """Somebody is refused: in a few words where others read it, in more of them alone."""
     before = len(await chat.platform.answers(chat_id))
     await chat.platform.say(who, text, chat_id=chat_id)

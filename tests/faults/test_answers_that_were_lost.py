@@ -13,11 +13,11 @@ from tests.faults.test_questions_and_unlinking import asked, link, say_yes
 from tests.host.link_door import Loud, opened
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 from tests.scenarios.test_approvals import Bank
 
 
-async def _leave(desk: Desk, body: dict[str, Any], held: asyncio.Event) -> None:
+async def _leave(desk: InvocationsHost, body: dict[str, Any], held: asyncio.Event) -> None:
     """Answer, and hang up when the run is held."""
     leaving = asyncio.create_task(desk.post(body))
     await held.wait()

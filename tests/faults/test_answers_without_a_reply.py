@@ -12,7 +12,7 @@ from frontdesk.stores.sql.writes import Do
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.test_approvals import Bank
 from tests.testing.messages.starting import new_platform
 
@@ -98,7 +98,7 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_chat_was_told_so(store:
 
 
 @asynccontextmanager
-async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[Desk, Desk, Any]]:
+async def asked_on_two_hosts(bank: Bank, postgres: str) -> AsyncGenerator[tuple[InvocationsHost, InvocationsHost, Any]]:
     """Two hosts on one database, the first of which has asked whether it may pay."""
     asks, done = [call("pay", amount=5)], ["done"]
     async with (

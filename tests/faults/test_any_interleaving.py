@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost
@@ -18,6 +18,7 @@ from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing.sse import read_sse
+from tests.examples import examples
 from tests.scenarios.desk import serving, until
 from tests.scenarios.responses.sequence import LAST, wrong_sequence
 
@@ -66,7 +67,7 @@ class Reader:
                     self.events.append(event.json())
 
 
-class World:
+class InterleavedHosts:
     """A store that lasts, hosts that come and go over it, and people who read."""
 
     def __init__(self, store: Any) -> None:
@@ -163,12 +164,11 @@ steps = st.tuples(
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(story=st.lists(steps, max_size=14))
+@examples(40)
+@given(kind=st.sampled_from(["memory", "sqlite"]), story=st.lists(steps, max_size=14))
 def test_any_interleaving_ends_well(kind: str, story: list[tuple[str, int, int, int]]) -> None:
     async def play(store: Any) -> None:
-        world = World(store)
+        world = InterleavedHosts(store)
         await world.start()
         try:
             for step in story:

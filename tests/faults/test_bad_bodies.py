@@ -9,7 +9,7 @@ from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
 
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import parrot
-from tests.scenarios.desk import PATH, Desk, open_desk
+from tests.scenarios.desk import PATH, InvocationsHost, open_desk
 
 JSON = {"content-type": "application/json"}
 BIG = "x" * (1024 * 1024)
@@ -27,7 +27,7 @@ def assert_refused(response: httpx.Response, status: int, code: str) -> dict[str
     return body["error"]
 
 
-async def _nothing_happened(desk: Desk, agent: Any) -> None:
+async def _nothing_happened(desk: InvocationsHost, agent: Any) -> None:
     assert agent.client.seen == []
     assert desk.untouched()
     # The server is as well as before.

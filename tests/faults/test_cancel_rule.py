@@ -9,7 +9,7 @@ import pytest
 from agent_framework import Agent, tool
 
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 from tests.scenarios.test_cancel import MINE
 
 
@@ -75,7 +75,7 @@ def _digs_once(name: str) -> Any:
     return script
 
 
-async def _begin(desk: Desk, began: asyncio.Event, stream: bool) -> "asyncio.Task[Any]":
+async def _begin(desk: InvocationsHost, began: asyncio.Event, stream: bool) -> "asyncio.Task[Any]":
     asked = asyncio.create_task(desk.ask("dig", headers=MINE, session_id="s", stream=stream))
     await began.wait()
     return asked
@@ -99,7 +99,7 @@ async def test_a_thread_worked_on_and_kept_its_session_until_it_ended(stream: bo
         assert "late answer" not in str(desk.runs())
 
 
-async def _free(desk: Desk) -> None:
+async def _free(desk: InvocationsHost) -> None:
     async def asked() -> bool:
         return (await desk.ask("again", session_id="s")).status_code == 200
 

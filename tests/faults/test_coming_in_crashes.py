@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from frontdesk.testing.messages import message_platform
 from tests.faults.inbox.desk import heard, listen
 from tests.faults.inbox.processes import Desks
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("processes")
 @pytest.mark.parametrize("intake", ["webhook", "polling"])
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
 async def test_a_crash_around_the_mark_of_an_event_loses_nothing(intake: str, point: str, tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.2)
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", intake=intake) as desks:
@@ -35,7 +35,7 @@ async def test_a_crash_around_the_mark_of_an_event_loses_nothing(intake: str, po
 
 
 async def test_an_acknowledged_event_is_answered_by_the_next_process(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             host = await desks.host()
@@ -48,7 +48,7 @@ async def test_an_acknowledged_event_is_answered_by_the_next_process(tmp_path: P
 
 
 async def test_what_resumes_after_a_crash_does_not_race_what_is_new(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             host = await desks.host()
@@ -64,7 +64,7 @@ async def test_what_resumes_after_a_crash_does_not_race_what_is_new(tmp_path: Pa
 
 
 async def test_an_event_that_ends_its_process_each_time_does_not_block_the_conversation(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             host = await desks.host()
@@ -79,7 +79,7 @@ async def test_an_event_that_ends_its_process_each_time_does_not_block_the_conve
 
 
 async def test_a_process_that_stood_still_can_t_answer_what_another_has_answered(postgres: str, tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("postgres", postgres, platform, tmp_path / "ledger", lease=1.0) as desks:
             first = await desks.host()

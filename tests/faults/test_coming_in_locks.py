@@ -11,17 +11,17 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent
-from frontdesk.testing.messages import message_platform
 from tests.databases import short_lease
 from tests.faults.inbox.desk import answering, heard, texts, undone
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 
 async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str, tmp_path: Path) -> None:
     agent, lease = GatedAgent(), 0.8
     stores = [short_lease(postgres, lease) for _ in range(2)]
     async with (
-        message_platform(tmp_path / "log") as platform,
+        forked_platform(tmp_path / "log") as platform,
         answering(agent, platform, polling=True, store=stores[0]),
         answering(agent, platform, polling=True, store=stores[1]),
     ):
@@ -42,7 +42,7 @@ async def test_a_run_that_is_longer_than_its_lease_is_not_run_over(postgres: str
 @pytest.mark.parametrize("lease", [1.0, 60.0], ids=["seen by a renewal", "seen at the end"])
 async def test_a_message_whose_turn_lost_its_session_was_dropped(postgres: str, tmp_path: Path, lease: float) -> None:
     agent, store = GatedAgent(), short_lease(postgres, lease)
-    async with message_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
         ann = await platform.user("Ann")
         await platform.say(ann, "wait")
         await agent.started.wait()
@@ -84,7 +84,7 @@ class _LateInbox(MemoryInbox):
 async def test_an_event_that_comes_after_the_last_look_does_not_stay_there(tmp_path: Path) -> None:
     agent, store = EchoAgent(), InMemoryStateStore()
     store.inbox = inbox = _LateInbox(100)
-    async with message_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
         ann = await platform.user("Ann")
 
         async def late() -> None:
@@ -100,7 +100,7 @@ async def test_a_message_that_waits_for_its_session_does_not_vanish(tmp_path: Pa
     agent, store = GatedAgent(), InMemoryStateStore()
     settings = {"conversation_scope": "per_user", "accept_in_group": "all"}
     async with (
-        message_platform(tmp_path / "log") as platform,
+        forked_platform(tmp_path / "log") as platform,
         answering(agent, platform, settings=settings, store=store, session_wait_seconds=0),
     ):
         ann = await platform.user("Ann")
@@ -119,7 +119,7 @@ async def test_a_message_that_waits_for_its_session_does_not_vanish(tmp_path: Pa
 
 async def test_a_turn_that_is_cut_off_by_a_shutdown_is_run_by_the_next_process(tmp_path: Path) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with answering(agent, platform, store=store):
             await platform.say(ann, "wait")
@@ -134,7 +134,7 @@ async def test_a_turn_that_is_cut_off_by_a_shutdown_is_run_by_the_next_process(t
 
 async def test_a_turn_that_fails_is_said_to_have_failed_and_the_next_one_runs(tmp_path: Path) -> None:
     agent, store = FailingAgent(RuntimeError("the secret reason")), InMemoryStateStore()
-    async with message_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
         ann = await platform.user("Ann")
         for text in ("one", "two"):
             await platform.say(ann, text)
@@ -161,6 +161,6 @@ async def test_an_event_of_a_channel_that_is_gone_is_seen_and_blocks_nobody(tmp_
     )
     async with store.transaction() as transaction:
         transaction.accept(item)
-    async with message_platform(tmp_path / "log") as platform, answering(EchoAgent(), platform, store=store):
+    async with forked_platform(tmp_path / "log") as platform, answering(EchoAgent(), platform, store=store):
         await until(lambda: _failed(store, 1))
     assert [error for _, error in await store.inbox.failed()] == ["no_channel"]

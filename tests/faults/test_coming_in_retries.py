@@ -6,13 +6,13 @@ from pathlib import Path
 from frontdesk import InMemoryStateStore
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.messages import message_platform
 from tests.faults.inbox.desk import answering, heard, texts, undone
+from tests.testing.messages.starting import forked_platform
 
 
 async def test_a_retried_webhook_is_neither_lost_nor_answered_twice(tmp_path: Path) -> None:
     agent, store = GatedAgent(), InMemoryStateStore()
-    async with message_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
+    async with forked_platform(tmp_path / "log") as platform, answering(agent, platform, store=store):
         ann = await platform.user("Ann")
         event = await platform.say(ann, "hello there")
         await agent.started.wait()
@@ -29,7 +29,7 @@ async def test_a_retried_webhook_is_neither_lost_nor_answered_twice(tmp_path: Pa
 
 async def test_a_retry_finds_an_event_known_after_a_restart(tmp_path: Path) -> None:
     agent = EchoAgent()
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with answering(agent, platform, store=SqliteStateStore(tmp_path / "state.db")):
             event = await platform.say(ann, "once")
@@ -43,7 +43,7 @@ async def test_a_retry_finds_an_event_known_after_a_restart(tmp_path: Path) -> N
 
 async def test_an_update_that_comes_in_by_two_ways_is_run_once(tmp_path: Path) -> None:
     agent, store = EchoAgent(), InMemoryStateStore()
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with answering(agent, platform, store=store):
             await platform.set(hold=True)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message
 
@@ -168,7 +168,6 @@ VALUES = st.one_of(
 HEADERS = ["x-request-id", "x-agent-invocation-id", "origin", "host", "authorization", "x-api-key", "content-type"]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(HEADERS),
     value=VALUES,

@@ -14,7 +14,7 @@ from frontdesk.errors import StoreError
 from frontdesk.stores.memory import InMemoryStateStore
 from tests.faults.test_bad_bodies import assert_refused
 from tests.scenarios.cast import PlainAgent, ScriptedClient, echo, scripted, spell
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 SECRET = "password=hunter2"
 
@@ -107,7 +107,7 @@ async def test_a_target_failed_in_a_stream(make: Any, caplog: pytest.LogCaptureF
         await _failed_and_forgotten(desk, run_id)
 
 
-async def _failed_and_forgotten(desk: Desk, run_id: str) -> None:
+async def _failed_and_forgotten(desk: InvocationsHost, run_id: str) -> None:
     """The run is kept as failed with its question, and the session is free."""
     run = (await desk.get(run_id)).json()
     assert (run["status"], run["error"]["code"], run["error"]["id"]) == ("failed", "target_failed", run_id)

@@ -6,10 +6,11 @@ import pytest
 
 from frontdesk import ChannelIdentity
 from frontdesk.stores.sql.sqlite import SqliteStateStore
-from frontdesk.testing.messages import MessagePlatform, Person, message_platform
+from frontdesk.testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -41,7 +42,7 @@ async def asked(platform: MessagePlatform, who: Person, host: DeskProcess, point
 
 
 async def test_a_crash_before_the_send_loses_no_answer(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             await asked(platform, ann, await desks.host(), "before_push")
@@ -52,7 +53,7 @@ async def test_a_crash_before_the_send_loses_no_answer(tmp_path: Path) -> None:
 
 
 async def test_a_crash_after_the_send_does_not_send_it_again(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             await asked(platform, ann, await desks.host(), "after_push")
@@ -64,7 +65,7 @@ async def test_a_crash_after_the_send_does_not_send_it_again(tmp_path: Path) -> 
 
 
 async def test_a_crash_after_the_send_is_not_repeated_blindly_where_nobody_knows_keys(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         await platform.set(dedupe=False)
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", idempotent=False) as desks:
@@ -78,7 +79,7 @@ async def test_a_crash_after_the_send_is_not_repeated_blindly_where_nobody_knows
 
 
 async def test_an_answer_that_was_left_behind_is_not_sent_weeks_later(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks:
             host = await desks.host()
@@ -107,7 +108,7 @@ async def let_weeks_pass(database: Path, who: Person) -> None:
 
 @pytest.mark.parametrize("point", ["before_push", "after_push"])
 async def test_a_batch_half_sent_goes_on_where_it_was(point: str, tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
         async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", text_limit=20) as desks:
             host = await desks.host()

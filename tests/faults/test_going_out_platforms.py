@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.push import PushTerms
@@ -13,14 +13,14 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.kit.chat.text import split_text
 from frontdesk.testing.messages import LookupMessageChannel
 from frontdesk.testing.messages.platform.faults import FaultKind
-from tests.scenarios.delivery.house import QUICK, House, open_house
+from tests.scenarios.delivery.house import QUICK, ChatHost, open_house
 from tests.scenarios.desk import until
 
 ANN = ChannelIdentity(channel="chat", native_id="ann")
 SLOW_TO_TELL = PushTerms(retry=RetryPolicy(attempts=3, first_delay=0.02, longest_delay=0.1), timeout=0.5)
 
 
-async def told(house: House, *texts: str) -> list[str]:
+async def told(house: ChatHost, *texts: str) -> list[str]:
     """Says things to Ann; returns the ids of what was sent."""
     return [one.delivery_id for text in texts for one in await house.host.deliver(ANN, text)]
 
@@ -140,7 +140,6 @@ pieces = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(pieces, max_size=60).map("".join), st.integers(20, 80))
 def test_text_over_the_limit_is_split_so_that_nothing_is_doubled_or_lost(text: str, limit: int) -> None:
     parts = split_text(text, limit)

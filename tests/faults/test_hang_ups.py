@@ -11,13 +11,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 PIECE = "x" * 10_000
 
 
-async def _left_clean(desk: Desk, before: int, slow: Slow) -> None:
+async def _left_clean(desk: InvocationsHost, before: int, slow: Slow) -> None:
     """Everything that belonged to the run is over, and its session takes the next turn at once."""
     await until(lambda: not desk.active)
     await until(lambda: len(asyncio.all_tasks()) <= before)
@@ -134,7 +134,7 @@ class Firehose:
         return self.made
 
 
-async def _open_slowly(desk: Desk) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _open_slowly(desk: InvocationsHost) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A client that asks for a stream and does not read it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", desk.port, limit=1024)
     body = json.dumps({"message": "it", "stream": True, "session_id": "s"}).encode()

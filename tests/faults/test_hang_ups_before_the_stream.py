@@ -10,7 +10,7 @@ import pytest
 from frontdesk.kit.aio.detached_runs import _AHEAD, DetachedRuns
 from tests.scenarios.conversations.desk import open_desk
 from tests.scenarios.desk import until
-from tests.scenarios.responses.desk import Desk
+from tests.scenarios.responses.desk import ResponsesHost
 from tests.scenarios.responses.sockets import dial
 from tests.test_pipeline import Probe, caller, in_session, opened
 
@@ -41,7 +41,7 @@ class Waits:
         await self.go_on.wait()
 
 
-async def _served(desk: Desk, conversation: str, runs: int) -> None:
+async def _served(desk: ResponsesHost, conversation: str, runs: int) -> None:
     """All that was asked for has ended well, and so does the next turn of the conversation."""
     await until(lambda: len(desk.runs()) == runs and not desk.active)
     assert {run.status for run in desk.runs()} == {"completed"}
@@ -49,7 +49,7 @@ async def _served(desk: Desk, conversation: str, runs: int) -> None:
     assert (again.status_code, again.json().get("status")) == (200, "completed")
 
 
-async def _conversation(desk: Desk) -> str:
+async def _conversation(desk: ResponsesHost) -> str:
     return (await desk.http.post("/v1/conversations", json={})).json()["id"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.faults.crash.books import Book, Said, Tally
 from tests.faults.crash.clients import Named
-from tests.faults.crash.processes import HostProcess, House
+from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.faults.crash.server import TOLD
 from tests.scenarios.desk import until
 
@@ -21,8 +21,10 @@ pytestmark = pytest.mark.xdist_group("processes")
 
 
 @asynccontextmanager
-async def _hosts(postgres: str, root: Path, **settings: Any) -> AsyncIterator[tuple[House, HostProcess, HostProcess]]:
-    async with House("postgres", postgres, root / "ledger", **settings) as house:
+async def _hosts(
+    postgres: str, root: Path, **settings: Any
+) -> AsyncIterator[tuple[HostProcesses, HostProcess, HostProcess]]:
+    async with HostProcesses("postgres", postgres, root / "ledger", **settings) as house:
         one, other = await asyncio.gather(house.start(), house.start())
         yield house, one, other
 
@@ -35,7 +37,7 @@ async def _recall(host: HostProcess, session_id: str = "s") -> Said:
     return await Named(Book(session_id), Tally(), Random(0)).recall(host)
 
 
-async def _begin(house: House, host: HostProcess, name: str) -> "asyncio.Task[httpx.Response]":
+async def _begin(house: HostProcesses, host: HostProcess, name: str) -> "asyncio.Task[httpx.Response]":
     """A turn that has begun, and goes on until its file is there."""
     turn = asyncio.create_task(_say(host, f"hold {name}"))
     await until(house.sign(f"{name}.begun").exists)
@@ -85,7 +87,7 @@ async def test_a_lock_ran_out_during_a_long_run_and_a_second_one_started(postgre
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_thread_stayed_busy_for_ever_after_a_crash(kind: Any, tmp_path: Path, request: Any) -> None:
     place = str(tmp_path / "state") if kind == "sqlite" else request.getfixturevalue("postgres")
-    async with House(kind, place, tmp_path / "ledger", lease=1.0) as house:
+    async with HostProcesses(kind, place, tmp_path / "ledger", lease=1.0) as house:
         host = await house.start()
         turn = await _begin(house, host, "never")
         host.kill()

@@ -13,7 +13,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing import serving
-from tests.faults.crash.processes import HostProcess, House
+from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.scenarios.desk import until
 
 KEY = {"idempotency-key": "order-17"}
@@ -69,9 +69,9 @@ async def test_a_run_under_a_key_is_cancelled_at_another_host(postgres: str) -> 
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HostProcesses]:
     place = str(tmp_path / "state") if request.param == "sqlite" else request.getfixturevalue("postgres")
-    async with House(request.param, place, tmp_path / "signs", lease=1.0, server="storyteller") as house:
+    async with HostProcesses(request.param, place, tmp_path / "signs", lease=1.0, server="storyteller") as house:
         yield house
 
 
@@ -80,7 +80,7 @@ async def _ask(host: HostProcess, path: str, **body: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_run_whose_host_was_killed_was_run_again(house: House, stream: bool) -> None:
+async def test_a_run_whose_host_was_killed_was_run_again(house: HostProcesses, stream: bool) -> None:
     first = await house.start()
     # It stops in the middle for a sign that nobody gives: told again, it would stop again.
     asked = asyncio.create_task(_ask(first, "/v1/responses", input="10 stop", stream=stream))

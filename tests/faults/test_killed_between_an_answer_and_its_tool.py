@@ -1,8 +1,6 @@
 """A host was killed when it had written an answer to an approval, and the answer was lost with it."""
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -14,22 +12,20 @@ import pytest
 from frontdesk.testing.messages import MessagePlatform
 from tests.faults.answer_steps import code, yes
 from tests.faults.ports import free_port, is_ready
+from tests.forked import ForkedProcess, fork
 from tests.scenarios.desk import until
 from tests.testing.messages.starting import new_platform
 
 pytestmark = pytest.mark.xdist_group("processes")
-ROOT = Path(__file__).parents[2]
 
 
 @asynccontextmanager
-async def _process(**given: Any) -> AsyncIterator[asyncio.subprocess.Process]:
-    command = [sys.executable, "-m", "tests.faults.paying_host", json.dumps({"kind": "agent", **given})]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+async def _process(**given: Any) -> AsyncIterator[ForkedProcess]:
+    process = await fork("tests.faults.paying_host:main", json.dumps({"kind": "agent", **given}))
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.kill()
+        process.kill()
         await process.wait()
 
 

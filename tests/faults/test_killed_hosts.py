@@ -10,7 +10,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.testing import CRASH_POINTS, CrashPlan, EchoAgent, crashing
 from tests.faults.crash.books import Book, Question, Said, Tally, judge_payments
 from tests.faults.crash.clients import CutOffError, Named
-from tests.faults.crash.processes import House
+from tests.faults.crash.processes import HostProcesses
 from tests.faults.crash.rounds import AT_RANDOM, MOMENTS, one_host, two_hosts
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -26,23 +26,23 @@ def _all_is_well(tally: Tally, kills: int) -> None:
 
 
 async def test_a_host_on_sqlite_is_killed_at_every_point(tmp_path: Path) -> None:
-    async with House("sqlite", str(tmp_path / "state"), tmp_path / "ledger") as house:
+    async with HostProcesses("sqlite", str(tmp_path / "state"), tmp_path / "ledger") as house:
         _all_is_well(await one_host(house, Random(1), PLAN), len(PLAN))
 
 
 async def test_a_host_on_postgres_is_killed_at_every_point(postgres: str, tmp_path: Path) -> None:
-    async with House("postgres", postgres, tmp_path / "ledger", lease=1.0) as house:
+    async with HostProcesses("postgres", postgres, tmp_path / "ledger", lease=1.0) as house:
         _all_is_well(await one_host(house, Random(2), PLAN), len(PLAN))
 
 
 async def test_one_of_two_hosts_is_killed_and_the_other_goes_on(postgres: str, tmp_path: Path) -> None:
-    async with House("postgres", postgres, tmp_path / "ledger") as house:
+    async with HostProcesses("postgres", postgres, tmp_path / "ledger") as house:
         _all_is_well(await two_hosts(house, Random(3), [("before_commit", 20), (AT_RANDOM, 20)]), 2)
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)
 async def test_an_answer_leaves_after_its_commit(point: str, tmp_path: Path) -> None:
-    async with House("sqlite", str(tmp_path / "state"), tmp_path / "ledger") as house:
+    async with HostProcesses("sqlite", str(tmp_path / "state"), tmp_path / "ledger") as house:
         host = await house.start()
         client = Named(Book("s"), Tally(), _NeverPays())
         await client.turn(host)
@@ -60,7 +60,7 @@ class _NeverPays(Random):
 
 
 async def test_a_host_that_forgets_is_noticed(tmp_path: Path) -> None:
-    async with House("memory", "", tmp_path / "ledger") as house:
+    async with HostProcesses("memory", "", tmp_path / "ledger") as house:
         tally = await one_host(house, Random(4), [(AT_RANDOM, 30)])
     assert tally.lost >= 30
 

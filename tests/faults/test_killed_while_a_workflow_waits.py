@@ -1,7 +1,5 @@
 """A host in a process of its own is killed while a workflow waits, or while it takes its answer."""
 
-import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -11,72 +9,20 @@ import httpx
 import pytest
 
 from tests.faults.ports import free_port, is_ready
+from tests.forked import fork
 from tests.scenarios.desk import until
-
-ROOT = Path(__file__).parents[2]
-SCRIPT = """
-import os, signal, sys
-from frontdesk import AgentFrameworkHost
-from frontdesk.channels.invocations import InvocationsChannel
-from tests.scenarios.cast import call
-from tests.scenarios.pausing import Inn, Till
-
-port, root, kind, moment = sys.argv[1:]
-
-
-class Diary(list):
-    def append(self, done):
-        with open(f"{root}/diary", "a") as file:
-            file.write(f"{done}\\n")
-
-
-SCRIPTS = {
-    "till": ([call("pay", amount=5)],),
-    "till-second": (["done"],),
-    "till-third": (["hello"],),
-}
-target = Inn() if kind == "inn" else Till(*SCRIPTS[kind])
-if kind == "inn":
-    target.ledger = Diary()
-else:
-    target.paid = Diary()
-host = AgentFrameworkHost(target, channels=[InvocationsChannel()], state_dir=root)
-
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-recorder = host._parts.pipeline._recorder
-completed = recorder.completed
-
-
-async def killed(*arguments):
-    # The checkpoint is saved; before or after that the record is.
-    if moment == "after":
-        await completed(*arguments)
-    die()
-
-
-if moment != "never":
-    recorder.completed = killed
-host.serve(port=int(port), log_level="critical")
-"""
 
 
 @asynccontextmanager
 async def _house(root: Path, kind: str, moment: str = "never") -> AsyncIterator[tuple[Any, httpx.AsyncClient]]:
     port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SCRIPT, str(port), str(root), kind, moment, cwd=ROOT
-    )
+    process = await fork("tests.faults.waiting_host:main", str(port), str(root), kind, moment)
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
             await until(lambda: is_ready(client))
             yield process, client
     finally:
-        if process.returncode is None:
-            process.kill()
+        process.kill()
         await process.wait()
 
 

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from frontdesk.testing.messages import message_platform
 from tests.faults.inbox.deliveries import Plan, Tally, run
 from tests.faults.inbox.processes import Desks
+from tests.testing.messages.starting import forked_platform
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -21,7 +21,7 @@ def _all_is_well(tally: Tally, plan: Plan) -> None:
 async def test_a_host_on_sqlite_loses_and_repeats_nothing(tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3)
     async with (
-        message_platform(tmp_path / "log") as platform,
+        forked_platform(tmp_path / "log") as platform,
         Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger") as desks,
     ):
         tally = await run(platform, desks, plan, Random(1))
@@ -32,7 +32,7 @@ async def test_a_host_on_sqlite_loses_and_repeats_nothing(tmp_path: Path) -> Non
 async def test_what_may_have_arrived_is_said_to_be_unknown_where_nobody_knows_keys(tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3, dedupes=False)
     async with (
-        message_platform(tmp_path / "log") as platform,
+        forked_platform(tmp_path / "log") as platform,
         Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", idempotent=False) as desks,
     ):
         tally = await run(platform, desks, plan, Random(2))
@@ -42,7 +42,7 @@ async def test_what_may_have_arrived_is_said_to_be_unknown_where_nobody_knows_ke
 async def test_two_hosts_and_two_workers_on_postgres_lose_and_repeat_nothing(postgres: str, tmp_path: Path) -> None:
     plan = Plan(deliveries=120, destinations=10, kills=3, hosts=2, workers=2)
     async with (
-        message_platform(tmp_path / "log") as platform,
+        forked_platform(tmp_path / "log") as platform,
         Desks("postgres", postgres, platform, tmp_path / "ledger") as desks,
     ):
         tally = await run(platform, desks, plan, Random(3))

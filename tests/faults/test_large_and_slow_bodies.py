@@ -11,7 +11,7 @@ import pytest
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.faults.test_bad_bodies import JSON, assert_refused
 from tests.scenarios.cast import parrot
-from tests.scenarios.desk import DEADLINE, PATH, Desk, open_desk, until
+from tests.scenarios.desk import DEADLINE, PATH, InvocationsHost, open_desk, until
 
 HEAD = b"POST /invocations HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 GOOD = b'{"message": "hi"}'
@@ -118,6 +118,6 @@ async def test_a_client_hung_up_after(sent: bytes, caplog: pytest.LogCaptureFixt
     assert not caplog.records
 
 
-async def _quiet(desk: Desk, before: int) -> None:
+async def _quiet(desk: InvocationsHost, before: int) -> None:
     await until(lambda: len(asyncio.all_tasks()) <= before, within=DEADLINE)
     assert not desk.active

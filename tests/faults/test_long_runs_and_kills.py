@@ -10,16 +10,16 @@ import httpx
 import pytest
 
 from frontdesk.testing.sse import read_sse
-from tests.faults.crash.processes import HostProcess, House
+from tests.faults.crash.processes import HostProcess, HostProcesses
 from tests.faults.crash.storyteller import told
 from tests.scenarios.desk import until
 from tests.scenarios.responses.sequence import wrong_sequence
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HostProcesses]:
     place = str(tmp_path / "state") if request.param == "sqlite" else request.getfixturevalue("postgres")
-    async with House(request.param, place, tmp_path / "signs", lease=1.0, server="storyteller") as house:
+    async with HostProcesses(request.param, place, tmp_path / "signs", lease=1.0, server="storyteller") as house:
         yield house
 
 
@@ -70,7 +70,7 @@ class Reader:
         return self.events[-1]["response"]
 
 
-async def test_the_host_was_killed_in_mid_stream_and_the_reader_went_on_at_the_next_one(house: House) -> None:
+async def test_the_host_was_killed_in_mid_stream_and_the_reader_went_on_at_the_next_one(house: HostProcesses) -> None:
     first = await house.start()
     reader = Reader()
     await reader.ask(first, "40 stop", 12)
@@ -89,7 +89,7 @@ async def test_the_host_was_killed_in_mid_stream_and_the_reader_went_on_at_the_n
     assert "interrupted" in kept["error"]["message"]
 
 
-async def test_a_finished_one_was_there_after_the_kill(house: House) -> None:
+async def test_a_finished_one_was_there_after_the_kill(house: HostProcesses) -> None:
     first = await house.start()
     reader = Reader()
     await reader.ask(first, "20", 3)
@@ -104,7 +104,7 @@ async def test_a_finished_one_was_there_after_the_kill(house: House) -> None:
     assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == told(20)
 
 
-async def test_what_only_waited_was_run_by_the_next_one(house: House) -> None:
+async def test_what_only_waited_was_run_by_the_next_one(house: HostProcesses) -> None:
     first = await house.start()
     ids: list[str] = []
     for text in ("10 stop", "10 stop", "10", "12"):
@@ -126,13 +126,13 @@ async def _is(host: HostProcess, run_id: str, status: str) -> bool:
 
 
 @pytest.fixture
-async def pair(postgres: str, tmp_path: Path) -> AsyncIterator[tuple[House, HostProcess, HostProcess]]:
+async def pair(postgres: str, tmp_path: Path) -> AsyncIterator[tuple[HostProcesses, HostProcess, HostProcess]]:
     """Two hosts on one database."""
-    async with House("postgres", postgres, tmp_path / "signs", lease=2.0, server="storyteller") as house:
+    async with HostProcesses("postgres", postgres, tmp_path / "signs", lease=2.0, server="storyteller") as house:
         yield house, *await asyncio.gather(house.start(), house.start())
 
 
-async def test_a_reader_moved_to_another_process_and_back(pair: tuple[House, HostProcess, HostProcess]) -> None:
+async def test_a_reader_moved_to_another_process_and_back(pair: tuple[HostProcesses, HostProcess, HostProcess]) -> None:
     house, one, other = pair
     reader, whole = Reader(), Reader()
     await reader.ask(one, "200 stop", 6)
@@ -150,7 +150,7 @@ async def test_a_reader_moved_to_another_process_and_back(pair: tuple[House, Hos
     assert reader.judge()["output"][0]["content"][0]["text"] == reader.text == told(200)
 
 
-async def test_a_run_was_cancelled_from_another_process(pair: tuple[House, HostProcess, HostProcess]) -> None:
+async def test_a_run_was_cancelled_from_another_process(pair: tuple[HostProcesses, HostProcess, HostProcess]) -> None:
     _, one, other = pair
     reader = Reader()
     await reader.ask(one, "10 stop", 4)
@@ -162,7 +162,7 @@ async def test_a_run_was_cancelled_from_another_process(pair: tuple[House, HostP
 
 
 async def test_a_process_that_stood_still_too_long_wrote_nothing_more(
-    pair: tuple[House, HostProcess, HostProcess],
+    pair: tuple[HostProcesses, HostProcess, HostProcess],
 ) -> None:
     house, one, other = pair
     reader = Reader()
@@ -182,7 +182,7 @@ async def test_a_process_that_stood_still_too_long_wrote_nothing_more(
 
 
 async def test_the_one_that_was_left_finished_what_waited_at_the_other(
-    pair: tuple[House, HostProcess, HostProcess],
+    pair: tuple[HostProcesses, HostProcess, HostProcess],
 ) -> None:
     house, one, other = pair
     ids = [

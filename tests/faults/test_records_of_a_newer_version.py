@@ -20,10 +20,10 @@ from frontdesk.host import inbox
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent, HostClient, serving
-from frontdesk.testing.messages import message_platform
 from tests.faults.inbox.desk import answering, heard
 from tests.scenarios.cast import ScriptedClient, echo
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -228,7 +228,7 @@ async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_
         return await claim(self, channel, conversation_id, holder)
 
     monkeypatch.setattr(SqlInbox, "claim", counted)
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.1)
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         held = HeldAgent()
@@ -265,7 +265,7 @@ async def test_a_part_that_could_not_be_read_was_passed_by_those_behind_it(
     tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "_LEFT_ALONE", 0.3)
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         await platform.fail("unavailable", method="send")
         async with answering(EchoAgent(), platform, store=SqliteStateStore(state.path)):

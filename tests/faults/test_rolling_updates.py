@@ -9,11 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from frontdesk.testing.messages import MessagePlatform, Person, message_platform
+from frontdesk.testing.messages import MessagePlatform, Person
 from tests.faults.inbox.desk import heard, listen
 from tests.faults.inbox.newer import ERA, WORD
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -52,7 +53,7 @@ def rows(place: str, sql: str) -> list[Any]:
 
 @pytest.mark.parametrize("first", ["old", "new"])
 async def test_an_older_host_destroyed_what_a_newer_one_wrote(first: str, postgres: str, tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.2)
         chats = Chats(platform, [await platform.user(f"Person {number}") for number in range(PEOPLE)])
         settings: dict[str, Any] = {"intake": "webhook", "lease": 5.0, "left_alone": 0.5}
@@ -86,7 +87,7 @@ async def test_an_older_host_destroyed_what_a_newer_one_wrote(first: str, postgr
 
 
 async def test_an_older_host_opens_the_file_of_a_newer_one(tmp_path: Path) -> None:
-    async with message_platform(tmp_path / "log") as platform:
+    async with forked_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.2)
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         place = str(tmp_path / "state")

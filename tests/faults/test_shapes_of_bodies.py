@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from agent_framework import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
@@ -22,6 +22,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql import records
 from frontdesk.testing import HostClient, serving
+from tests.examples import examples
 from tests.faults.loop_steps import counted_steps
 from tests.scenarios.cast import scripted
 
@@ -106,7 +107,7 @@ PLACES: dict[str, list[tuple[str, Any]]] = {
 WITHOUT_A_BODY = {"/v1/responses/{run_id}/cancel", "/invocations/{run_id}/cancel"}
 
 
-class House:
+class EveryChannelHost:
     """A served host with every HTTP channel."""
 
     def __init__(self, client: HostClient, host: AgentFrameworkHost, model: Any) -> None:
@@ -153,7 +154,7 @@ def _answered(messages: list[Message]) -> list[str]:
 
 
 @asynccontextmanager
-async def open_house(place: Path, **settings: Any) -> AsyncIterator[House]:
+async def open_house(place: Path, **settings: Any) -> AsyncIterator[EveryChannelHost]:
     agent = scripted(_answered)
     channels = [
         ResponsesChannel(compactor=lambda messages: "all that was said", **settings),
@@ -162,7 +163,7 @@ async def open_house(place: Path, **settings: Any) -> AsyncIterator[House]:
     ]
     host = AgentFrameworkHost(agent, channels=channels, state_dir=place)
     async with serving(host) as client:
-        house = House(client, host, agent.client)
+        house = EveryChannelHost(client, host, agent.client)
         house.conversation = (await house.post("/v1/conversations", {})).json()["id"]
         yield house
 
@@ -240,9 +241,7 @@ def _wrapped(value: Any, levels: int) -> Any:
 
 
 @given(shapes=st.lists(deep, min_size=6, max_size=6))
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@examples(4)
 async def test_whatever_was_accepted_can_be_asked_for(
     shapes: list[Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

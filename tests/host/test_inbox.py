@@ -12,15 +12,16 @@ from frontdesk.host.direct_notifier import WORK_GOES_ON
 from frontdesk.host.inbox import InboxWorker
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
-from frontdesk.testing.messages import MessagePlatform, message_platform
+from frontdesk.testing.messages import MessagePlatform
 from frontdesk.testing.store_samples import inbox_item
 from tests.faults.inbox.desk import answering, heard, undone
 from tests.scenarios.desk import until
+from tests.testing.messages.starting import forked_platform
 
 
 @pytest.fixture
 async def platform(tmp_path: Path) -> AsyncIterator[MessagePlatform]:
-    async with message_platform(tmp_path / "log") as found:
+    async with forked_platform(tmp_path / "log") as found:
         yield found
 
 

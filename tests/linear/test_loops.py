@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 from agent_framework import Content, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import frontdesk
@@ -44,6 +44,7 @@ from frontdesk.linkers import codes
 from frontdesk.testing.messages import parse as messages
 from frontdesk.testing.messages.wire import Mention, MessageIn
 from frontdesk.testing.sse import parse_sse, read_sse
+from tests.examples import examples
 
 SOURCE = str(Path(frontdesk.__file__).parent)
 Reads = Callable[[str, int], Any]
@@ -233,7 +234,7 @@ def test_a_reader_that_does_not_is_found() -> None:
     assert grows(_twice, "a", 120) is not None
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=4).map("".join), st.sampled_from(sorted(READERS)))
 def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
     assert grows(READERS[name], unit, 40) is None

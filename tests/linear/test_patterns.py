@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.linear.attacks import attacks
 from tests.linear.patterns import Found, hidden, patterns
 from tests.linear.steps import Steps, TooManyStepsError
@@ -96,7 +97,7 @@ ALPHABET = st.sampled_from("aZ0_-. :/@=\"'`~,;!?&(\n\tx$[]é\x00") | st.sampled_
 )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(ALPHABET, max_size=30).map("".join))
 def test_the_counter_finds_what_the_engine_finds(text: str) -> None:
     for found in ALL:

@@ -3,11 +3,12 @@
 import asyncio
 from collections import Counter, defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.clock import SystemClock
 from frontdesk.runners.wakes import Failed, Wake, Wakes
+from tests.examples import examples
 from tests.scenarios.desk import until
 
 
@@ -99,7 +100,7 @@ async def test_a_drain_tells_what_was_cut_off_and_what_never_ran() -> None:
     assert len(wakes) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=40), st.integers(1, 3))
 def test_no_wake_up_is_lost_and_no_id_runs_twice_at_once(woken: list[tuple[str, bool]], room: int) -> None:
     asyncio.run(_check(woken, room))

@@ -32,7 +32,7 @@ class Event:
 
 
 @dataclass
-class Desk:
+class InvocationsHost:
     """A started host: what a client sees of it, and what its store has kept."""
 
     host: AgentFrameworkHost
@@ -187,7 +187,7 @@ async def open_desk(
     channels: Sequence[Any] | None = None,
     headers: Mapping[str, str] | None = None,
     **options: Any,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[InvocationsHost]:
     """A started host with one Invocations channel."""
     ledger = Ledger(options.pop("store", None) or new_store())
     store: Any = ledger
@@ -196,4 +196,4 @@ async def open_desk(
         port = server.servers[0].sockets[0].getsockname()[1]
         address = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=address, timeout=DEADLINE, headers=headers, trust_env=False) as client:
-            yield Desk(host, ledger, client, port, server)
+            yield InvocationsHost(host, ledger, client, port, server)

@@ -14,7 +14,7 @@ from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import ApprovalIdError, ConflictError
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 from tests.scenarios.pausing import Till
 from tests.test_pipeline import caller, in_session, opened, request
 
@@ -25,7 +25,7 @@ def error_of(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
-async def say_yes(desk: Desk, approval_id: str) -> Any:
+async def say_yes(desk: InvocationsHost, approval_id: str) -> Any:
     return await desk.post({"approval": {"id": approval_id, "approved": True}})
 
 

@@ -11,7 +11,7 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 
 ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
@@ -34,7 +34,7 @@ class Bank:
 
 
 @asynccontextmanager
-async def _paused(bank: Bank, *, stream: bool = False) -> AsyncIterator[tuple[Desk, dict[str, Any]]]:
+async def _paused(bank: Bank, *, stream: bool = False) -> AsyncIterator[tuple[InvocationsHost, dict[str, Any]]]:
     """A conversation in which the agent wants to pay 5 and has asked."""
     auth = ApiKeyAuth({"alice": ALICE["x-api-key"], "bob": BOB["x-api-key"]})
     agent = bank.agent([call("pay", amount=5)], ["done"], ["more"])

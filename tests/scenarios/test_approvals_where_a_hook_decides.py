@@ -57,7 +57,7 @@ WAYS: dict[str, tuple[Hook, Any]] = {
 
 
 @dataclass
-class House:
+class TwoDoorHost:
     """A host with two HTTP doors, what its tool has done, and what its hook has seen."""
 
     http: httpx.AsyncClient
@@ -72,7 +72,7 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(way: str, *turns: Any) -> AsyncIterator[House]:
+async def open_house(way: str, *turns: Any) -> AsyncIterator[TwoDoorHost]:
     hook, resolver = WAYS[way]
     bank, seen = Bank(), list[ChannelRequest]()
 
@@ -84,7 +84,7 @@ async def open_house(way: str, *turns: Any) -> AsyncIterator[House]:
     agent = bank.agent(*(turns or ([call("pay", amount=5)], ["done"])))
     host = AgentFrameworkHost(agent, channels=doors, identity_resolver=resolver, store=new_store())
     async with serving(host) as client:
-        yield House(client.http, bank, seen)
+        yield TwoDoorHost(client.http, bank, seen)
 
 
 def _yes(question: Any) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.sessions.job import MOST_PENDING, RECENT
 from tests.scenarios.cast import spell, two_voices
-from tests.scenarios.desk import Desk, open_desk, parse_events, until
+from tests.scenarios.desk import InvocationsHost, open_desk, parse_events, until
 from tests.scenarios.test_cancel import MINE, Slow
 
 
-async def follow(desk: Desk, run_id: str = "mine", after: int | None = None) -> list[Any]:
+async def follow(desk: InvocationsHost, run_id: str = "mine", after: int | None = None) -> list[Any]:
     """The rest of a stream."""
     query = "stream=true" if after is None else f"stream=true&starting_after={after}"
     async with desk.client.stream("GET", f"/invocations/{run_id}?{query}") as response:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 MINE = {"x-agent-invocation-id": "mine"}
 
@@ -40,7 +40,7 @@ class Slow:
             raise
 
 
-async def _another_connection(desk: Desk) -> httpx.AsyncClient:
+async def _another_connection(desk: InvocationsHost) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=desk.client.base_url, timeout=20, trust_env=False)
 
 

@@ -20,7 +20,7 @@ from frontdesk import ChannelRequest, ResponseTarget
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import ScriptedClient
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*FileHistoryProvider is experimental")
 
@@ -62,7 +62,7 @@ def _kept(files: Path) -> dict[str, list[dict[str, Any]]]:
     return {one.name: [json.loads(line) for line in one.read_text("utf-8").splitlines()] for one in found}
 
 
-async def _say(desk: Desk, text: str, after: Any = None, status: int = 200, **body: Any) -> dict[str, Any]:
+async def _say(desk: InvocationsHost, text: str, after: Any = None, status: int = 200, **body: Any) -> dict[str, Any]:
     previous = {} if after is None else {"previous_response_id": after["id"]}
     answer = await desk.client.post("/responses", json={"input": text, **previous, **body})
     assert answer.status_code == status, answer.text

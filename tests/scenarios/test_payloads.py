@@ -12,7 +12,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.scenarios.cast import echo
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.messages.chat import open_chat
 
 
@@ -99,7 +99,7 @@ def _open(**options: Any) -> InvocationsChannel:
     return InvocationsChannel(extra_fields="attributes", **options)
 
 
-async def _refused(desk: Desk, body: Any) -> tuple[int, str]:
+async def _refused(desk: InvocationsHost, body: Any) -> tuple[int, str]:
     answer = await desk.post(body)
     return answer.status_code, answer.json()["error"]["param"]
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import PlainAgent, echo
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.test_cancel import Slow
 
 ALICE = {"x-api-key": "the-key-of-alice"}
@@ -22,7 +22,7 @@ def _channel() -> InvocationsChannel:
     return InvocationsChannel(auth=ApiKeyAuth(KEYS))
 
 
-async def _same_as_unknown(desk: Desk, run_id: str) -> None:
+async def _same_as_unknown(desk: InvocationsHost, run_id: str) -> None:
     for ask in (desk.get, desk.cancel):
         foreign, unknown = await ask(run_id, headers=BOB), await ask("never-was", headers=BOB)
         assert foreign.status_code == unknown.status_code == 404

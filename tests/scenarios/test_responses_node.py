@@ -17,7 +17,7 @@ from frontdesk.channels.conversations import ConversationsChannel
 from tests.faults.test_runs_that_clients_repeated import Shop
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.scenarios.cast import call, parrot, scripted
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
 KEY = "the-key-of-the-node-client"
 
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Script:
     """Runs a script as a user's own: beside its `node_modules`, with the address in the environment."""
     (tmp_path / "node_modules").symlink_to(INSTALLED, target_is_directory=True)
 
-    async def run_script(name: str, desk: Desk) -> None:
+    async def run_script(name: str, desk: ResponsesHost) -> None:
         script = shutil.copy(SCRIPTS / name, tmp_path)
         environment = {"OPENAI_BASE_URL": f"{desk.url}/v1", "OPENAI_API_KEY": KEY}
         process = await asyncio.create_subprocess_exec(

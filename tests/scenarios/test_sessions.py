@@ -7,7 +7,7 @@ import pytest
 
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import PlainAgent, echo, parrot, scripted, spell, two_voices, voices
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 
 async def test_a_session_named_in_the_body_goes_on() -> None:
@@ -76,7 +76,7 @@ def _pairs(texts: list[str]) -> list[tuple[str, str]]:
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 
-async def _twenty(desk: Desk, number: int, **body: Any) -> None:
+async def _twenty(desk: InvocationsHost, number: int, **body: Any) -> None:
     response = await desk.ask(f"question {number}", stream=number % 2 == 0, **body)
     assert response.status_code == 200
     assert f"question {number}" in response.text

@@ -18,7 +18,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.data.request import ChannelRequest, ClientOutput
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import PATH, Desk, open_desk, parse_events
+from tests.scenarios.desk import PATH, InvocationsHost, open_desk, parse_events
 from tests.scenarios.pausing import Inn, Till
 
 YES = {"accepted": True, "nights": 2}
@@ -26,7 +26,7 @@ ALICE = {"x-api-key": "the-key-of-alice"}
 BOB = {"x-api-key": "the-key-of-bob-long"}
 
 
-async def _said(desk: Desk, way: str, body: dict[str, Any]) -> dict[str, Any]:
+async def _said(desk: InvocationsHost, way: str, body: dict[str, Any]) -> dict[str, Any]:
     """What a request comes to, whichever way it is made."""
     if way == "streamed":
         return (await desk.events(**body) if "message" in body else await _events(desk, body))[-1].data
@@ -36,7 +36,7 @@ async def _said(desk: Desk, way: str, body: dict[str, Any]) -> dict[str, Any]:
     return (await desk.post(body)).json()
 
 
-async def _events(desk: Desk, body: dict[str, Any]) -> list[Any]:
+async def _events(desk: InvocationsHost, body: dict[str, Any]) -> list[Any]:
     async with desk.client.stream("POST", PATH, json={**body, "stream": True}) as response:
         return [event async for event in parse_events(response.aiter_lines())]
 

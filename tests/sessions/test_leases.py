@@ -14,7 +14,7 @@ from frontdesk.sessions.leases import renew_leases
 LEASE = 8.0
 
 
-class World:
+class LeaseWorld:
     """A time that only sleeping moves, and a store that can't be reached for some of it, or does not answer."""
 
     def __init__(self, down: tuple[float, float], *, hangs: bool = False) -> None:
@@ -37,7 +37,7 @@ class World:
         self._patience = seconds
         return nullcontext()
 
-    def get_running_loop(self) -> "World":
+    def get_running_loop(self) -> "LeaseWorld":
         return self
 
     async def renew(self, held: Sequence[str]) -> Sequence[str]:
@@ -50,7 +50,7 @@ class World:
         return ()
 
 
-async def _live(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def _live(world: LeaseWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         leases,
         "asyncio",
@@ -64,14 +64,14 @@ async def _live(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_store_that_was_away_for_a_moment_cost_the_lease_of_a_run(
     monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    world = World((LEASE, LEASE + seconds))
+    world = LeaseWorld((LEASE, LEASE + seconds))
     await _live(world, monkeypatch)
     assert world.given_up == []
 
 
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_a_lease_ended_before_what_it_held_was_given_up(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
-    world = World((LEASE, 3 * LEASE), hangs=hangs)
+    world = LeaseWorld((LEASE, 3 * LEASE), hangs=hangs)
     await _live(world, monkeypatch)
     renewed = LEASE - LEASE / 4
     assert renewed + LEASE / 2 < world.given_up[0] <= renewed + LEASE * 7 / 8

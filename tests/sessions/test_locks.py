@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.errors import SessionBusyError
@@ -110,7 +110,6 @@ steps = st.lists(
 
 
 @given(steps)
-@settings(max_examples=300)
 def test_in_no_order_of_events_is_the_lock_lost_or_held_twice(program: list[tuple[str, int | None]]) -> None:
     asyncio.run(play(program))
 

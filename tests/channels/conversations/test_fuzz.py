@@ -7,13 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.test_parse import _any_json, _good, _likely
+from tests.examples import examples
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -47,7 +48,6 @@ async def _with_host(work: Callable[[httpx.AsyncClient], Awaitable[None]]) -> No
 @example({"items": [{"role": "user", "content": "\ud800"}]}, {"metadata": {"\udfff": "\ud800"}})
 @example(_deeper({"role": "user", "content": "x"}), _deeper({"role": "user", "content": "x"}))
 @example({"items": [{"role": "user", "content": "x", "more": 10**30}]}, {"items": [{"type": []}]})
-@settings(max_examples=150)
 def test_any_body_is_taken_or_refused(first: Any, second: Any) -> None:
     async def send(http: httpx.AsyncClient) -> None:
         made = await _post(http, "/conversations", first)
@@ -85,7 +85,7 @@ async def test_what_is_no_json_is_refused(raw: bytes) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=60)
+@examples(60)
 def test_any_query_is_taken_or_refused(query: str) -> None:
     async def send(http: httpx.AsyncClient) -> None:
         name = (await http.post("/conversations", json={})).json()["id"]

@@ -8,13 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, InMemoryStateStore
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.sqlite import SqliteStateStore
+from tests.examples import examples
 
 STORES: dict[str, Callable[[str], Any]] = {
     "memory": lambda _: InMemoryStateStore(),
@@ -122,7 +123,7 @@ async def _play(store: Any, steps: list[tuple[str, Any]]) -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 @given(steps=_steps)
-@settings(max_examples=25)
+@examples(25)
 def test_the_agent_hears_what_the_items_say(kind: str, steps: list[tuple[str, Any]]) -> None:
     with TemporaryDirectory() as place:
         asyncio.run(_play(STORES[kind](place), steps))

@@ -11,8 +11,9 @@ from agent_framework import tool
 
 from frontdesk import ApiKeyAuth, ChannelRequest
 from frontdesk.channels.invocations import InvocationsChannel
+from tests.examples import examples
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -25,18 +26,20 @@ def _any_input(request: ChannelRequest, *, target: Any, protocol_request: Any) -
     return request if isinstance(request.input, str) else request.replace(input=str(request.input))
 
 
-async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
+async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[int, str]:
     """The edges of the schema and random bodies, with every check; the same calls each time."""
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = f"http://127.0.0.1:{desk.port}/invocations/docs/openapi.json"
     # Chains of calls are left out: what they send depends on ids and times that are new at each run.
     phases = ["--phases", "examples,coverage,fuzzing"]
-    bounds = ["--seed", "2", "--max-examples", "40", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", "2", "--generation-database", "none", "--no-color", "--workers", "1"]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         address,
         *phases,
         *bounds,
+        *count,
         *options,
         cwd=tmp_path,
         env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.channels.invocations.fuzz_hooks", "PYTHONPATH": str(ROOT)},

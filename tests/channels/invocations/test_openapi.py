@@ -9,10 +9,10 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from frontdesk import ApiKeyAuth, HmacAuth, PlatformAuth, TrustedPeers
 from frontdesk.channels.invocations import InvocationsChannel
 from tests.scenarios.cast import echo, parrot, two_voices
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 
-async def _document(desk: Desk, path: str = "/invocations") -> dict[str, Any]:
+async def _document(desk: InvocationsHost, path: str = "/invocations") -> dict[str, Any]:
     response = await desk.client.get(f"{path}/docs/openapi.json")
     assert response.status_code == 200
     return response.json()

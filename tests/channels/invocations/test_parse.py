@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from agent_framework import Content, Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.invocations.parse import approval_of, decode, to_request
@@ -31,7 +31,6 @@ values = (
     maybe_right | parts | st.dictionaries(st.sampled_from(["id", "approved", "reason", "temperature"]), maybe_right)
 )
 bodies = st.dictionaries(st.sampled_from(names) | st.text(max_size=8), values, max_size=5)
-quickly = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _parsed(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes = b"") -> ChannelRequest | None:
@@ -48,7 +47,6 @@ def _parsed(raw: bytes, headers: dict[bytes, bytes] | None = None, query: bytes 
         return None
 
 
-@quickly
 @given(json_values | bodies)
 def test_any_json_is_parsed_or_refused(value: Any) -> None:
     request = _parsed(json.dumps(value).encode())
@@ -58,7 +56,6 @@ def test_any_json_is_parsed_or_refused(value: Any) -> None:
         assert request.session is None or is_plain_id(request.session.key or "")
 
 
-@quickly
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
     _parsed(raw)
@@ -66,7 +63,6 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
     _parsed(b'{"' + raw + b'": 1}')
 
 
-@quickly
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_any_header_and_query_are_parsed_or_refused(header: bytes, query: bytes) -> None:
     request = _parsed(b'{"message": "hi"}', {b"x-agent-invocation-id": header}, query)
@@ -77,7 +73,6 @@ def test_any_header_and_query_are_parsed_or_refused(header: bytes, query: bytes)
         assert is_plain_id(request.session.key or "")
 
 
-@quickly
 @given(st.text(max_size=300))
 def test_an_id_comes_through_unchanged_or_not_at_all(text: str) -> None:
     request = _parsed(json.dumps({"message": "hi", "session_id": text}).encode())
@@ -87,7 +82,6 @@ def test_an_id_comes_through_unchanged_or_not_at_all(text: str) -> None:
         assert request.session.key == text
 
 
-@quickly
 @given(st.binary(max_size=50), st.sampled_from(["image/png", "application/vnd.x+json", "a/b"]))
 def test_data_comes_through_unchanged(data: bytes, media_type: str) -> None:
     part = {"type": "data", "data": base64.b64encode(data).decode(), "media_type": media_type}

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from agent_framework import AgentResponse, AgentResponseUpdate, Content, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.invocations.render import Renderer, encode
@@ -34,7 +34,6 @@ def _drawn(renderer: Renderer, updates: list[AgentResponseUpdate]) -> list[dict[
     return [json.loads(event.split(b"data: ", 1)[1]) for event in events if event is not None]
 
 
-@settings(max_examples=300, deadline=None)
 @given(pieces)
 def test_the_pieces_of_a_text_are_the_text(cut: list[list[Content]]) -> None:
     renderer = Renderer("hide")
@@ -44,7 +43,6 @@ def test_the_pieces_of_a_text_are_the_text(cut: list[list[Content]]) -> None:
     assert "".join(one.get("text", "") for one in drawn) == whole.text == said
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60), st.lists(st.integers(0, 60), max_size=8))
 def test_any_cut_of_a_text_gives_the_same_answer(text: str, places: list[int]) -> None:
     ends = sorted({min(place, len(text)) for place in places} | {len(text)})
@@ -57,7 +55,6 @@ def test_any_cut_of_a_text_gives_the_same_answer(text: str, places: list[int]) -
     assert json.loads(encode(whole))["text"] == json.loads(encode(plain))["text"] == text
 
 
-@settings(max_examples=100, deadline=None)
 @given(pieces)
 def test_tool_calls_are_never_drawn_unless_they_are_shown(cut: list[list[Content]]) -> None:
     hidden = Renderer("hide")
@@ -65,7 +62,6 @@ def test_tool_calls_are_never_drawn_unless_they_are_shown(cut: list[list[Content
     assert b"function_" not in out + encode(_drawn(hidden, _updates(cut)))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.characters(codec=None), max_size=20))
 def test_every_text_has_a_json_form_of_one_line(text: str) -> None:
     event = Renderer("hide").update(AgentResponseUpdate(contents=[Content.from_text(text)], role="assistant"), 7)
@@ -75,7 +71,6 @@ def test_every_text_has_a_json_form_of_one_line(text: str) -> None:
     assert json.loads(data.removeprefix(b"data: ")).get("text", "") == text
 
 
-@settings(max_examples=400, deadline=None)
 @given(plain_answers.runs, plain_answers.answers)
 def test_an_answer_that_is_filled_in_is_the_one_that_would_be_drawn(run: RunRecord, answer: AgentResponse[Any]) -> None:
     renderer = Renderer("hide")

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 from agent_framework import AgentResponse, AgentResponseUpdate, Content
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.target import TargetInfo
@@ -45,7 +45,6 @@ def _items(renderer: Renderer, result: Any) -> list[dict[str, Any]]:
     return json.loads(encode(renderer.output(ENDED, result)))
 
 
-@settings(max_examples=300)
 @given(updates(), st.sampled_from(["hide", "summary", "full"]), st.sampled_from([None, "stop", "length"]))
 def test_what_was_streamed_is_what_is_found_later(
     pieces: list[AgentResponseUpdate], host_tools: HostTools, reason: Literal["stop", "length"] | None

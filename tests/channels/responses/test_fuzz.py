@@ -13,8 +13,9 @@ from agent_framework import tool
 from frontdesk import ApiKeyAuth
 from frontdesk.channels.responses import ResponsesChannel
 from tests.channels.responses.openapi import document
+from tests.examples import examples
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 
 # It draws examples until it has enough, and other processes may use the same cores.
 pytestmark = pytest.mark.timeout(300)
@@ -27,17 +28,19 @@ KEY = "the-key-of-the-fuzzer"
 SURE = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,use_after_free"
 
 
-async def _fuzz(desk: Desk, tmp_path: Path, *options: str) -> tuple[int, str]:
+async def _fuzz(desk: InvocationsHost, tmp_path: Path, *options: str) -> tuple[int, str]:
     described = tmp_path / "openapi.json"
     described.write_text(json.dumps(document()))
     command = [sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"]
     address = ["--url", f"http://127.0.0.1:{desk.port}/v1"]
-    bounds = ["--seed", "3", "--max-examples", "30", "--generation-database", "none", "--no-color", "--workers", "1"]
+    bounds = ["--seed", "3", "--generation-database", "none", "--no-color", "--workers", "1"]
+    count = ["--max-examples", str(examples(10).max_examples)]
     process = await asyncio.create_subprocess_exec(
         *command,
         str(described),
         *address,
         *bounds,
+        *count,
         *options,
         cwd=tmp_path,
         env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.channels.responses.fuzz_hooks", "PYTHONPATH": str(ROOT)},

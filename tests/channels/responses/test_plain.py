@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_framework import AgentResponse, Message
-from hypothesis import given, settings
+from hypothesis import given
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
@@ -15,7 +15,6 @@ RENDERER = Renderer(ResponsesConfig(), TargetInfo(name="100% model", kind="agent
 RUN = RunRecord(run_id="resp_1", owner="o", channel="c", status="completed", created_at=1.0, finished_at=2.0)
 
 
-@settings(max_examples=400, deadline=None)
 @given(plain_answers.runs, plain_answers.answers)
 def test_a_response_that_is_filled_in_is_the_one_that_would_be_drawn(
     run: RunRecord, answer: AgentResponse[Any]

@@ -1,17 +1,15 @@
 """Starts hosts as processes, and ends them the hard way."""
 
 import asyncio
-import os
 import signal
-import sys
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
 import httpx
 
-ROOT = Path(__file__).parents[3]
+from tests.forked import ForkedProcess, fork
+
 Kind = Literal["memory", "sqlite", "postgres"]
 TIMEOUT = 30.0
 
@@ -19,7 +17,7 @@ TIMEOUT = 30.0
 class HostProcess:
     """A host that runs, and a client of it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+    def __init__(self, process: ForkedProcess, port: int) -> None:
         self._process = process
         self.client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{port}",
@@ -38,10 +36,7 @@ class HostProcess:
 
     def kill(self) -> None:
         """Ends it at once, if it has not ended by itself."""
-        # Not by way of the process object: that looks first whether it has ended, and then asyncio can't any more.
-        if self.alive:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
 
     def pause(self) -> None:
         """It stands still, and does not know it."""
@@ -56,7 +51,7 @@ class HostProcess:
         await self.client.aclose()
 
 
-class House:
+class HostProcesses:
     """Where hosts keep their state, and the hosts that were started there."""
 
     def __init__(
@@ -70,26 +65,19 @@ class House:
         server: str = "server",
     ) -> None:
         """`server` is the module that is started."""
-        self._module = f"tests.faults.crash.{server}"
+        self._main = f"tests.faults.crash.{server}:main"
         self._arguments = (kind, place, str(ledger), str(lease), str(wait))
         self._ledger = ledger
         self._hosts: list[HostProcess] = []
 
     async def start(self) -> HostProcess:
         """One more host, ready to serve."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", self._module),
-            *self._arguments,
-            cwd=ROOT,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout is not None
+        process = await fork(self._main, *self._arguments)
         try:
             port = await asyncio.wait_for(process.stdout.readline(), TIMEOUT)
             assert port, "the host did not start"
         except BaseException:
-            if process.returncode is None:
-                process.kill()
+            process.kill()
             await process.wait()
             raise
         host = HostProcess(process, int(port))

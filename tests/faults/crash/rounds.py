@@ -8,7 +8,7 @@ from random import Random
 from frontdesk.testing import CRASH_POINTS
 from tests.faults.crash.books import Book, Tally, judge_payments
 from tests.faults.crash.clients import Chained, Client, CutOffError, Named
-from tests.faults.crash.processes import HostProcess, House
+from tests.faults.crash.processes import HostProcess, HostProcesses
 
 AT_RANDOM = "at random"
 MOMENTS = (*CRASH_POINTS, AT_RANDOM)
@@ -23,7 +23,7 @@ _ENOUGH = 1_000
 class Load:
     """The clients of a house, over all rounds."""
 
-    house: House
+    house: HostProcesses
     dice: Random
     tally: Tally = field(default_factory=Tally)
 
@@ -75,7 +75,7 @@ class Load:
         return self.tally
 
 
-async def one_host(house: House, dice: Random, plan: Plan) -> Tally:
+async def one_host(house: HostProcesses, dice: Random, plan: Plan) -> Tally:
     """Kills a host again and again; each one that follows it must know what it knew."""
     load = Load(house, dice)
     for moment, passes in plan:
@@ -86,7 +86,7 @@ async def one_host(house: House, dice: Random, plan: Plan) -> Tally:
     return load.close()
 
 
-async def two_hosts(house: House, dice: Random, plan: Plan) -> Tally:
+async def two_hosts(house: HostProcesses, dice: Random, plan: Plan) -> Tally:
     """Kills one of two hosts again and again; the other goes on with the sessions of both."""
     load = Load(house, dice)
     host, other = await house.start(), await house.start()

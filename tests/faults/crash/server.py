@@ -1,4 +1,4 @@
-"""A host in a process of its own, made to be killed: a module to run, with the arguments of `main`.
+"""A host in a process of its own, made to be killed.
 
 It says its port on its output when it is ready. Its agent repeats what it hears; asked to recall, it tells what it was
 sent of the conversation; asked to pay, it wants to be allowed first, and writes each payment down; asked to hold, it
@@ -8,7 +8,6 @@ waits for a file. `POST /arm` makes the process end itself at a point of `frontd
 import json
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,3 @@ def main(kind: str, place: str, ledger: str, lease: str, wait: str) -> None:
     )
     config = uvicorn.Config(Armed(host), log_level="critical", timeout_keep_alive=300)
     uvicorn.Server(config).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

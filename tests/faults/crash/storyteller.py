@@ -1,4 +1,4 @@
-"""A host that tells long stories: `python -m tests.faults.crash.storyteller STORE PLACE SIGNS LEASE`.
+"""A host that tells long stories, in a process of its own.
 
 Asked for `40`, it tells forty words, a moment apart; asked for `40 stop`, it makes a file `stop-reached` beside SIGNS
 in the middle, and waits for a file `stop`. It says its port on its output when it is ready.
@@ -6,7 +6,6 @@ in the middle, and waits for a file `stop`. It says its port on its output when 
 
 import asyncio
 import socket
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,3 @@ def main(kind: str, place: str, signs: str, lease: str, wait: str) -> None:
         **where,
     )
     uvicorn.Server(uvicorn.Config(host.app, log_level="critical", timeout_keep_alive=300)).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

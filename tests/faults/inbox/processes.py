@@ -4,9 +4,7 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -14,15 +12,15 @@ from typing import Any, Literal, Self
 import httpx
 
 from frontdesk.testing.messages import MessagePlatform
+from tests.forked import ForkedProcess, fork
 
-ROOT = Path(__file__).parents[3]
 TIMEOUT = 60.0
 
 
 class DeskProcess:
     """A host or a worker that runs."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int | None) -> None:
+    def __init__(self, process: ForkedProcess, port: int | None) -> None:
         self._process = process
         self.http = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{port}" if port else "", timeout=TIMEOUT, trust_env=False
@@ -42,9 +40,7 @@ class DeskProcess:
 
     def signal(self, number: signal.Signals) -> None:
         """Sends it a signal, if it has not ended by itself."""
-        if self.alive:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, number)
+        self._process.send_signal(number)
 
     async def kill(self) -> None:
         """Ends it at once."""
@@ -78,24 +74,19 @@ class Desks:
 
     async def host(self) -> DeskProcess:
         """One more host, ready to serve."""
-        return await self._start("-m", "tests.faults.inbox.server")
+        return await self._start("tests.faults.inbox.server:main")
 
     async def worker(self) -> DeskProcess:
         """One more worker."""
-        command = ("-m", "frontdesk.cli", "worker", "tests.faults.inbox.server:make", "--log-level", "error")
-        return await self._start(*command)
+        return await self._start("tests.faults.inbox.server:work")
 
-    async def _start(self, *command: str) -> DeskProcess:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *command), cwd=ROOT, env=self._environment, stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
+    async def _start(self, name: str) -> DeskProcess:
+        process = await fork(name, environment=self._environment)
         try:
             line = (await asyncio.wait_for(process.stdout.readline(), TIMEOUT)).decode().strip()
             assert line, "it did not start"
         except BaseException:
-            if process.returncode is None:
-                process.kill()
+            process.kill()
             await process.wait()
             raise
         found = DeskProcess(process, int(line) if line.isdigit() else None)

@@ -1,14 +1,15 @@
 """A host with a message channel in a process of its own, made to be killed; `FD_DESK` holds its settings as JSON.
 
-Served (`python -m tests.faults.inbox.server`), it says its port on its output when it is ready. `/arm?point=passes`
+Served by `main`, it says its port on its output when it is ready. `/arm?point=passes`
 makes the process end itself, `/deliver` says things to people, `/deliveries` tells how far they are. A worker of the
-same host is `frontdesk worker tests.faults.inbox.server:make`. The agent repeats what it hears, and writes it down;
+same host is started by `work`. The agent repeats what it hears, and writes it down;
 asked to hold, it waits for a file.
 """
 
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
 from frontdesk.abc.push import PushTerms
+from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
 from frontdesk.host import inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
@@ -75,7 +77,7 @@ def make() -> AgentFrameworkHost:
     return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 
-class Desk:
+class InboxServer:
     """The app, and what a test does to it."""
 
     def __init__(self, host: AgentFrameworkHost) -> None:
@@ -127,9 +129,12 @@ def main() -> None:
             await super().startup(sockets=sockets)
             print(listener.getsockname()[1], flush=True)
 
-    config = uvicorn.Config(Desk(host), log_level="critical", timeout_keep_alive=300, timeout_graceful_shutdown=2)
+    config = uvicorn.Config(
+        InboxServer(host), log_level="critical", timeout_keep_alive=300, timeout_graceful_shutdown=2
+    )
     Server(config).run(sockets=[listener])
 
 
-if __name__ == "__main__":
-    main()
+def work() -> None:
+    """Work as `frontdesk worker` does, until it is killed."""
+    sys.exit(command(["worker", "tests.faults.inbox.server:make", "--log-level", "error"]))

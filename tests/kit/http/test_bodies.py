@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data import json_tree
@@ -13,6 +13,7 @@ from frontdesk.data.codec import decode, encode
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http import bodies
 from frontdesk.kit.http.bodies import MAX_DEPTH, check_shape, count_values, decode_as
+from tests.examples import examples
 
 ANY = msgspec.json.Decoder()
 
@@ -57,7 +58,7 @@ def test_every_value_is_counted_wherever_a_chunk_ends(
 
 
 @given(value=values, levels=st.integers(0, MAX_DEPTH + 10))
-@settings(max_examples=50)
+@examples(50)
 def test_what_passes_can_be_stored_and_read_again(value: Any, levels: int) -> None:
     for _ in range(levels):
         value = {"$": value} if levels % 2 else [value]

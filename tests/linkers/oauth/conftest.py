@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.linkers.oauth.house import Browser, House, browser, open_house
+from tests.linkers.oauth.house import Browser, LinkingWorld, browser, open_house
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
+async def house() -> AsyncIterator[LinkingWorld]:
     async with open_house() as one:
         yield one
 
 
 @pytest.fixture
-async def person(house: House) -> AsyncIterator[Browser]:
+async def person(house: LinkingWorld) -> AsyncIterator[Browser]:
     async with browser(house) as one:
         yield one

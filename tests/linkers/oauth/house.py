@@ -31,7 +31,7 @@ EVE = ChannelIdentity(channel="telegram", native_id="666", attributes={"name": "
 Preset = Callable[[OidcProvider], Provider]
 
 
-class House:
+class LinkingWorld:
     """The linker and what it stands on."""
 
     def __init__(self, provider: OidcProvider, clock: FakeClock, store: HostStateStore) -> None:
@@ -73,7 +73,7 @@ class House:
 class Browser:
     """A browser without a screen: it keeps cookies, and shows where it was sent."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: LinkingWorld) -> None:
         self.house = house
         self.http = httpx.AsyncClient(timeout=30, trust_env=False)
 
@@ -119,11 +119,11 @@ async def open_house(
     base: str = "",
     server: dict[str, Any] | None = None,
     **options: Any,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[LinkingWorld]:
     """A provider and a linker, both served."""
     async with contextlib.AsyncExitStack() as stack:
         provider = provider or await stack.enter_async_context(oidc_provider())
-        house = House(provider, FakeClock(now()), store or InMemoryStateStore())
+        house = LinkingWorld(provider, FakeClock(now()), store or InMemoryStateStore())
         url = await stack.enter_async_context(running(house, **(server or {})))
         house.build(url + base, preset, **options)
         await house.store.open()
@@ -132,7 +132,7 @@ async def open_house(
 
 
 @contextlib.asynccontextmanager
-async def browser(house: House) -> AsyncIterator[Browser]:
+async def browser(house: LinkingWorld) -> AsyncIterator[Browser]:
     """A browser of its own."""
     one = Browser(house)
     async with one.http:

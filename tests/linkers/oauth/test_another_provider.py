@@ -17,7 +17,7 @@ from frontdesk.kit.auth.bearer import BearerAuth
 from frontdesk.linkers.oauth import Oidc
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
-from tests.linkers.oauth.house import ADA, Browser, House, now, query
+from tests.linkers.oauth.house import ADA, Browser, LinkingWorld, now, query
 from tests.node_program import INSTALLED, SCRIPTS, node_with
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, OidcProvider, free_port, running
 
@@ -52,11 +52,11 @@ async def provider(folder: Path, redirect_uri: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path) -> AsyncIterator[LinkingWorld]:
     listener: socket.socket = free_port()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with provider(tmp_path, f"{url}/link/callback") as issuer:
-        house = House(Issuer(issuer), FakeClock(now()), InMemoryStateStore())
+        house = LinkingWorld(Issuer(issuer), FakeClock(now()), InMemoryStateStore())
         house.build(url, lambda provider: Oidc(provider.issuer, userinfo=True))
         async with running(house, listener):
             yield house
@@ -80,7 +80,7 @@ class Person(Browser):
         raise AssertionError(page.text)
 
 
-async def test_an_account_is_linked(house: House) -> None:
+async def test_an_account_is_linked(house: LinkingWorld) -> None:
     person = Person(house)
     async with person.http:
         back = await person.agree(await person.start(await house.begin()))
@@ -97,7 +97,7 @@ async def test_an_account_is_linked(house: House) -> None:
     assert (link.claims["email"], link.claims["name"]) == ("ada@example.com", "Ada")
 
 
-async def test_its_keys_are_found_and_a_stranger_s_token_is_not_taken(house: House) -> None:
+async def test_its_keys_are_found_and_a_stranger_s_token_is_not_taken(house: LinkingWorld) -> None:
     auth = BearerAuth(issuer=house.provider.issuer, audience="api://desk")
     token = house.provider.sign(house.provider.claims())
     with pytest.raises(UnauthenticatedError, match="key is not known"):

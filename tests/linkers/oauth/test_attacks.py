@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from frontdesk.linkers.oauth import GitHub
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
-from tests.linkers.oauth.house import ADA, EVE, Browser, House, changed, is_page, query
+from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, changed, is_page, query
 from tests.oidc import CLIENT_SECRET, OidcProvider
 
 
 class TestMadeUpWays:
     @pytest.mark.parametrize("place", ["start", "confirm"])
-    async def test_what_was_not_signed_here_is_not_looked_up(self, house: House, person: Browser, place: str) -> None:
+    async def test_what_was_not_signed_here_is_not_looked_up(
+        self, house: LinkingWorld, person: Browser, place: str
+    ) -> None:
         good = (await house.begin()).rpartition("/")[2]
         made_up = [
             "x",
@@ -36,7 +38,9 @@ class TestMadeUpWays:
                 is_page(answer)
                 assert answer.status_code == 400
 
-    async def test_what_is_signed_for_one_step_is_nothing_for_another(self, house: House, person: Browser) -> None:
+    async def test_what_is_signed_for_one_step_is_nothing_for_another(
+        self, house: LinkingWorld, person: Browser
+    ) -> None:
         start = (await house.begin()).rpartition("/")[2]
         back = await person.come_back()
         state = query(back)["state"]
@@ -63,17 +67,17 @@ class TestMadeUpWays:
         ],
         ids=lambda value: value[:20],
     )
-    async def test_a_way_back_that_is_none(self, house: House, person: Browser, tail: str) -> None:
+    async def test_a_way_back_that_is_none(self, house: LinkingWorld, person: Browser, tail: str) -> None:
         answer = await person.http.get(f"{house.url}/link/callback{tail}")
         is_page(answer)
         assert answer.status_code == 400
 
-    async def test_a_parameter_that_comes_twice(self, house: House, person: Browser) -> None:
+    async def test_a_parameter_that_comes_twice(self, house: LinkingWorld, person: Browser) -> None:
         back = await person.come_back()
         assert (await person.http.get(f"{back}&code=other")).status_code == 400
         assert (await person.http.get(back)).status_code == 303
 
-    async def test_nothing_that_comes_is_repeated(self, house: House, person: Browser) -> None:
+    async def test_nothing_that_comes_is_repeated(self, house: LinkingWorld, person: Browser) -> None:
         evil = '"><script>alert(1)</script><img src=x>{{7*7}}'
         back = await person.come_back()
         places = [
@@ -91,14 +95,14 @@ class TestMadeUpWays:
         is_page(refused)
         assert (refused.status_code, "alert(1)" in refused.text) == (403, False)
 
-    async def test_names_can_t_become_markup(self, house: House, person: Browser) -> None:
+    async def test_names_can_t_become_markup(self, house: LinkingWorld, person: Browser) -> None:
         evil = ADA.replace(attributes={"name": "</dd><script>alert(1)</script>\u202e"})
         page = await person.http.get(await person.prove("mark", evil))
         is_page(page)
         assert "alert(1)" in page.text
         assert not any(part in page.text for part in ("<script", "<b>", "\u202e", "</dd><s"))
 
-    async def test_nobody_is_sent_anywhere_else(self, house: House, person: Browser) -> None:
+    async def test_nobody_is_sent_anywhere_else(self, house: LinkingWorld, person: Browser) -> None:
         url = await house.begin()
         tail = "?next=https://evil.example&redirect_uri=https://evil.example&return_to=//evil.example"
         way = await person.start(url + tail)
@@ -114,14 +118,14 @@ class TestMadeUpWays:
         assert answer.headers["location"].startswith(f"{house.url}/link/confirm/")
 
     @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-    async def test_other_methods_do_nothing(self, house: House, person: Browser, method: str) -> None:
+    async def test_other_methods_do_nothing(self, house: LinkingWorld, person: Browser, method: str) -> None:
         url = await house.begin()
         assert (await person.http.request(method, url)).status_code == 405
         assert (await person.http.post(f"{house.url}/link/callback")).status_code == 405
 
 
 class TestTheProvider:
-    async def test_who_does_not_agree_is_not_linked(self, house: House, person: Browser) -> None:
+    async def test_who_does_not_agree_is_not_linked(self, house: LinkingWorld, person: Browser) -> None:
         back = await person.sign_in(await person.start(await house.begin()), "nobody")
         assert query(back)["error"] == "access_denied"
         answer = await person.http.get(back)
@@ -131,7 +135,7 @@ class TestTheProvider:
 
     @pytest.mark.parametrize("changes", [{"iss": "https://evil.example"}, {"iss": None}, {"iss": ""}])
     async def test_another_provider_s_answer_is_not_taken(
-        self, house: House, person: Browser, changes: dict[str, str | None]
+        self, house: LinkingWorld, person: Browser, changes: dict[str, str | None]
     ) -> None:
         back = changed(await person.come_back(), **changes)
         answer = await person.http.get(back)
@@ -139,7 +143,7 @@ class TestTheProvider:
         assert answer.status_code == 400
         assert house.provider.asked["/token"] == 0
 
-    async def test_a_provider_that_has_no_name_may_leave_it_out(self, house: House, person: Browser) -> None:
+    async def test_a_provider_that_has_no_name_may_leave_it_out(self, house: LinkingWorld, person: Browser) -> None:
         house.provider.names_itself = False
         back = await person.come_back()
         assert "iss" not in query(back)
@@ -164,7 +168,9 @@ class TestTheProvider:
             {"sub": 7},
         ],
     )
-    async def test_an_id_token_that_is_wrong(self, house: House, person: Browser, changes: dict[str, Any]) -> None:
+    async def test_an_id_token_that_is_wrong(
+        self, house: LinkingWorld, person: Browser, changes: dict[str, Any]
+    ) -> None:
         def twist(header: dict[str, Any], claims: dict[str, Any]) -> None:
             claims.update(changes)
             for name in [name for name, value in claims.items() if value is None]:
@@ -178,7 +184,7 @@ class TestTheProvider:
 
     @pytest.mark.parametrize("header", [{"alg": "none"}, {"typ": "at+jwt"}, {"kid": "other"}, {"alg": "RS512"}])
     async def test_an_id_token_that_is_signed_wrongly(
-        self, house: House, person: Browser, header: dict[str, Any]
+        self, house: LinkingWorld, person: Browser, header: dict[str, Any]
     ) -> None:
         def twist(head: dict[str, Any], claims: dict[str, Any]) -> str | None:
             if header.get("alg") == "none":
@@ -191,14 +197,14 @@ class TestTheProvider:
         assert (await person.http.get(await person.come_back())).status_code == 403
 
     @pytest.mark.parametrize("azp", [None, "frontdesk-client"])
-    async def test_a_token_for_us_alone_may_say_so(self, house: House, person: Browser, azp: str | None) -> None:
+    async def test_a_token_for_us_alone_may_say_so(self, house: LinkingWorld, person: Browser, azp: str | None) -> None:
         house.provider.twist = lambda header, claims: claims.update(
             aud=["frontdesk-client"], **({"azp": azp} if azp else {})
         )
         assert (await person.link()).status_code == 200
 
     @pytest.mark.parametrize("when", ["start", "back"])
-    async def test_a_provider_that_is_away(self, house: House, person: Browser, when: str) -> None:
+    async def test_a_provider_that_is_away(self, house: LinkingWorld, person: Browser, when: str) -> None:
         url = await house.begin()
         if when == "start":
             house.provider.away = True
@@ -218,12 +224,12 @@ class TestTheProvider:
         assert answer.status_code == 503
         assert await house.link() is None
 
-    async def test_another_code_verifier_is_not_taken(self, house: House, person: Browser) -> None:
+    async def test_another_code_verifier_is_not_taken(self, house: LinkingWorld, person: Browser) -> None:
         mine, other = await person.come_back(), await person.come_back(identity=EVE)
         assert (await person.http.get(changed(mine, code=query(other)["code"]))).status_code == 403
 
     async def test_a_wrong_client_secret_is_the_operator_s_affair(
-        self, house: House, person: Browser, caplog: pytest.LogCaptureFixture
+        self, house: LinkingWorld, person: Browser, caplog: pytest.LogCaptureFixture
     ) -> None:
         house.provider.client.secret = "changed"
         answer = await person.http.get(await person.come_back())
@@ -243,7 +249,7 @@ class TestTheProvider:
 async def test_whatever_comes_is_answered_with_a_page(
     place: str, method: str, text: str, asked: bytes, cookie: bytes
 ) -> None:
-    house = House(OidcProvider(), FakeClock(), InMemoryStateStore())
+    house = LinkingWorld(OidcProvider(), FakeClock(), InMemoryStateStore())
     house.build("https://desk.example", lambda provider: GitHub())
     scope: dict[str, Any] = {
         "type": "http",

@@ -8,11 +8,11 @@ import pytest
 
 from frontdesk.linkers.oauth import OAuthIdentityLinker, Oidc
 from frontdesk.stores.sql.sqlite import SqliteStateStore
-from tests.linkers.oauth.house import ADA, EVE, Browser, House, browser, changed, is_page, open_house, query
+from tests.linkers.oauth.house import ADA, EVE, Browser, LinkingWorld, browser, changed, is_page, open_house, query
 
 
 class TestTheWayThrough:
-    async def test_both_sides_are_named_and_then_linked(self, house: House, person: Browser) -> None:
+    async def test_both_sides_are_named_and_then_linked(self, house: LinkingWorld, person: Browser) -> None:
         url = await house.begin()
         first = await person.http.get(url)
         is_page(first)
@@ -32,7 +32,7 @@ class TestTheWayThrough:
         claims = {"email": "ada@example.com", "email_verified": True, "name": "Ada", "groups": ["staff"]}
         assert link.claims == claims
 
-    async def test_the_provider_is_asked_as_it_should_be(self, house: House, person: Browser) -> None:
+    async def test_the_provider_is_asked_as_it_should_be(self, house: LinkingWorld, person: Browser) -> None:
         asked = query(await person.start(await house.begin()))
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
@@ -42,7 +42,7 @@ class TestTheWayThrough:
         again = query(await person.start(await house.begin()))
         assert not {asked[name] for name in ("state", "nonce", "code_challenge")} & set(again.values())
 
-    async def test_two_identities_of_one_account_become_one_person(self, house: House, person: Browser) -> None:
+    async def test_two_identities_of_one_account_become_one_person(self, house: LinkingWorld, person: Browser) -> None:
         other = EVE.replace(channel="discord")
         for identity in (ADA, other):
             assert (await person.link(identity=identity)).status_code == 200
@@ -51,12 +51,12 @@ class TestTheWayThrough:
         assert links[1] is not None
         assert links[0].isolation_key == links[1].isolation_key
 
-    async def test_it_can_be_undone(self, house: House, person: Browser) -> None:
+    async def test_it_can_be_undone(self, house: LinkingWorld, person: Browser) -> None:
         await person.link()
         await house.linker.unlink(ADA)
         assert await house.link() is None
 
-    async def test_no_links_nothing(self, house: House, person: Browser) -> None:
+    async def test_no_links_nothing(self, house: LinkingWorld, person: Browser) -> None:
         asked = await person.prove()
         answer = await person.http.post(asked.replace("/confirm/", "/cancel/"))
         is_page(answer)
@@ -64,7 +64,7 @@ class TestTheWayThrough:
         assert (await person.http.post(asked)).status_code == 410
         assert await house.link() is None
 
-    async def test_every_step_may_be_made_by_another_process(self, house: House, person: Browser) -> None:
+    async def test_every_step_may_be_made_by_another_process(self, house: LinkingWorld, person: Browser) -> None:
         def anew() -> None:
             house.build(house.url, lambda provider: Oidc(provider.issuer))
 
@@ -81,7 +81,9 @@ class TestTheWayThrough:
         assert (await person.http.post(asked)).status_code == 200
         assert await house.link() is not None
 
-    async def test_an_identity_of_one_account_is_not_given_to_another(self, house: House, person: Browser) -> None:
+    async def test_an_identity_of_one_account_is_not_given_to_another(
+        self, house: LinkingWorld, person: Browser
+    ) -> None:
         await person.link("ada")
         asked = await person.prove("bob")
         answer = await person.http.post(asked)
@@ -91,7 +93,7 @@ class TestTheWayThrough:
         assert link is not None
         assert link.subject == f"{house.provider.issuer}|u-1"
 
-    async def test_two_tabs_don_t_disturb_each_other(self, house: House, person: Browser) -> None:
+    async def test_two_tabs_don_t_disturb_each_other(self, house: LinkingWorld, person: Browser) -> None:
         ways = [await person.start(await house.begin(identity)) for identity in (ADA, EVE)]
         backs = [await person.sign_in(way, who) for way, who in zip(ways, ("ada", "bob"), strict=True)]
         for back in backs:
@@ -127,7 +129,7 @@ class TestTheWayThrough:
                     assert (await person.link()).status_code == 200
 
     async def test_bug_a_provider_that_takes_both_ways_held_its_client_to_the_usual_one(
-        self, house: House, person: Browser
+        self, house: LinkingWorld, person: Browser
     ) -> None:
         both = ["client_secret_post", "client_secret_basic"]
         house.provider.document = {"token_endpoint_auth_methods_supported": both}
@@ -151,7 +153,7 @@ class TestTheWayThrough:
             assert (await person.http.get(await person.come_back("bob", EVE))).status_code == 403
             assert await house.link(EVE) is None
 
-    async def test_an_address_that_was_not_verified_is_not_kept(self, house: House, person: Browser) -> None:
+    async def test_an_address_that_was_not_verified_is_not_kept(self, house: LinkingWorld, person: Browser) -> None:
         await person.link("bob")
         link = await house.link()
         assert link is not None
@@ -159,21 +161,21 @@ class TestTheWayThrough:
 
 
 class TestWhatCountsOnce:
-    async def test_a_link_that_was_used_has_ended(self, house: House, person: Browser) -> None:
+    async def test_a_link_that_was_used_has_ended(self, house: LinkingWorld, person: Browser) -> None:
         url = await house.begin()
         await person.start(url)
         for answer in (await person.http.get(url), await person.http.post(url)):
             is_page(answer)
             assert answer.status_code == 410
 
-    async def test_looking_at_a_link_does_not_use_it_up(self, house: House, person: Browser) -> None:
+    async def test_looking_at_a_link_does_not_use_it_up(self, house: LinkingWorld, person: Browser) -> None:
         url = await house.begin()
         for _ in range(3):
             assert (await person.http.get(url)).status_code == 200
             assert (await person.http.head(url)).status_code == 405
         assert await person.start(url)
 
-    async def test_the_way_back_can_be_gone_once(self, house: House, person: Browser) -> None:
+    async def test_the_way_back_can_be_gone_once(self, house: LinkingWorld, person: Browser) -> None:
         back = await person.come_back()
         assert (await person.http.head(back)).status_code == 405
         assert (await person.http.get(back)).status_code == 303
@@ -182,18 +184,18 @@ class TestWhatCountsOnce:
         assert again.status_code == 410
         assert house.provider.asked["/token"] == 1
 
-    async def test_of_two_presses_of_the_button_one_counts(self, house: House, person: Browser) -> None:
+    async def test_of_two_presses_of_the_button_one_counts(self, house: LinkingWorld, person: Browser) -> None:
         url = await house.begin()
         answers = await asyncio.gather(*(person.http.post(url) for _ in range(4)))
         assert sorted(answer.status_code for answer in answers) == [200, 410, 410, 410]
 
-    async def test_of_two_who_come_back_at_once_one_goes_on(self, house: House, person: Browser) -> None:
+    async def test_of_two_who_come_back_at_once_one_goes_on(self, house: LinkingWorld, person: Browser) -> None:
         back = await person.come_back()
         answers = await asyncio.gather(*(person.http.get(back) for _ in range(5)))
         assert sorted(answer.status_code for answer in answers) == [303, 410, 410, 410, 410]
         assert house.provider.asked["/token"] == 1
 
-    async def test_of_two_clicks_one_counts(self, house: House, person: Browser) -> None:
+    async def test_of_two_clicks_one_counts(self, house: LinkingWorld, person: Browser) -> None:
         asked = await person.prove()
         answers = await asyncio.gather(*(person.http.post(asked) for _ in range(4)))
         statuses = sorted(answer.status_code for answer in answers)
@@ -201,13 +203,13 @@ class TestWhatCountsOnce:
         assert set(statuses[1:]) <= {403, 410}
         assert await house.link() is not None
 
-    async def test_a_code_that_was_used_elsewhere_proves_nothing(self, house: House, person: Browser) -> None:
+    async def test_a_code_that_was_used_elsewhere_proves_nothing(self, house: LinkingWorld, person: Browser) -> None:
         first, second = await person.come_back(), await person.come_back()
         code = query(first)["code"]
         assert (await person.http.get(first)).status_code == 303
         assert (await person.http.get(changed(second, code=code))).status_code == 403
 
-    async def test_everything_ends_after_a_while(self, house: House, person: Browser) -> None:
+    async def test_everything_ends_after_a_while(self, house: LinkingWorld, person: Browser) -> None:
         url, back, asked = await house.begin(), await person.come_back(), await person.prove()
         house.clock.advance(601)
         for method, place in (("GET", url), ("POST", url), ("GET", back), ("GET", asked), ("POST", asked)):
@@ -218,7 +220,7 @@ class TestWhatCountsOnce:
 
 
 class TestWhoGoesOn:
-    async def test_the_way_back_is_for_the_browser_that_began(self, house: House, person: Browser) -> None:
+    async def test_the_way_back_is_for_the_browser_that_began(self, house: LinkingWorld, person: Browser) -> None:
         back = await person.come_back()
         async with browser(house) as other:
             for _ in range(2):
@@ -235,7 +237,7 @@ class TestWhoGoesOn:
         # Nothing of it was used up: the right one can still go on.
         assert (await person.http.get(back)).status_code == 303
 
-    async def test_the_answer_is_for_the_browser_that_began(self, house: House, person: Browser) -> None:
+    async def test_the_answer_is_for_the_browser_that_began(self, house: LinkingWorld, person: Browser) -> None:
         asked = await person.prove()
         async with browser(house) as other:
             for answer in (
@@ -247,7 +249,9 @@ class TestWhoGoesOn:
                 assert "ada@example.com" not in answer.text
         assert await house.link() is None
 
-    async def test_a_link_sent_to_a_victim_names_the_one_who_sent_it(self, house: House, person: Browser) -> None:
+    async def test_a_link_sent_to_a_victim_names_the_one_who_sent_it(
+        self, house: LinkingWorld, person: Browser
+    ) -> None:
         asked = await person.prove("ada", EVE)
         page = await person.http.get(asked)
         assert "“Eve” (id 666) on telegram" in page.text
@@ -266,7 +270,7 @@ class TestWhoGoesOn:
         ids=repr,
     )
     async def test_a_page_of_somebody_else_presses_no_button(
-        self, house: House, person: Browser, headers: dict[str, str]
+        self, house: LinkingWorld, person: Browser, headers: dict[str, str]
     ) -> None:
         url, asked = await house.begin(EVE), await person.prove()
         for place in (url, asked, asked.replace("/confirm/", "/cancel/")):
@@ -277,7 +281,7 @@ class TestWhoGoesOn:
         assert (await person.http.post(asked)).status_code == 200
 
     async def test_the_mark_of_a_browser_is_kept_from_scripts_and_other_sites(
-        self, house: House, person: Browser
+        self, house: LinkingWorld, person: Browser
     ) -> None:
         url = await house.begin()
         answer = await person.http.post(url)

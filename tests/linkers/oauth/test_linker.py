@@ -14,16 +14,16 @@ from frontdesk.kit.outbound.log_filter import quiet
 from frontdesk.linkers.oauth import GitHub, OAuthIdentityLinker, Oidc
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent
-from tests.linkers.oauth.house import ADA, EVE, House, browser, open_house, query
+from tests.linkers.oauth.house import ADA, EVE, LinkingWorld, browser, open_house, query
 from tests.oidc import CLIENT_SECRET, oidc_provider, running
 
 
 class TestTheLinker:
-    async def test_there_is_no_code_to_enter(self, house: House) -> None:
+    async def test_there_is_no_code_to_enter(self, house: LinkingWorld) -> None:
         with pytest.raises(LinkRefusedError, match="browser"):
             await house.linker.complete(ADA, "123456")
 
-    async def test_nobody_begins_all_the_time(self, house: House) -> None:
+    async def test_nobody_begins_all_the_time(self, house: LinkingWorld) -> None:
         for _ in range(10):
             await house.begin()
         with pytest.raises(TooManyRequestsError) as caught:
@@ -33,7 +33,7 @@ class TestTheLinker:
         house.clock.advance(600)
         await house.begin()
 
-    async def test_it_knows_whose_claims_it_sees(self, house: House) -> None:
+    async def test_it_knows_whose_claims_it_sees(self, house: LinkingWorld) -> None:
         issuer = house.provider.issuer
         assert house.linker.subject_of({"iss": issuer, "sub": "u-1"}) == f"{issuer}|u-1"
         assert house.linker.subject_of({"iss": "https://evil.example", "sub": "u-1"}) is None
@@ -66,7 +66,7 @@ class TestTheLinker:
         with pytest.raises(ImportError, match=r"OAuthIdentityLinker needs .*frontdesk\[oauth\]"):
             OAuthIdentityLinker(Oidc("https://login.example"), client_id="x", public_url="https://desk.example")
 
-    async def test_two_providers_don_t_take_each_other_s_accounts(self, house: House) -> None:
+    async def test_two_providers_don_t_take_each_other_s_accounts(self, house: LinkingWorld) -> None:
         async with oidc_provider() as other, open_house(provider=other) as second, browser(second) as person:
             back = await person.come_back()
             async with browser(house) as here:

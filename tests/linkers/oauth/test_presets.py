@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from frontdesk.linkers.oauth import Entra, GitHub, Google, Oidc, Provider, subject_of
 from frontdesk.linkers.oauth.provider import LARGEST_CLAIMS, kept
-from tests.linkers.oauth.house import ADA, EVE, House, browser, open_house, query
+from tests.linkers.oauth.house import ADA, EVE, LinkingWorld, browser, open_house, query
 from tests.oidc import OTHER_TENANT, TENANT, OidcProvider, oidc_provider
 
 THIRD = "33333333-2222-3333-4444-555555555555"
@@ -19,7 +19,7 @@ def entra(*tenants: str) -> Callable[[OidcProvider], Provider]:
     return lambda provider: Entra(tenants=tenants, authority=provider.url)
 
 
-def in_tenant(house: House, tenant: str, **changes: Any) -> None:
+def in_tenant(house: LinkingWorld, tenant: str, **changes: Any) -> None:
     """From here on somebody of a tenant signs in."""
     claims = {"iss": f"{house.provider.url}/{tenant}/v2.0", "tid": tenant, "oid": "o-1", **changes}
     house.provider.twist = lambda header, given: given.update(claims)

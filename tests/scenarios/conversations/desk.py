@@ -11,7 +11,7 @@ from agent_framework import Message
 from frontdesk import Channel, HttpAuth
 from frontdesk.channels.conversations import ConversationsChannel
 from tests.scenarios.responses.cast import answering
-from tests.scenarios.responses.desk import ANYONE, Desk
+from tests.scenarios.responses.desk import ANYONE, ResponsesHost
 from tests.scenarios.responses.desk import open_desk as open_responses
 
 MODEL = "Concierge"
@@ -20,7 +20,7 @@ MODEL = "Concierge"
 @asynccontextmanager
 async def open_desk(
     target: Any, *, auth: HttpAuth | None = None, more: Sequence[Channel] = (), **settings: Any
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ResponsesHost]:
     """A started host; at the end everything that it said is looked at."""
     beside = [ConversationsChannel(auth=auth), *more]
     async with open_responses(target, beside=beside, auth=auth, **settings) as desk:
@@ -30,7 +30,7 @@ async def open_desk(
 class AsyncGuest:
     """Speaks with `AsyncOpenAI`."""
 
-    def __init__(self, desk: Desk, key: str = ANYONE) -> None:
+    def __init__(self, desk: ResponsesHost, key: str = ANYONE) -> None:
         self.api: Any = desk.client(key)
 
     async def do(self, name: str, *arguments: Any, **options: Any) -> Any:
@@ -54,7 +54,7 @@ class AsyncGuest:
 class SyncGuest(AsyncGuest):
     """Speaks with `OpenAI`, in a thread."""
 
-    def __init__(self, desk: Desk, key: str = ANYONE) -> None:
+    def __init__(self, desk: ResponsesHost, key: str = ANYONE) -> None:
         self.api = desk.sync_client(key)
 
     async def do(self, name: str, *arguments: Any, **options: Any) -> Any:

@@ -54,7 +54,7 @@ class Holding(EchoAgent):
         return next([one.text for one in said] for said in self.seen if said[-1].text == text)
 
 
-class Chat(ScriptedChannel):
+class SpokenChat(ScriptedChannel):
     """A chat in which the test speaks for people."""
 
     context: ChannelContext
@@ -106,8 +106,8 @@ class Chats:
     """A host with two chats and a door on which nobody can be spoken to first."""
 
     host: AgentFrameworkHost
-    a: Chat
-    b: Chat
+    a: SpokenChat
+    b: SpokenChat
     door: Probe
     store: HostStateStore
 
@@ -145,7 +145,7 @@ async def open_chats(
     **options: Any,
 ) -> AsyncIterator[Chats]:
     """Start a host whose first chat sends what is counted to a target."""
-    a, b, door = Chat("a", *commands), Chat("b", *commands), Probe()
+    a, b, door = SpokenChat("a", *commands), SpokenChat("b", *commands), Probe()
     a.run_hook = in_background(target)
     kept = store or new_store()
     host = AgentFrameworkHost(agent, channels=[a, b, door], store=kept, identity_resolver=person, **options)

@@ -17,10 +17,11 @@ from frontdesk.data.delivery import Delivery, DeliveryStatus
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import ResponseTarget
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person, message_platform
+from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
 from frontdesk.testing.server import HostClient, serving
 from tests.scenarios.desk import until
 from tests.scenarios.stores import new_store
+from tests.testing.messages.starting import forked_platform
 
 QUICK = PushTerms(retry=RetryPolicy(attempts=4, first_delay=0.02, longest_delay=0.1), pause=0.05, timeout=5.0)
 
@@ -45,7 +46,7 @@ async def answer(text: str) -> str:
 
 
 @dataclass
-class House:
+class ChatHost:
     """A served host, and the platforms of its chats."""
 
     host: AgentFrameworkHost
@@ -89,12 +90,11 @@ async def open_house(
     terms: PushTerms = QUICK,
     options: Sequence[str] = (),
     **channel: Any,
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[ChatHost]:
     """Starts a platform for each chat, and the host."""
     async with AsyncExitStack() as stack:
         platforms = {
-            name: await stack.enter_async_context(message_platform(tmp_path / f"{name}.log", *options))
-            for name in chats
+            name: await stack.enter_async_context(forked_platform(tmp_path / f"{name}.log", *options)) for name in chats
         }
         doors: list[Any] = [InvocationsChannel(run_hook=hook), ResponsesChannel(run_hook=hook)]
         for name, platform in platforms.items():
@@ -115,4 +115,4 @@ async def open_house(
         kept = store or new_store()
         host = AgentFrameworkHost(target, channels=doors, store=kept, identity_resolver=person)
         client = await stack.enter_async_context(serving(host))
-        yield House(host, client, platforms, kept)
+        yield ChatHost(host, client, platforms, kept)

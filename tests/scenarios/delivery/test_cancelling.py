@@ -5,10 +5,10 @@ from typing import Any
 
 from frontdesk import Caller, ChannelIdentity, ChannelRequest
 from frontdesk.kit.chat.session_commands import session_commands
-from tests.scenarios.delivery.chats import Chat, Chats, Holding, open_chats
+from tests.scenarios.delivery.chats import Chats, Holding, SpokenChat, open_chats
 
 
-async def cancel(chat: Chat, who: str = "ann", **fields: Any) -> list[str]:
+async def cancel(chat: SpokenChat, who: str = "ann", **fields: Any) -> list[str]:
     """Say `/cancel` for somebody, and return what they are told."""
     told: list[str] = []
 

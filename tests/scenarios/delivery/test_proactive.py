@@ -10,13 +10,13 @@ from agent_framework import Content, Message
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.session import SessionName
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, UnsupportedError
-from tests.scenarios.delivery.house import House, open_house, person
+from tests.scenarios.delivery.house import ChatHost, open_house, person
 from tests.scenarios.desk import until
 
 ANN = ChannelIdentity(channel="chat", native_id="ann")
 
 
-async def history(house: House, owner: str) -> list[str]:
+async def history(house: ChatHost, owner: str) -> list[str]:
     session = await house.store.sessions.find(SessionName(owner=owner, kind="tracked"))
     if session is None:
         return []
@@ -144,7 +144,7 @@ async def test_a_turn_that_speaks_first_in_its_own_conversation_is_told_at_once(
                 refused.append(error.code)
         return "done"
 
-    houses: list[House] = []
+    houses: list[ChatHost] = []
     async with open_house(tmp_path, target=target) as house:
         houses.append(house)
         await house.meet("chat", "Ann", "ann")

@@ -13,6 +13,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import ForbiddenError
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from tests.scenarios.delivery.parcel_chat import ParcelChat, open_host
+from tests.scenarios.stores import KINDS
 
 
 def key_of(identity: ChannelIdentity) -> str:
@@ -83,6 +84,7 @@ async def test_whoever_is_linked_stays_so_when_their_name_changes() -> None:
         )
 
 
+@pytest.mark.parametrize("kind_of_store", KINDS, indirect=True)
 async def test_attributes_that_cannot_be_stored_cost_nobody_an_answer(kind_of_store: str) -> None:
     chat = ParcelChat()
     async with open_host(chat) as host:

@@ -21,7 +21,7 @@ class Order:
     item: str
 
 
-class Desk(Executor):
+class OrderExecutor(Executor):
     """Takes orders, and counts them."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ def builds(place: Path) -> Any:
     """The workflow brings a storage of its own."""
 
     def build() -> Workflow:
-        desk = Desk()
+        desk = OrderExecutor()
         storage = FileCheckpointStorage(place, allowed_checkpoint_types=[f"{Order.__module__}:{Order.__qualname__}"])
         return WorkflowBuilder(
             name="orders", start_executor=desk, output_from=[desk], checkpoint_storage=storage

@@ -23,7 +23,7 @@ from agent_framework import (
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.stores.sql.sqlite import SqliteStateStore
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.kinds_of_targets.kinds import Mind
 from tests.scenarios.pausing import Choice, Offer
 from tests.scenarios.responses.customers import AsyncCustomer
@@ -85,7 +85,7 @@ class Inn:
         )
 
 
-async def _say(desk: Desk, words: Any = None, *, stream: bool = False, **body: Any) -> dict[str, Any]:
+async def _say(desk: InvocationsHost, words: Any = None, *, stream: bool = False, **body: Any) -> dict[str, Any]:
     sent = {"session_id": "s", "stream": stream, **({} if words is None else {"message": words}), **body}
     answer = await desk.post(sent)
     assert answer.status_code == 200, answer.text

@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.scenarios.desk import open_desk
 from tests.scenarios.kinds_of_targets.kinds import KINDS, Mind
 
@@ -50,13 +51,8 @@ class Talk:
 
 @pytest.mark.parametrize("kind", ["workflow as agent", "duck that remembers in its state", "duck that delegates"])
 @given(turns=TURNS)
-@settings(
-    max_examples=8,
-    deadline=None,
-    # A host is started for each example: to look for a shorter one would take minutes.
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+# A host is started for each example: to look for a shorter one would take minutes.
+@examples(8, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_each_caller_has_one_conversation(kind: str, turns: list[tuple[str, str]]) -> None:
     mind = Mind()
 

@@ -9,7 +9,7 @@ import pytest
 from frontdesk import AgentFrameworkHost
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.sqlite import SqliteStateStore
-from tests.scenarios.desk import Desk, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.kinds_of_targets.kinds import ASKING, KINDS, InState, Mind
 
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 ASKED = pytest.mark.parametrize("kind", ASKING)
 
 
-async def _say(desk: Desk, words: str, session: str, *, stream: bool) -> dict[str, Any]:
+async def _say(desk: InvocationsHost, words: str, session: str, *, stream: bool) -> dict[str, Any]:
     if stream:
         return (await desk.events(words, session_id=session))[-1].data
     answer = await desk.ask(words, session_id=session)

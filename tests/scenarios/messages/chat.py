@@ -22,7 +22,7 @@ HOST = ("store", "state_dir", "linker", "default_allowlist", "shutdown_grace_sec
 
 
 @dataclass
-class Chat:
+class MessagesHost:
     """A started host and the platform that it is on."""
 
     platform: MessagePlatform
@@ -50,7 +50,7 @@ class Chat:
 @asynccontextmanager
 async def open_chat(
     target: Any, *, platform: MessagePlatform | None = None, intake: Any = "webhook", **settings: Any
-) -> AsyncIterator[Chat]:
+) -> AsyncIterator[MessagesHost]:
     """A host on a platform; settings are those of the channel, and some of the host's."""
     of_host = {name: settings.pop(name) for name in HOST if name in settings}
     more = settings.pop("channels", ())
@@ -64,21 +64,21 @@ async def open_chat(
         )
         host = AgentFrameworkHost(target, channels=[channel, *more], **of_host)
         client = await stack.enter_async_context(serving(host))
-        chat = Chat(platform, host, channel, client.base_url)
+        chat = MessagesHost(platform, host, channel, client.base_url)
         await chat.known()
         if intake == "webhook":
             await connect(chat)
         yield chat
 
 
-async def connect(chat: Chat) -> None:
+async def connect(chat: MessagesHost) -> None:
     """Tells the platform where the host is, which is known only when it is served."""
     await chat.channel.client.use_webhook(f"{chat.base_url}{chat.channel.path}/events", SECRET)
     await chat.platform.wait_for_webhook()
 
 
 async def post(
-    chat: Chat, event: Any, *, secret: str = SECRET, at: float | None = None, **headers: Any
+    chat: MessagesHost, event: Any, *, secret: str = SECRET, at: float | None = None, **headers: Any
 ) -> httpx.Response:
     """Sends an event to the webhook as the platform does, or as somebody else would."""
     body = event if isinstance(event, bytes) else msgspec.json.encode(event)

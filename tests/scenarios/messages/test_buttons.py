@@ -7,7 +7,7 @@ import pytest
 from agent_framework import tool
 
 from tests.scenarios.cast import call, scripted
-from tests.scenarios.messages.chat import Chat, open_chat
+from tests.scenarios.messages.chat import MessagesHost, open_chat
 from tests.testing.messages.starting import new_platform
 
 
@@ -27,7 +27,7 @@ class Bank:
         return scripted(list(turns), tools=[pay])
 
 
-async def _toast(chat: Chat, event: Any) -> str:
+async def _toast(chat: MessagesHost, event: Any) -> str:
     """What somebody who has pressed a button is told."""
     callback = event.click.callback_id
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent_framework import Message
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
@@ -16,6 +16,7 @@ from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing.messages import MessageChannel
+from tests.examples import examples
 from tests.scenarios.stores import new_store
 
 Who = tuple[str, str]
@@ -26,7 +27,7 @@ RETURN = re.compile(r"Now go back to .*?\(id (\d)\) on (\w+)")
 ENTERED = re.compile(r"\(id (\d)\) on (\w+) has entered your code")
 
 
-class Chat(MessageChannel):
+class OfflineChat(MessageChannel):
     """A chat whose platform is away; what it could call is shown."""
 
     context: ChannelContext
@@ -67,7 +68,7 @@ class Call:
 class Village:
     """Four accounts on two chats, and what is known of each: codes, ceremonies, and the words under each key."""
 
-    def __init__(self, chats: dict[str, Chat], store: Any) -> None:
+    def __init__(self, chats: dict[str, OfflineChat], store: Any) -> None:
         self._chats = chats
         self._store = store
         self._said = 0
@@ -165,7 +166,7 @@ async def _repeat(messages: list[Message]) -> str:
 @asynccontextmanager
 async def open_village() -> AsyncIterator[Village]:
     """A started host."""
-    chats, store = {name: Chat(name) for name in ("here", "there")}, new_store()
+    chats, store = {name: OfflineChat(name) for name in ("here", "there")}, new_store()
     linker = OneTimeCodeIdentityLinker(max_attempts_per_identity=900)
     host = AgentFrameworkHost(_repeat, channels=list(chats.values()), store=store, linker=linker)
     async with host.app.router.lifespan_context(host.app):
@@ -193,9 +194,8 @@ steps = st.tuples(st.sampled_from(KINDS), st.sampled_from(PEOPLE), st.integers(0
 
 
 @pytest.mark.timeout(300)
-@settings(
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+@examples(
+    60,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 @given(story=st.lists(steps, min_size=8, max_size=40))

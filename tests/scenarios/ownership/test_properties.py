@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.ownership.calls import KINDS
 from tests.scenarios.ownership.town import PEOPLE, Owner, Step, Town, made_up, open_town
@@ -29,12 +30,8 @@ async def _play(story: list[Step]) -> None:
 
 
 @pytest.mark.timeout(300)
-@settings(
-    max_examples=40,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    # A story is made of dozens of requests, and takes minutes to shrink; the step that fails says enough.
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-)
+# A story is made of dozens of requests, and takes minutes to shrink; the step that fails says enough.
+@examples(20, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(story=st.lists(steps, max_size=12), order=st.permutations(BEGINNINGS))
 def test_no_ids_open_what_is_anothers(story: list[Step], order: list[str]) -> None:
     first = [Step(person, kind, ((0, False),)) for kind in order for person in PEOPLE]

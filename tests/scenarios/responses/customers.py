@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Protocol
 
-from tests.scenarios.responses.desk import ANYONE, Desk
+from tests.scenarios.responses.desk import ANYONE, ResponsesHost
 
 MODEL = "Concierge"
 
@@ -45,7 +45,7 @@ class Customer(Protocol):
 class AsyncCustomer:
     """Speaks with `AsyncOpenAI`."""
 
-    def __init__(self, desk: Desk, key: str = ANYONE) -> None:
+    def __init__(self, desk: ResponsesHost, key: str = ANYONE) -> None:
         self.api = desk.client(key)
 
     async def create(self, said: Any, **body: Any) -> Any:
@@ -85,7 +85,7 @@ class AsyncCustomer:
 class SyncCustomer:
     """Speaks with `OpenAI`, in a thread."""
 
-    def __init__(self, desk: Desk, key: str = ANYONE) -> None:
+    def __init__(self, desk: ResponsesHost, key: str = ANYONE) -> None:
         self.api = desk.sync_client(key)
 
     async def create(self, said: Any, **body: Any) -> Any:

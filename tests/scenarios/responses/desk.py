@@ -22,7 +22,7 @@ from tests.scenarios.stores import new_store
 ANYONE = "any key will do"
 
 
-class Desk:
+class ResponsesHost:
     """A started host: clients for it, what it said to them, and what its store has kept."""
 
     def __init__(self, host: AgentFrameworkHost, ledger: Ledger, tap: Tap, server: uvicorn.Server) -> None:
@@ -83,7 +83,7 @@ async def open_desk(
     store: Any = None,
     host_settings: Mapping[str, Any] | None = None,
     **settings: Any,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ResponsesHost]:
     """A started host with one Responses channel; at the end everything that it said is looked at."""
     ledger: Any = Ledger(store or new_store())
     channels = [ResponsesChannel(**settings), *beside]
@@ -92,7 +92,7 @@ async def open_desk(
     tap = Tap(host.app)
     app: Any = SimpleNamespace(app=tap)
     async with serving(app) as server:
-        desk = Desk(host, ledger, tap, server)
+        desk = ResponsesHost(host, ledger, tap, server)
         async with desk.exits, httpx.AsyncClient(base_url=desk.url, timeout=DEADLINE, trust_env=False) as desk.http:
             yield desk
             await asyncio.sleep(0)
@@ -101,7 +101,7 @@ async def open_desk(
     assert not tap.wrong, "\n".join(tap.wrong)
 
 
-async def answers(desk: Desk, key: str, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
+async def answers(desk: ResponsesHost, key: str, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
     """What somebody is answered to each of some calls."""
     found: list[tuple[int, str]] = []
     for method, path, body in calls:

@@ -6,14 +6,14 @@ from agent_framework import Message
 from agents import Agent, OpenAIResponsesModel, RunConfig, set_tracing_disabled
 
 from tests.scenarios.responses.cast import answering, piece
-from tests.scenarios.responses.desk import Desk
+from tests.scenarios.responses.desk import ResponsesHost
 
 # It would call home.
 set_tracing_disabled(True)
 QUIET = RunConfig(tracing_disabled=True)
 
 
-def visiting_agent(desk: Desk, **options: Any) -> Agent[Any]:
+def visiting_agent(desk: ResponsesHost, **options: Any) -> Agent[Any]:
     """An agent of somebody else's."""
     model = OpenAIResponsesModel(model="Concierge", openai_client=desk.client())
     return Agent(name="Guest", instructions="Be brief.", model=model, **options)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import httpx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth
@@ -34,7 +34,6 @@ moves = st.lists(
 
 
 @given(moves)
-@settings(max_examples=150)
 def test_a_tool_runs_once_at_most_and_only_by_a_yes(steps: list[dict[str, Any]]) -> None:
     asyncio.run(_play(steps))
 

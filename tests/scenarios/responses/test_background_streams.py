@@ -10,7 +10,7 @@ from openai import BadRequestError, NotFoundError
 from frontdesk.testing import FailingAgent, GatedAgent
 from tests.scenarios.cast import parrot, two_voices
 from tests.scenarios.desk import until
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 from tests.scenarios.responses.sequence import wrong_sequence
 
 
@@ -23,7 +23,7 @@ def text_of(events: list[dict[str, Any]]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
 
 
-async def _begun(desk: Desk, words: str, count: int) -> tuple[str, list[dict[str, Any]]]:
+async def _begun(desk: ResponsesHost, words: str, count: int) -> tuple[str, list[dict[str, Any]]]:
     """Reads a few events of a new stream, and hangs up."""
     read: list[dict[str, Any]] = []
     stream = await desk.client().responses.create(model="m", input=words, background=True, stream=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.scenarios.cast import echo
 from tests.scenarios.responses.cast import Till, parrot
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
 USER: Any = {"role": "user", "content": "hello"}
 FUNCTION: Any = {"type": "function", "name": "look"}
@@ -145,7 +145,7 @@ BODIES: list[tuple[Any, str | None]] = [
 ]
 
 
-async def _refused(desk: Desk, body: Any, param: str | None) -> None:
+async def _refused(desk: ResponsesHost, body: Any, param: str | None) -> None:
     for stream in (False, True):
         asked = body if not isinstance(body, dict) or "stream" in body else {**body, "stream": stream}
         refused = await desk.post(asked)

@@ -9,10 +9,10 @@ from openai import NotFoundError
 from frontdesk.testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 
 
-def _running(desk: Desk) -> str:
+def _running(desk: ResponsesHost) -> str:
     (run,) = desk.host._parts.active._runs.values()
     return run.record.run_id
 

@@ -11,7 +11,7 @@ from frontdesk import ApiKeyAuth
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 from tests.scenarios.responses.test_socket import listener
 
 ONE, OTHER = "the-key-of-one-caller", "the-key-of-another-one"
@@ -24,7 +24,7 @@ def shortener(messages: list[Message]) -> str:
     return f"{len(messages)} messages, last: {messages[-1].text}"
 
 
-async def _compact(desk: Desk, key: str = ONE, **body: Any) -> Any:
+async def _compact(desk: ResponsesHost, key: str = ONE, **body: Any) -> Any:
     return await desk.client(key).responses.compact(model="Concierge", **body)
 
 
@@ -32,7 +32,7 @@ def _items(compacted: Any) -> list[Any]:
     return compacted.model_dump(mode="json", exclude_none=True, warnings=False)["output"]
 
 
-async def _ask(desk: Desk, items: list[Any], key: str = ONE, **body: Any) -> Any:
+async def _ask(desk: ResponsesHost, items: list[Any], key: str = ONE, **body: Any) -> Any:
     said = [*items, {"role": "user", "content": "go on"}]
     return await desk.client(key).responses.create(model="Concierge", input=said, **body)
 
@@ -203,7 +203,7 @@ async def test_another_s_a_forged_and_a_deleted_one_are_bad_requests() -> None:
         await _refused(desk, item)
 
 
-async def _refused(desk: Desk, item: Any, key: str = ONE) -> None:
+async def _refused(desk: ResponsesHost, item: Any, key: str = ONE) -> None:
     with pytest.raises(BadRequestError) as caught:
         await _ask(desk, [{"role": "user", "content": "one"}, item], key)
     assert (caught.value.code, caught.value.param) == ("invalid_encrypted_content", "input[1].encrypted_content")

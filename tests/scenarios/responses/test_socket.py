@@ -12,7 +12,7 @@ from tests.scenarios.cast import two_voices
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
 from tests.scenarios.responses.customers import AsyncCustomer
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 from tests.scenarios.responses.sockets import LAST, Line, dial, text_of
 
 WEATHER = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
@@ -329,7 +329,7 @@ async def test_a_hook_can_leave_the_result_of_a_response_to_be_fetched() -> None
         await _ended_well(desk, queued["response"]["id"])
 
 
-async def _ended_well(desk: Desk, response_id: str) -> None:
+async def _ended_well(desk: ResponsesHost, response_id: str) -> None:
     client = desk.client()
 
     async def look() -> bool:

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from frontdesk.testing import GatedAgent
 from tests.scenarios.responses.cast import Till, agent, answering, call, parrot
-from tests.scenarios.responses.desk import ANYONE, Desk, open_desk
+from tests.scenarios.responses.desk import ANYONE, ResponsesHost, open_desk
 from tests.scenarios.responses.sockets import LAST
 from tests.scenarios.responses.test_openai_agents import Eyes
 from tests.scenarios.responses.test_socket import WEATHER, listener
@@ -95,7 +95,7 @@ async def test_the_openai_package_reads_lanes_apart() -> None:
         assert last.stream_id in ("a", "b")
 
 
-def _agent(desk: Desk, **options: Any) -> tuple[Agent[Any], OpenAIResponsesWSModel]:
+def _agent(desk: ResponsesHost, **options: Any) -> tuple[Agent[Any], OpenAIResponsesWSModel]:
     client = AsyncOpenAI(api_key=ANYONE, base_url=f"{desk.url}/v1", max_retries=0)
     model = OpenAIResponsesWSModel(model="Concierge", openai_client=client)
     return Agent(name="Guest", instructions="Be brief.", model=model, **options), model

@@ -19,14 +19,14 @@ from frontdesk.kit.http.sockets import STUBBORN
 from frontdesk.testing import GatedAgent
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering, parrot
-from tests.scenarios.responses.desk import Desk, open_desk
+from tests.scenarios.responses.desk import ResponsesHost, open_desk
 from tests.scenarios.responses.sockets import LAST, Line, dial, text_of
 
 KEY = "the-key-of-somebody"
 AUTH = ApiKeyAuth({"somebody": KEY, "another": "the-key-of-another"})
 
 
-async def _refused(desk: Desk, **options: Any) -> tuple[int, Any]:
+async def _refused(desk: ResponsesHost, **options: Any) -> tuple[int, Any]:
     with pytest.raises(InvalidStatus) as caught:
         async with dial(desk, **options):
             pass

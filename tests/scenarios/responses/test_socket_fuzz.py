@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.responses import wire
+from tests.examples import examples
 from tests.scenarios.responses.cast import parrot
 from tests.scenarios.responses.desk import open_desk
 from tests.scenarios.responses.sockets import LAST, dial, text_of
@@ -29,7 +30,7 @@ CREATES = st.fixed_dictionaries(
 MESSAGES = st.one_of(CREATES, JSON, st.text(max_size=50), st.binary(max_size=50))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(messages=st.lists(MESSAGES, max_size=8))
 def test_every_message_has_an_answer(messages: list[Any]) -> None:
     choose("memory", Path())

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.data.run import FINAL
+from tests.examples import examples
 from tests.scenarios.desk import until
 from tests.scenarios.responses.cast import answering
 from tests.scenarios.responses.desk import open_desk
@@ -33,7 +34,7 @@ def _failing(messages: Any) -> Any:
     return [RuntimeError("no")] if messages[-1].text.endswith("7") else ["one ", "two ", "three"]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30)
 @given(st.lists(MOVES, max_size=12), st.booleans())
 def test_every_response_ends_once(tmp_path: Path, moves: list[tuple[Any, ...]], leaves: bool) -> None:
     choose("memory", tmp_path)

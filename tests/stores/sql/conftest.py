@@ -13,3 +13,11 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
     if request.param == "sqlite":
         return Base("sqlite", str(tmp_path / "frontdesk.db"))
     return Base("postgres", request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def base_with_tables(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
+    """A place for a store, with its tables; on SQLite they are made as soon as it is opened."""
+    if request.param == "sqlite":
+        return Base("sqlite", str(tmp_path / "frontdesk.db"))
+    return Base("postgres", request.getfixturevalue("postgres_tables"))

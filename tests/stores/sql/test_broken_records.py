@@ -55,6 +55,11 @@ READS: dict[str, Callable[[SqlStateStore], Awaitable[Any]]] = {
 """How a record of each table is read."""
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 async def keep_one_of_each(store: SqlStateStore, *, asks: bool = True) -> None:
     await store.sessions.reserve(named(), "ses_1")
     await keep_session(store, session(key="mine"))

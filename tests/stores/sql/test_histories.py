@@ -13,6 +13,11 @@ from frontdesk.testing.store_samples import OWNER, keep_session, said, session, 
 from tests.stores.sql.bases import Base
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 class Watched:
     """An engine that tells how many rows of history were read."""
 

@@ -36,6 +36,11 @@ YEAR = 365 * DAY
 EXPIRY = NEVER.replace(identities=YEAR, runs=DAY, continuations=DAY)
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 async def test_an_identity_of_which_nothing_was_left_stayed_for_ever(base: Base) -> None:
     clock = FakeClock(NOW)
     async with quiet(base, expiry=EXPIRY, clock=clock) as store:

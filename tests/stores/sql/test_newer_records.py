@@ -41,6 +41,11 @@ NEWER: dict[str, Damage] = {
 TASK = TaskRecord(task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW)
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 def newer(data: bytes, damage: Damage) -> bytes:
     record = json.loads(data)
     damage(record)

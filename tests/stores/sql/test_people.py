@@ -14,6 +14,11 @@ from frontdesk.testing.store_samples import NOW, OTHER, OWNER, identity, issued,
 from tests.stores.sql.bases import Base
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 async def change(store: SqlStateStore, key: str) -> None:
     async with store.transaction() as transaction:
         transaction.remember_identity(issued(identity(), key))

@@ -14,8 +14,8 @@ from frontdesk.testing.store_samples import NOW
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    async def store(self, postgres: str) -> AsyncIterator[PostgresStateStore]:
-        store = PostgresStateStore(postgres, clock=FakeClock(NOW))
+    async def store(self, postgres_tables: str) -> AsyncIterator[PostgresStateStore]:
+        store = PostgresStateStore(postgres_tables, clock=FakeClock(NOW))
         await store.open()
         yield store
         await store.close()

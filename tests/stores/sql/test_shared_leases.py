@@ -16,8 +16,11 @@ Two = tuple[PostgresStateStore, PostgresStateStore]
 
 
 @pytest.fixture
-async def two(postgres: str) -> AsyncIterator[Two]:
-    one, other = PostgresStateStore(postgres, clock=FakeClock(NOW)), PostgresStateStore(postgres, clock=FakeClock(NOW))
+async def two(postgres_tables: str) -> AsyncIterator[Two]:
+    one, other = (
+        PostgresStateStore(postgres_tables, clock=FakeClock(NOW)),
+        PostgresStateStore(postgres_tables, clock=FakeClock(NOW)),
+    )
     await one.open()
     await other.open()
     yield one, other

@@ -79,6 +79,11 @@ COLUMNS = {
 }
 
 
+@pytest.fixture
+def base(base_with_tables: Base) -> Base:
+    return base_with_tables
+
+
 @asynccontextmanager
 async def quiet(base: Base, **settings: Any) -> AsyncIterator[SqlStateStore]:
     """A store that is swept only when it is told to."""
