@@ -79,7 +79,7 @@ class InMemoryStateStore:
 
 
 class MemoryTransaction:
-    """Notes what is to be written; checks everything before it writes anything."""
+    """Collects writes; makes all checks before the first write."""
 
     __slots__ = ("_checks", "_store", "_writes")
 
