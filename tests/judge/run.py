@@ -123,7 +123,9 @@ async def _judged(plan: Plan, place: Site, moves: list[tuple[str, str]]) -> Repo
         if number < len(moves):
             kind, where = moves[number]
             where = where or str(_fresh(place) / "state.db")
-            await place.move(kind, where, hosts=2 if kind == "postgres" else 1, workers=int(kind == "postgres"))
+            # What still runs in the background is interrupted when its host stops.
+            with court.disturbing():
+                await place.move(kind, where, hosts=2 if kind == "postgres" else 1, workers=int(kind == "postgres"))
     await asyncio.gather(*(actor.settle() for actor in actors))
     ledger.effects = place.effects("did")
     left = await _shown(court)

@@ -1,5 +1,6 @@
 """Writes the end of a run: result, history, session, questions and deliveries in one transaction."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,7 +17,14 @@ from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.data.session import ClientCall, SessionRecord
-from frontdesk.errors import CodecError, LostEventError, LostRunError, RunExistsError, StaleTurnError
+from frontdesk.errors import (
+    CodecError,
+    LostEventError,
+    LostRunError,
+    RunExistsError,
+    StaleTurnError,
+    StoreUnavailableError,
+)
 from frontdesk.ids import Ids
 from frontdesk.kit.framework.messages import as_messages, said, stamped
 from frontdesk.kit.framework.types import is_response
@@ -153,6 +161,9 @@ class Recorder:
             turn.lease = None
             return await self._write(turn, run, asked, (), {**changes})
         except RunExistsError:
+            if turn.may_be_recorded and (known := await self._store.runs.get(run.owner, run.run_id)) is not None:
+                turn.recorded = known
+                return known
             log.warning("run %s is not recorded: another one of its caller has its id", run.run_id)
             return run.replace(**changes)
 
@@ -184,6 +195,9 @@ class Recorder:
             turn.recorded = written
         except LostEventError:
             turn.recorded = self._taken(turn, run)
+        except (StoreUnavailableError, asyncio.CancelledError):
+            turn.may_be_recorded = True
+            raise
         finally:
             release(changes.get("state"), run.details)
             turn.wrote()
@@ -245,8 +259,9 @@ class Recorder:
                 transaction.add_items(session.owner, items)
             changes["messages"], changes["checkpoint"] = session.messages, session.checkpoint
         run = run.replace(**changes)
-        chosen = turn.job is None and turn.admitted.request.run_id is not None
-        transaction.save_run(run, new=chosen)
+        is_chosen = turn.admitted.request.run_id is not None
+        # What another end may have written before must not be in the session twice.
+        transaction.save_run(run, new=turn.job is None and (is_chosen or turn.may_be_recorded))
         if questions and turn.requester is not None:
             # An unlink cancels the questions of a family: this makes it come before or after these, never between.
             transaction.remember_identity(turn.requester, instead_of=turn.requester)

@@ -45,6 +45,8 @@ class Turn:
     """Whether the end of its run is being written."""
     recorded: RunRecord | None = None
     """The end of its run, once it is written: there is only one."""
+    may_be_recorded = False
+    """Whether an end was written of which nobody knows whether it went through."""
     home: SessionRecord | None = None
     """The session that the run goes back to at its end, as it was when the run began, if it works on a branch."""
     new = False
