@@ -9,7 +9,7 @@ outcome of a turn is written in one transaction, before the answer is sent.
 The pipeline has two halves, because a worker does the second half of a background run later:
 
 - `admit` has the first four steps, `run_admitted` the other four; `run` does both.
-- `stream` differs in how the target runs: its updates are handed on as they come.
+- `proceed_stream` and `stream_admitted` differ in how the target runs: its updates are handed on as they come.
 - `answer` is for an event of a platform: no caller waits on a wire, and the answer is recorded as deliveries.
 - `Deferral` decides between the halves whether a run goes to the background.
 """

@@ -27,7 +27,7 @@ LifespanCallback = Callable[[], Awaitable[None]]
 AllowsOrigin = Callable[[str], bool]
 """Tells whether pages of an origin may call."""
 SettleAnswers = Callable[[Sequence[ApprovalAnswer], Sequence[PendingApproval]], Awaitable[Sequence[ApprovalAnswer]]]
-"""Makes the answers that count from those of a request and the questions that wait for whom it was admitted."""
+"""Matches the answers of a request to the pending approvals of its owner; returns those that count."""
 
 
 class ChannelCommandContext(Protocol):
@@ -65,7 +65,7 @@ class ChannelContribution(Value, frozen=True, kw_only=True):
     middleware: Sequence[Middleware] = ()
     commands: Sequence[ChannelCommand] = ()
     on_startup: Sequence[LifespanCallback] = ()
-    """Opens what the channel needs to speak; in a worker too, which hears nothing."""
+    """Opens clients of the platform; called in workers too, which receive nothing."""
     on_serving: Sequence[LifespanCallback] = ()
     """Begins to listen, for example to poll; after start-up, and only where the host is served."""
     on_shutdown: Sequence[LifespanCallback] = ()
@@ -262,7 +262,7 @@ class Channel(ABC):
     link_commands: Mapping[str, str | None] = {}
     """Other names for the host's `link`, `connect`, `unlink` and `whoami`; `None` hides one."""
     callers_of: str | None = None
-    """The channel whose callers these are, if that is another: what is inherited is then that one's rule."""
+    """The name of another channel whose identities and inherited allowlist this one uses."""
     push_terms: PushTerms = PushTerms()
     push_is_idempotent: bool = False
     """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
@@ -270,7 +270,7 @@ class Channel(ABC):
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"
     tells_sessions: ClassVar[bool] = True
-    """Whether a caller may hear of a new session while its first turn runs, so that it must be stored before."""
+    """Whether the id of a new session is sent before its first turn ends; it is stored first then."""
     shares_path: ClassVar[bool] = False
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     takes_http: ClassVar[bool] = True

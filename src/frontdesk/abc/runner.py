@@ -33,7 +33,7 @@ class TaskHandle(Value, frozen=True, kw_only=True):
 Task = Callable[[Mapping[str, Any]], Awaitable[float | None]]
 """Does the work; returns when it wants to be called again, or `None` when it is done."""
 Waiting = Callable[[], AsyncIterator[tuple[str, Mapping[str, Any]]]]
-"""Goes through what has something to do at this moment, as task ids with their payloads."""
+"""Yields the ids and payloads of all tasks that are due."""
 
 
 class DurableTaskRunner(Protocol):
@@ -55,8 +55,8 @@ class DurableTaskRunner(Protocol):
     ) -> None:
         """Name a task; before start only.
 
-        With `waiting` the truth about what is to be done lies elsewhere: nothing of the task is written down, a
-        schedule is a wake-up, and what a lost one leaves undone is found by going through `waiting` again and again.
+        With `waiting`, nothing of a task is stored: `schedule` only wakes the task up, and `waiting` is polled for what
+        a lost wake-up has left undone.
         At most `most` of the name run at once in this process.
         """
         ...

@@ -52,7 +52,7 @@ class ChannelRequest(Noun, frozen=True, kw_only=True):
 
     channel: str
     operation: Operation = "message"
-    """`message.create` is the design's word for `message`."""
+    """`message.create` is an alias of `message`."""
     input: Any = None
     """A text, a framework `Message`, a list of them, or (for a workflow) whatever its start executor takes."""
     session: ChannelSession | None = None

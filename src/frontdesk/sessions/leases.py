@@ -49,7 +49,7 @@ async def renew_leases(
             # Soon again: perhaps a single connection broke, and another is open.
             wait = pause / _A_LEASE
         for lease, last in good.items():
-            # In the next round it would be too late.
+            # It would expire before the next round.
             if now() + wait >= last + longest:
                 good[lease] = _LONG_AGO
                 give_up(lease)

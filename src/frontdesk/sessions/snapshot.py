@@ -67,11 +67,6 @@ def is_blank(live: AgentSession) -> bool:
     return not live.state and live.service_session_id is None
 
 
-def is_large(record: SessionRecord) -> bool:
-    """Tell whether the state of a session takes long to restore."""
-    return bool(record.state) and is_heavy(record.state)
-
-
 def restore(record: SessionRecord) -> AgentSession:
     """Return the framework's session, as the last turn left it."""
     if not record.state:

@@ -11,7 +11,7 @@ class Identities(Protocol):
     """Identities with their isolation keys, links and the places where they were last seen."""
 
     async def find(self, identity: ChannelIdentity, *, fresh: bool = False) -> IdentityRecord | None:
-        """Return the record of an identity, a moment old where many processes write; `fresh` is as it is now."""
+        """Return the record of an identity; unless `fresh`, it may be cached briefly if processes share the store."""
         ...
 
     async def reach(self, identity: ChannelIdentity) -> Reach:

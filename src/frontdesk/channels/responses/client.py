@@ -69,7 +69,7 @@ class Answer:
         return [(b"x-request-id", self._call.request_id or run.run_id.encode())]
 
     async def stream(self, stream: HostedStreamResult[Any], times: StreamTimes, after: int = -1) -> None:
-        """Send the events above a number; the last one always comes."""
+        """Send the events with numbers above `after`, and always the last one."""
         script = Script(self._renderer, stream.run, after)
         await stream_events(self._call, stream, script, times, self._headers(stream.run))
 

@@ -71,7 +71,7 @@ class Intake:
         return request.replace(details=prepare(lambda: request.details))
 
     async def messages(self, caller: Caller, body: CreateBody, size: int) -> tuple[CreateBody, list[Message]]:
-        """Return a body with what it refers to in its places, and what it says; for one that asks for nothing."""
+        """Return a body with what it refers to in its places, and its messages; for compaction, which runs nothing."""
         body, size = await self._resolved(caller, body, size)
         items = await self._items(caller, body, size)
         if items is None:

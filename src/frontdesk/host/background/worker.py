@@ -78,7 +78,7 @@ class RunWorker:
         """Runs that need what only a newer version can read: they are left to a process that can."""
 
     async def do(self, run_task: RunTask, before: "asyncio.Task[None] | None", new: bool) -> None:
-        """Run a job and write its end, once a task that worked on it `before` has ended."""
+        """Wait for an earlier task of this process on the job, then run the job and write its end."""
         job = run_task.job
         try:
             run_task.begin()

@@ -1,4 +1,4 @@
-"""One path of an HTTP channel: finds the caller, then the method, and answers every error in the channel's shape."""
+"""One path of an HTTP channel: finds the method, then the caller, and answers every error in the channel's shape."""
 
 import asyncio
 import hashlib
