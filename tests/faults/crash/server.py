@@ -22,6 +22,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import CrashPlan, ScriptedChatClient, crashing
 from tests.databases import short_lease
+from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
 
 RECALL = "recall"
@@ -88,6 +89,7 @@ def main(kind: str, place: str, ledger: str, lease: str, wait: str) -> None:
     port = listener.getsockname()[1]
 
     async def ready() -> None:
+        await stop_sweep(host)
         print(port, flush=True)
 
     where: dict[str, Any] = {

@@ -26,6 +26,7 @@ from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.newer import become_newer
+from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
 
 DOUBTS = ("interrupted", "timeout", "push_unknown", "unexpected")
@@ -127,6 +128,7 @@ def main() -> None:
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
+            await stop_sweep(host)
             print(listener.getsockname()[1], flush=True)
 
     config = uvicorn.Config(
