@@ -20,6 +20,7 @@ from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversations import Conversations, ConversationWrites
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
+from frontdesk.abc.drawers.leaderships import Leaderships
 from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.abc.drawers.outbox import Outbox, OutboxWrites
 from frontdesk.abc.drawers.runs import Background, Runs, RunWrites
@@ -110,6 +111,9 @@ class HostStateStore(Protocol):
 
     @property
     def nonces(self) -> Nonces: ...
+
+    @property
+    def leaderships(self) -> Leaderships: ...
 
     def transaction(self) -> StateTransaction: ...
 

@@ -378,7 +378,7 @@ class AgentFrameworkHost:
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        steps.append(("leases", parts.keeper.stop))
+        steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop)]
         steps.append(("store", parts.store.close))
         return steps
 

@@ -22,6 +22,7 @@ from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
 from frontdesk.host.background.dispatcher import Background
+from frontdesk.host.channel_state.leadership import Leaders
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
@@ -61,6 +62,7 @@ class Parts:
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
+        self.leaders = Leaders(store)
         self.link_policy = TierPolicy(access.link_policy, channels)
         keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
         self.gate = self._gated(keys, access)

@@ -23,6 +23,7 @@ pytest.register_assert_rewrite(
             "conversations",
             "grants",
             "isolation",
+            "leaderships",
             "leases",
             "links",
             "nonces",
@@ -43,6 +44,7 @@ from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
+from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
@@ -71,6 +73,7 @@ class StoreContract(
     Tasks,
     Conversations,
     Nonces,
+    Leaderships,
     Transactions,
     Isolation,
 ):

@@ -141,6 +141,7 @@ async def fill(place: Place) -> None:
     await store.tasks.schedule(TASK)
     place.execute("INSERT INTO backfills (name, position, done) VALUES ('shades', '5', 1)")
     assert await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600)
+    assert await store.leaderships.claim("chat", "poll\0er", "host") is not None
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -178,6 +179,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversations.items(OWNER, "conv_1"),
         await store.checkpoints.get("ses_1", "chk_1"),
         await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600),
+        await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 
 

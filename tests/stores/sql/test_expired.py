@@ -12,6 +12,7 @@ from tests.stores.sql.test_sweep import KINDS, NEVER
 
 FOR_GOOD = {
     "links": "a person has made it, and ends it",
+    "leaderships": "a row for each name by which a channel leads; its fence must only grow",
     "backfills": "a row for each, which says that it need not be done again",
     "secrets": "the host's own; what it has sealed could not be opened any more",
 }

@@ -117,6 +117,10 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert [one.session_id for one in past] == (["ses_1"] if version >= 14 else [])
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
+    if version >= 15:
+        led = await store.leaderships.claim("telegram", "poller", "host_new")
+        assert led is not None
+        assert led.fence > 3
     assert store.set_aside == 0
 
 

@@ -282,6 +282,21 @@ _REACH_AND_PAST_SESSIONS = Step(
     min_reader=10,
 )
 
+# What channels keep for themselves.
+_CHANNELS = Step(
+    (
+        """CREATE TABLE leaderships (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            fence BIGINT NOT NULL,
+            until DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (channel, name)
+        )""",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -297,6 +312,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
     _REACH_AND_PAST_SESSIONS,
+    _CHANNELS,
 )
 # With AUTOINCREMENT no number is given out twice, as in Postgres: whoever has read up to one waits for a higher one.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

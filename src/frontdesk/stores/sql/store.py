@@ -10,6 +10,7 @@ from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
+from frontdesk.stores.sql.leaderships import SqlLeaderships
 from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
@@ -61,6 +62,7 @@ class SqlStateStore:
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)
         self.nonces = SqlNonces(engine)
+        self.leaderships = SqlLeaderships(engine, lease_sql)
 
     @property
     def set_aside(self) -> int:
