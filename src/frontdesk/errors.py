@@ -18,6 +18,7 @@
     │   ├── IdentityChangedError       the links or the key of an identity were changed by another meanwhile
     │   └── DeliveryExistsError        a delivery with this idempotency key was made before
     ├── LeadershipLostError            another process may hold the leadership by now, so its body was cancelled
+    ├── SealError                      what a channel has kept can't be opened with the keys of this host
     ├── TaskError                      a task can't be registered or scheduled so
     ├── PushError                      a platform did not take what was sent, and may if it is sent again
     │   ├── PushRefusedError           it never will
@@ -145,6 +146,10 @@ class LeadershipLostError(FrontdeskError):
     def __init__(self, channel: str, name: str) -> None:
         self.channel, self.name = channel, name
         super().__init__(f"channel {channel!r} has lost its leadership {name!r}; ask for it again to go on")
+
+
+class SealError(FrontdeskError):
+    """What a channel has kept can't be opened: the key is not there, or the value is not what was sealed."""
 
 
 class TaskError(FrontdeskError):

@@ -1,9 +1,41 @@
 """The calls of a context that are about the channel itself: not made for a caller, and blind to other channels."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
+from frontdesk.data.channel_value import StoredValue
 from frontdesk.data.leadership import Leadership
+
+
+class ChannelStorage(Protocol):
+    """Small values that a channel keeps, such as tokens: sealed, the same on all replicas, and for no other channel."""
+
+    async def get(self, key: str) -> StoredValue | None:
+        """Return a value with its version; `None` if there is none, or it has expired.
+
+        One that was sealed with a key which the host does not have is a `SealError`.
+        """
+        ...
+
+    async def set(self, key: str, value: Any, *, expires_at: float | None = None) -> str:
+        """Keep a value in place of the one that is there; return its version.
+
+        Here and below, one that is no JSON or has more than 65,536 bytes is a `ValueError`.
+        """
+        ...
+
+    async def compare_and_set(
+        self, key: str, expected_version: str | None, value: Any, *, expires_at: float | None = None
+    ) -> str | None:
+        """Keep a value unless it was changed since it was read; return its version, or `None` if it was.
+
+        With `None` as the version it is kept if there is no value. Of many at once, over all replicas, one succeeds.
+        """
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove a value, if there is one."""
+        ...
 
 
 class ChannelStateContext(Protocol):
@@ -14,5 +46,12 @@ class ChannelStateContext(Protocol):
 
         Names are per channel. When the leadership can't be kept, the block is cancelled and left with a
         `LeadershipLostError`; to go on, ask again. A process that dies is followed when its lease ends.
+        """
+        ...
+
+    def channel_storage(self, name: str) -> ChannelStorage:
+        """Return a storage for values of this channel; ask for it in `contribute`, so that warnings name the channel.
+
+        The values are encrypted if the host has a `seal_key`.
         """
         ...

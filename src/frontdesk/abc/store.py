@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites
+from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversations import Conversations, ConversationWrites
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
@@ -114,6 +115,9 @@ class HostStateStore(Protocol):
 
     @property
     def leaderships(self) -> Leaderships: ...
+
+    @property
+    def channel_values(self) -> ChannelValues: ...
 
     def transaction(self) -> StateTransaction: ...
 

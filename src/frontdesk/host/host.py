@@ -42,7 +42,16 @@ from frontdesk.host.checks.checks import (
 from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
-from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
+from frontdesk.host.config import (
+    HostConfig,
+    RunLimits,
+    RuntimeMode,
+    SealKeys,
+    Seconds,
+    detect_runtime_mode,
+    seal_keys,
+    show_environment,
+)
 from frontdesk.host.context.host_context import HostContext
 from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
@@ -51,6 +60,7 @@ from frontdesk.host.parts import Parts
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.threads import TrackingExecutor
+from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
@@ -98,6 +108,7 @@ class AgentFrameworkHost:
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
         active_window_seconds: float = Seconds.active_window,
+        seal_key: SealKeys | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -112,7 +123,7 @@ class AgentFrameworkHost:
             max_session_bytes=max_session_bytes,
         )
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
-        self._runner, linker = self._spelling.runner, self._spelling.linker
+        self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -147,6 +158,7 @@ class AgentFrameworkHost:
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += self._sealer.findings()
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -179,6 +191,7 @@ class AgentFrameworkHost:
             clock=clock,
             ids=ids or RandomIds(),
             access=access,
+            sealer=self._sealer,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -233,7 +246,7 @@ class AgentFrameworkHost:
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
         found = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
-        found += origin_warnings(self._middleware, self.channels)
+        found += [*origin_warnings(self._middleware, self.channels), *self._parts.storages.warnings()]
         return found + runtime_warnings(self.runtime_mode, self._parts.runner)
 
     @property
@@ -359,7 +372,8 @@ class AgentFrameworkHost:
 
     def _starting(self, serving: bool) -> list[Step]:
         parts = self._parts
-        steps: list[Step] = [("leases", parts.keeper.start), ("background", parts.background.start)]
+        steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
+        steps.append(("background", parts.background.start))
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]

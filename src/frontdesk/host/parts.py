@@ -23,6 +23,7 @@ from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
 from frontdesk.host.background.dispatcher import Background
 from frontdesk.host.channel_state.leadership import Leaders
+from frontdesk.host.channel_state.storage import Storages
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
@@ -31,6 +32,7 @@ from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
+from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.ending import Ending
@@ -59,10 +61,11 @@ class Parts:
         ids: Ids,
         access: Access,
         runner: DurableTaskRunner,
+        sealer: Sealer,
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
-        self.leaders = Leaders(store)
+        self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
         keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
         self.gate = self._gated(keys, access)

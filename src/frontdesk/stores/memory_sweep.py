@@ -14,9 +14,9 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Looks again and again for sessions, conversations and identities that are idle, and for grants that have ended.
+    """Looks again and again for sessions, conversations and identities that are idle.
 
-    All other drawers make room by themselves.
+    Grants and values that have ended go too. All other drawers make room by themselves.
     """
 
     def __init__(self, store: "InMemoryStateStore", idle_seconds: float | None, clock: Clock) -> None:
@@ -43,6 +43,7 @@ class MemorySweep:
         """Drop everything that is idle or has ended by now; returns how many sessions, conversations and identities."""
         now = self._clock.now()
         self._store.identities.drop_ended(now)
+        self._store.channel_values.drop_expired(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)

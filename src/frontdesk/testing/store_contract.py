@@ -20,6 +20,7 @@ pytest.register_assert_rewrite(
             "answers",
             "background",
             "boxes",
+            "channel_values",
             "conversations",
             "grants",
             "isolation",
@@ -41,6 +42,7 @@ from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
+from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
@@ -74,6 +76,7 @@ class StoreContract(
     Conversations,
     Nonces,
     Leaderships,
+    ChannelValues,
     Transactions,
     Isolation,
 ):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from frontdesk.data.channel_value import SealedValue
 from frontdesk.data.codec import encode
 from frontdesk.data.delivery import Attempt
 from frontdesk.data.identity import PushGroup, Reach
@@ -17,6 +18,7 @@ from frontdesk.errors import StoreError
 from frontdesk.stores.sql import migrations
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
 from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.testing.store_channel_values import HERE as VALUE_PLACE
 from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
@@ -121,6 +123,10 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
         led = await store.leaderships.claim("telegram", "poller", "host_new")
         assert led is not None
         assert led.fence > 3
+        kept = await store.channel_values.get(VALUE_PLACE, now=NOW)
+        assert kept == SealedValue(
+            version="val_1", key_id="", data=b'{"v":1,"data":{"token":"t"}}', expires_at=NOW + 60
+        )
     assert store.set_aside == 0
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager
 
+from frontdesk.abc.channel_state import ChannelStorage
 from frontdesk.data.leadership import Leadership
 from frontdesk.host.context.session_calls import SessionCalls
 
@@ -11,3 +12,6 @@ class ChannelCalls(SessionCalls):
 
     def leadership(self, name: str) -> AbstractAsyncContextManager[Leadership]:
         return self._parts.leaders.lead(self.channel, name)
+
+    def channel_storage(self, name: str) -> ChannelStorage:
+        return self._parts.storages.of(self.channel, name)

@@ -293,6 +293,18 @@ _CHANNELS = Step(
             until DOUBLE PRECISION NOT NULL,
             PRIMARY KEY (channel, name)
         )""",
+        # Without `key_id` a value is stored as it is, without `expires_at` it stays.
+        """CREATE TABLE channel_values (
+            channel TEXT NOT NULL,
+            storage TEXT NOT NULL,
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            expires_at DOUBLE PRECISION,
+            data {blob} NOT NULL,
+            PRIMARY KEY (channel, storage, name)
+        )""",
+        "CREATE INDEX channel_values_by_end ON channel_values (expires_at) WHERE expires_at IS NOT NULL",
     ),
     min_reader=10,
 )

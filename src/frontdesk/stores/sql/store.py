@@ -7,6 +7,7 @@ from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
+from frontdesk.stores.sql.channel_values import SqlChannelValues
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
@@ -63,6 +64,7 @@ class SqlStateStore:
         self.checkpoints = SqlCheckpoints(engine)
         self.nonces = SqlNonces(engine)
         self.leaderships = SqlLeaderships(engine, lease_sql)
+        self.channel_values = SqlChannelValues(engine)
 
     @property
     def set_aside(self) -> int:
