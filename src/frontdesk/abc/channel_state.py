@@ -1,7 +1,7 @@
 """The calls of a context that are about the channel itself: not made for a caller, and blind to other channels."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from frontdesk.data.channel_value import StoredValue
 from frontdesk.data.leadership import Leadership
@@ -53,5 +53,22 @@ class ChannelStateContext(Protocol):
         """Return a storage for values of this channel; ask for it in `contribute`, so that warnings name the channel.
 
         The values are encrypted if the host has a `seal_key`.
+        """
+        ...
+
+    async def settle_delivery(
+        self,
+        *,
+        receipt: str | None = None,
+        key: str | None = None,
+        status: Literal["delivered", "failed"],
+        reason: str | None = None,
+        at: float | None = None,
+    ) -> bool:
+        """Note what the platform says of a part that it has accepted, named by its receipt or its idempotency key.
+
+        A failure makes a dead letter of it. False means that no delivery of this channel is known by that name, or
+        that it is still being sent: let the platform say it again. `at` is the time that the platform gives; of two
+        statements the later one counts, and one that was made before changes nothing.
         """
         ...

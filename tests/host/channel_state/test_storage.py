@@ -108,7 +108,7 @@ async def test_a_value_expires_and_is_swept(tmp_path: Path) -> None:
 async def test_what_cannot_be_kept_is_refused_without_being_told(tmp_path: Path, value: Any) -> None:
     chat = Keeper()
     async with living(tmp_path, chat):
-        with pytest.raises(ValueError, match="must be JSON|and may have") as refused:
+        with pytest.raises(ValueError, match=r"must be JSON|and may have") as refused:
             await chat.context.channel_storage("tokens").set("bot", value)
         assert HIDDEN not in str(refused.value)
 

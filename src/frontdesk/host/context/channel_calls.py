@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 
 from frontdesk.abc.channel_state import ChannelStorage
 from frontdesk.data.leadership import Leadership
+from frontdesk.host.channel_state.settling import Settlement, Settling
 from frontdesk.host.context.session_calls import SessionCalls
 
 
@@ -15,3 +16,15 @@ class ChannelCalls(SessionCalls):
 
     def channel_storage(self, name: str) -> ChannelStorage:
         return self._parts.storages.of(self.channel, name)
+
+    async def settle_delivery(
+        self,
+        *,
+        receipt: str | None = None,
+        key: str | None = None,
+        status: Settlement,
+        reason: str | None = None,
+        at: float | None = None,
+    ) -> bool:
+        settling = Settling(self._store, self._parts.clock)
+        return await settling.settle(self.channel, receipt, key, status, reason, at)

@@ -304,6 +304,9 @@ _CHANNELS = Step(
             data {blob} NOT NULL,
             PRIMARY KEY (channel, storage, name)
         )""",
+        # The first bytes: Postgres refuses to index what is long.
+        """CREATE INDEX deliveries_by_receipt ON deliveries (channel, substr(receipt, 1, 200))
+            WHERE receipt IS NOT NULL""",
         "CREATE INDEX channel_values_by_end ON channel_values (expires_at) WHERE expires_at IS NOT NULL",
     ),
     min_reader=10,
