@@ -72,3 +72,11 @@ class ChannelStateContext(Protocol):
         statements the later one counts, and one that was made before changes nothing.
         """
         ...
+
+    async def alias_conversation(self, old: str, new: str) -> None:
+        """Let a conversation that the platform has moved go on: events of either name find the same session and queue.
+
+        What is pushed to any of its names goes to the newest one. To say the same again changes nothing; a name that
+        the conversation had before, or a second one for the same old name, is a `ValueError`.
+        """
+        ...

@@ -18,6 +18,7 @@ from typing import Literal, Protocol, Self
 from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites
 from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
+from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
 from frontdesk.abc.drawers.conversations import Conversations, ConversationWrites
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
@@ -118,6 +119,9 @@ class HostStateStore(Protocol):
 
     @property
     def channel_values(self) -> ChannelValues: ...
+
+    @property
+    def conversation_aliases(self) -> ConversationAliases: ...
 
     def transaction(self) -> StateTransaction: ...
 

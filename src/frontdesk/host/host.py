@@ -373,7 +373,7 @@ class AgentFrameworkHost:
     def _starting(self, serving: bool) -> list[Step]:
         parts = self._parts
         steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
-        steps.append(("background", parts.background.start))
+        steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
@@ -392,7 +392,7 @@ class AgentFrameworkHost:
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop)]
+        steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
         steps.append(("store", parts.store.close))
         return steps
 

@@ -33,6 +33,7 @@ from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.ending import Ending
@@ -71,7 +72,8 @@ class Parts:
         self.gate = self._gated(keys, access)
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
-        self.outbox = Outbox(store, channels, clock)
+        self.aliases = Aliases(store, channels)
+        self.outbox = Outbox(store, channels, clock, self.aliases)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
@@ -85,7 +87,9 @@ class Parts:
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
-        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
+        self.inbox = InboxWorker(
+            store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence, self.aliases
+        )
         self.outbox.register(runner)
         self.inbox.register(runner)
 

@@ -1,8 +1,9 @@
 """What the in-memory store keeps for channels. Nothing here awaits, so on one event loop every call is atomic."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from frontdesk.data.channel_value import SealedValue, ValuePlace
+from frontdesk.data.conversation_alias import AliasMerge, ConversationAlias
 from frontdesk.data.leadership import Leadership
 from frontdesk.stores.memory_drawers import Shelf
 
@@ -65,3 +66,34 @@ class MemoryChannelValues:
         """Drop what has expired."""
         for place in [place for place, _ in self.kept.items() if self._living(place, now) is None]:
             self.kept.pop(place)
+
+
+class MemoryConversationAliases:
+    """Names by channel."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], ConversationAlias] = {}
+        self._versions: dict[str, int] = {}
+
+    async def moved_on(self, channels: Collection[str]) -> Collection[str]:
+        return [channel for channel in channels if channel in self._versions]
+
+    async def find(self, channel: str, name: str) -> ConversationAlias | None:
+        return self._names.get((channel, name))
+
+    async def version(self, channel: str) -> int:
+        return self._versions.get(channel, 0)
+
+    async def merge(self, channel: str, merge: AliasMerge, *, version: int) -> bool:
+        if self._versions.get(channel, 0) != version:
+            return False
+        self._versions[channel] = version + 1
+        first, current = merge.first_name, merge.current_name
+        for name in (merge.old, merge.new):
+            alias = ConversationAlias(name=name, first_name=first, current_name=current)
+            self._names.setdefault((channel, name), alias)
+        for place, alias in self._names.items():
+            if place[0] == channel and alias.first_name in (first, merge.merged_first_name):
+                following = merge.new if alias.name == merge.old else alias.next_name
+                self._names[place] = alias.replace(first_name=first, current_name=current, next_name=following)
+        return True

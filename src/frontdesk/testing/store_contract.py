@@ -21,6 +21,7 @@ pytest.register_assert_rewrite(
             "background",
             "boxes",
             "channel_values",
+            "conversation_aliases",
             "conversations",
             "grants",
             "isolation",
@@ -43,6 +44,7 @@ from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
+from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
@@ -77,6 +79,7 @@ class StoreContract(
     Nonces,
     Leaderships,
     ChannelValues,
+    ConversationAliases,
     Transactions,
     Isolation,
 ):

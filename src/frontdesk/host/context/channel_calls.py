@@ -17,6 +17,9 @@ class ChannelCalls(SessionCalls):
     def channel_storage(self, name: str) -> ChannelStorage:
         return self._parts.storages.of(self.channel, name)
 
+    async def alias_conversation(self, old: str, new: str) -> None:
+        await self._parts.aliases.move(self.channel, old, new)
+
     async def settle_delivery(
         self,
         *,

@@ -304,6 +304,16 @@ _CHANNELS = Step(
             data {blob} NOT NULL,
             PRIMARY KEY (channel, storage, name)
         )""",
+        # `name` is a key; the others are the names themselves, because something is sent to them.
+        """CREATE TABLE conversation_aliases (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            first_name {blob} NOT NULL,
+            current_name {blob} NOT NULL,
+            next_name {blob},
+            PRIMARY KEY (channel, name)
+        )""",
+        "CREATE TABLE alias_versions (channel TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
         # The first bytes: Postgres refuses to index what is long.
         """CREATE INDEX deliveries_by_receipt ON deliveries (channel, substr(receipt, 1, 200))
             WHERE receipt IS NOT NULL""",

@@ -8,6 +8,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.channel_values import SqlChannelValues
+from frontdesk.stores.sql.conversation_aliases import SqlConversationAliases
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
@@ -65,6 +66,7 @@ class SqlStateStore:
         self.nonces = SqlNonces(engine)
         self.leaderships = SqlLeaderships(engine, lease_sql)
         self.channel_values = SqlChannelValues(engine)
+        self.conversation_aliases = SqlConversationAliases(engine)
 
     @property
     def set_aside(self) -> int:
