@@ -289,6 +289,10 @@ class Channel(ABC):
         """List what is wrong with the channel's own configuration, a line each."""
         return []
 
+    def warnings(self) -> list[str]:
+        """List what works, but not as well as it could, a line each; shown by `frontdesk check` and at the start."""
+        return []
+
 
 @runtime_checkable
 class ChannelPush(Protocol):

@@ -109,7 +109,7 @@ class DestinationDrain:
             return until
         free_at = self._outlet.circuit.free_at(steady)
         if free_at <= steady:
-            free_at = self._outlet.limits.enter(self._destination[1], steady)
+            free_at = self._outlet.limits.enter(self._destination[1], steady, row.kind)
         if free_at > steady:
             if self._outlet.waits.until(row) is None:
                 self._outlet.waits.begin(row, steady)

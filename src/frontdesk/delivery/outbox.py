@@ -149,7 +149,7 @@ def _outlet(channel: Channel, clock: Clock) -> ChannelOutlet:
     terms = channel.push_terms
     return ChannelOutlet(
         channel=channel,
-        limits=Limits(terms.per_second, terms.per_destination),
+        limits=Limits(terms.per_second, terms.per_destination, per_group=terms.per_group),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
         waits=Waits(clock),
     )

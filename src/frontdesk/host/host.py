@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
 from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsLinkStartup
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
@@ -28,7 +28,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks.access import Access
-from frontdesk.host.checks.channels import channel_findings, usable_channels
+from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.checks.checks import (
     bind_findings,
     history_findings,
@@ -246,7 +246,11 @@ class AgentFrameworkHost:
     def warnings(self) -> list[str]:
         """What works, but not as well as it could."""
         found = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
-        found += [*origin_warnings(self._middleware, self.channels), *self._parts.storages.warnings()]
+        found += [
+            *channel_warnings(self.channels),
+            *origin_warnings(self._middleware, self.channels),
+            *self._parts.storages.warnings(),
+        ]
         return found + runtime_warnings(self.runtime_mode, self._parts.runner)
 
     @property
@@ -374,6 +378,8 @@ class AgentFrameworkHost:
         parts = self._parts
         steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
         steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
+        if isinstance(parts.linker, SupportsLinkStartup):
+            steps.append(("linker", parts.linker.on_startup))
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
@@ -392,6 +398,8 @@ class AgentFrameworkHost:
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
+        if isinstance(parts.linker, SupportsLinkShutdown):
+            steps.append(("linker", parts.linker.on_shutdown))
         steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
         steps.append(("store", parts.store.close))
         return steps
