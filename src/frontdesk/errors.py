@@ -17,6 +17,8 @@
     │   ├── LostAnswerError            another run has taken over the answer to an approval, or it was cancelled
     │   ├── IdentityChangedError       the links or the key of an identity were changed by another meanwhile
     │   └── DeliveryExistsError        a delivery with this idempotency key was made before
+    ├── LeadershipLostError            another process may hold the leadership by now, so its body was cancelled
+    ├── SealError                      what a channel has kept can't be opened with the keys of this host
     ├── TaskError                      a task can't be registered or scheduled so
     ├── PushError                      a platform did not take what was sent, and may if it is sent again
     │   ├── PushRefusedError           it never will
@@ -136,6 +138,18 @@ class LostAnswerError(StoreError):
 
 class IdentityChangedError(StoreError):
     """The links or the key of an identity were changed meanwhile, so nothing was written."""
+
+
+class LeadershipLostError(FrontdeskError):
+    """The leadership could not be kept: another process may have it, so what was done under it was cancelled."""
+
+    def __init__(self, channel: str, name: str) -> None:
+        self.channel, self.name = channel, name
+        super().__init__(f"channel {channel!r} has lost its leadership {name!r}; ask for it again to go on")
+
+
+class SealError(FrontdeskError):
+    """What a channel has kept can't be opened: the key is not there, or the value is not what was sealed."""
 
 
 class TaskError(FrontdeskError):

@@ -63,3 +63,8 @@ def _call(method: WeakMethod[Callable[[], None]]) -> None:
 def new_secret() -> str:
     """Return 192 random bits in hexadecimal digits, for a value that must never be guessed."""
     return os.urandom(24).hex()
+
+
+def new_nonce() -> bytes:
+    """Draw the 96 random bits with which AES-GCM seals one text."""
+    return os.urandom(12)

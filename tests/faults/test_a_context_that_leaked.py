@@ -197,7 +197,7 @@ async def test_no_task_of_the_host_carried_the_context_of_a_caller(
         loop.set_task_factory(None)
         MARK.set("")
     assert "Wakes._run" in clean
-    assert "Work.do" in clean
+    assert "RunWorker.do" in clean
     assert not marked
 
 

@@ -10,6 +10,7 @@ from frontdesk import ChannelRequest, InMemoryStateStore
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.direct_notifier import WORK_GOES_ON
 from frontdesk.host.inbox import InboxWorker
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessagePlatform
@@ -128,7 +129,8 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
-    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing)
+    aliases = Aliases(store, ())
+    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing, aliases)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

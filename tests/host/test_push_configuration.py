@@ -86,11 +86,21 @@ def test_a_result_with_a_json_form_can_be_kept() -> None:
 
 def test_terms_that_make_no_sense_are_all_found() -> None:
     terms = PushTerms(
-        at_once=0, failures=0, timeout=0, longest_age=-1, pause=0, per_second=0, per_destination=-1
+        at_once=0, failures=0, timeout=0, longest_age=-1, pause=0, per_second=0, per_destination=-1, per_group=0
     ).replace(retry=RetryPolicy(attempts=0))
     with pytest.raises(ChannelConfigurationError) as caught:
         AgentFrameworkHost(target=echo, channels=[Pager(terms)])
     found = [one.removeprefix("channel 'pager': push_terms: ").split()[0] for one in caught.value.findings]
     assert sorted(found) == sorted(
-        ["at_once", "failures", "retry.attempts", "timeout", "longest_age", "pause", "per_second", "per_destination"]
+        [
+            "at_once",
+            "failures",
+            "retry.attempts",
+            "timeout",
+            "longest_age",
+            "pause",
+            "per_second",
+            "per_destination",
+            "per_group",
+        ]
     )

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
+from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
@@ -71,7 +72,7 @@ class ChannelContribution(Value, frozen=True, kw_only=True):
     on_shutdown: Sequence[LifespanCallback] = ()
 
 
-class ChannelContext(Protocol):
+class ChannelContext(ChannelStateContext, Protocol):
     """All that a channel may call. Every call is made for a caller, and sees only what is theirs.
 
     A caller who may not come in is a `ForbiddenError` from each of them: in a group a channel says its `group_message`,
@@ -282,6 +283,10 @@ class Channel(ABC):
 
     def findings(self) -> list[str]:
         """List what is wrong with the channel's own configuration, a line each."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """List what works, but not as well as it could, a line each; shown by `frontdesk check` and at the start."""
         return []
 
 

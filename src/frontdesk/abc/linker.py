@@ -118,3 +118,21 @@ class SupportsLinkStorePath(Protocol):
     def use_link_store(self, path: str) -> None:
         """Take the path of the store; called once, before the host starts."""
         ...
+
+
+@runtime_checkable
+class SupportsLinkStartup(Protocol):
+    """A linker that opens something before it is asked."""
+
+    async def on_startup(self) -> None:
+        """Open what the linker needs; called once a process, after the store is open and before the channels start."""
+        ...
+
+
+@runtime_checkable
+class SupportsLinkShutdown(Protocol):
+    """A linker that closes something at the end."""
+
+    async def on_shutdown(self) -> None:
+        """Close what the linker has opened; called once a process, after the channels and before the store closes."""
+        ...

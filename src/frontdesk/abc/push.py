@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
+from frontdesk.data.delivery import DestinationKind
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
 from frontdesk.data.result import HostedRunResult
@@ -18,6 +19,8 @@ class PushTerms(Value, frozen=True, kw_only=True):
     """How many parts the channel takes in a second, over all destinations; no limit without one."""
     per_destination: float | None = None
     """How many parts one destination takes in a second; no limit without one."""
+    per_group: float | None = None
+    """The same for a group; `per_destination` counts without one."""
     timeout: float = 30.0
     """How many seconds a push may take; after that nobody knows whether it arrived."""
     retry: RetryPolicy = RetryPolicy(attempts=8)
@@ -32,7 +35,7 @@ class PushTerms(Value, frozen=True, kw_only=True):
         """List what is wrong with the terms, a line each."""
         counted = {"at_once": self.at_once, "failures": self.failures, "retry.attempts": self.retry.attempts}
         wrong = [f"push_terms: {name} must be at least 1" for name, value in counted.items() if value < 1]
-        for name in ("timeout", "longest_age", "pause", "per_second", "per_destination"):
+        for name in ("timeout", "longest_age", "pause", "per_second", "per_destination", "per_group"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 wrong.append(f"push_terms: {name} must be above 0")
@@ -54,6 +57,7 @@ class PushPart(Value, frozen=True, kw_only=True):
     part: int = 0
     parts: int = 1
     is_echo: bool = False
+    kind: DestinationKind = "direct"
     attempt: int = 1
 
 

@@ -16,10 +16,13 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites
+from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
+from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
 from frontdesk.abc.drawers.conversations import Conversations, ConversationWrites
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
+from frontdesk.abc.drawers.leaderships import Leaderships
 from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.abc.drawers.outbox import Outbox, OutboxWrites
 from frontdesk.abc.drawers.runs import Background, Runs, RunWrites
@@ -110,6 +113,15 @@ class HostStateStore(Protocol):
 
     @property
     def nonces(self) -> Nonces: ...
+
+    @property
+    def leaderships(self) -> Leaderships: ...
+
+    @property
+    def channel_values(self) -> ChannelValues: ...
+
+    @property
+    def conversation_aliases(self) -> ConversationAliases: ...
 
     def transaction(self) -> StateTransaction: ...
 

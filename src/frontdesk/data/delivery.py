@@ -101,6 +101,12 @@ class Delivery(Noun, frozen=True, kw_only=True):
         return self.delivery_id
 
     @property
+    def kind(self) -> "DestinationKind":
+        """Return whether it goes to a group or to one person."""
+        # A direct chat that is answered waits in the queue of its person, whatever its own name.
+        return "direct" if self.conversation_id is None or self.queue else "group"
+
+    @property
     def place(self) -> str:
         """Return the destination within the channel: a conversation, or the person."""
         return self.queue or self.conversation_id or self.identity.native_id
@@ -111,6 +117,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
         return (self.channel, self.place)
 
 
+DestinationKind = Literal["direct", "group"]
+"""Whom a destination reaches: platforms limit groups otherwise than private chats."""
 Destination = tuple[str, str]
 """A channel, and a place on it."""
 

@@ -19,6 +19,7 @@ from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, 
 from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
 from frontdesk.kit.aio.retry import until_available
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.loggers import deliveries as log
 
 EARLIER = "an earlier part is dead"
@@ -47,8 +48,15 @@ class DestinationDrain:
     """Goes through the queue of a destination until it is empty or has to wait."""
 
     def __init__(
-        self, store: HostStateStore, clock: Clock, ages: Ages, outlet: ChannelOutlet, destination: Destination
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        ages: Ages,
+        outlet: ChannelOutlet,
+        destination: Destination,
+        aliases: Aliases,
     ) -> None:
+        self._aliases = aliases
         self._store = store
         self._clock = clock
         self._ages = ages
@@ -100,7 +108,7 @@ class DestinationDrain:
             return until
         free_at = self._outlet.circuit.free_at(steady)
         if free_at <= steady:
-            free_at = self._outlet.limits.enter(self._destination[1], steady)
+            free_at = self._outlet.limits.enter(self._destination[1], steady, row.kind)
         if free_at > steady:
             if self._outlet.waits.until(row) is None:
                 self._outlet.waits.begin(row, steady)
@@ -123,9 +131,11 @@ class DestinationDrain:
         circuit.enter()
         try:
             reference = await reference_of(self._store.identities, row)
+            addressed = await self._aliases.outward_delivery(row)
             claimed = await self._claim(row)
+            addressed = claimed.replace(conversation_id=addressed.conversation_id)
             try:
-                receipt = await send(self._outlet.channel, claimed, payload, reference)
+                receipt = await send(self._outlet.channel, addressed, payload, reference)
             except PushError as error:
                 return await self._failed(claimed, error, is_probe, queued)
         except BaseException:
@@ -220,7 +230,8 @@ class DestinationDrain:
             return await self._end(row, "unknown", row.error or INTERRUPTED)
         payload, reference = read_payload(row), await reference_of(self._store.identities, row)
         try:
-            receipt = await look_up(self._outlet.channel, channel, row, payload, reference)
+            addressed = await self._aliases.outward_delivery(row)
+            receipt = await look_up(self._outlet.channel, channel, addressed, payload, reference)
         except PushError as error:
             return await self._mark_unknown(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()

@@ -2,6 +2,8 @@
 
 from collections import OrderedDict
 
+from frontdesk.data.delivery import DestinationKind
+
 _MOST = 10_000
 """The number of destinations that are remembered; a forgotten one may be pushed at once, or waits once more."""
 
@@ -12,16 +14,26 @@ class Limits:
     A destination that has to wait for the channel gets a time of its own, so that they do not all come at once.
     """
 
-    def __init__(self, per_second: float | None, per_destination: float | None, most: int = _MOST) -> None:
+    def __init__(
+        self,
+        per_second: float | None,
+        per_destination: float | None,
+        most: int = _MOST,
+        *,
+        per_group: float | None = None,
+    ) -> None:
+        """`per_group` counts for groups, instead of `per_destination`."""
         self._gap = 0.0 if per_second is None else 1.0 / per_second
-        self._own_gap = 0.0 if per_destination is None else 1.0 / per_destination
+        own_gap = 0.0 if per_destination is None else 1.0 / per_destination
+        group_gap = own_gap if per_group is None else 1.0 / per_group
+        self._own_gaps: dict[DestinationKind, float] = {"direct": own_gap, "group": group_gap}
         self._most = most
         self._next = 0.0
         self._own_next: OrderedDict[str, float] = OrderedDict()
         self._turns: OrderedDict[str, float] = OrderedDict()
         self._closed_until = 0.0
 
-    def enter(self, place: str, now: float) -> float:
+    def enter(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
         """Return when a part for a destination may be sent, and count it if that is now; else call again then."""
         at = max(self._closed_until, self._own_next.get(place, 0.0))
         if at > now:
@@ -34,8 +46,8 @@ class Limits:
             if turn > now:
                 self._keep(self._turns, place, turn)
                 return turn
-        if self._own_gap:
-            self._keep(self._own_next, place, now + self._own_gap)
+        if own_gap := self._own_gaps[kind]:
+            self._keep(self._own_next, place, now + own_gap)
         return now
 
     def close(self, until: float) -> None:

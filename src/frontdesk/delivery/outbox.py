@@ -19,6 +19,7 @@ from frontdesk.delivery.push import can_push
 from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
 from frontdesk.kit.aio.pauses import Pauses
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"
@@ -30,7 +31,10 @@ _LEFT_ALONE = 30.0
 class Outbox:
     """Sends the deliveries of all channels of this process."""
 
-    def __init__(self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock) -> None:
+    def __init__(
+        self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock, aliases: Aliases | None = None
+    ) -> None:
+        self._aliases = aliases or Aliases(store, channels)
         self._store = store
         self._clock = clock
         self._ages = Ages(clock, shared=store.lease_seconds is not None)
@@ -108,13 +112,16 @@ class Outbox:
             return until
         self._busy.add(destination)
         try:
-            return_at = await DestinationDrain(self._store, self._clock, self._ages, outlet, destination).go()
+            return_at = await self._drain(outlet, destination).go()
             return None if return_at is None else self._time_of(return_at)
         except UnreadableRecordError as error:
             log.info("a destination on %s is left to a newer version: %s", channel, error.reason)
             return self._paused.begin(destination)
         finally:
             self._busy.discard(destination)
+
+    def _drain(self, outlet: ChannelOutlet, destination: Destination) -> DestinationDrain:
+        return DestinationDrain(self._store, self._clock, self._ages, outlet, destination, self._aliases)
 
     def _time_of(self, steady: float) -> float:
         """Return the time of day at a time of the steady clock, unless the clock is set before."""
@@ -142,7 +149,7 @@ def _outlet(channel: Channel, clock: Clock) -> ChannelOutlet:
     terms = channel.push_terms
     return ChannelOutlet(
         channel=channel,
-        limits=Limits(terms.per_second, terms.per_destination),
+        limits=Limits(terms.per_second, terms.per_destination, per_group=terms.per_group),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
         waits=Waits(clock),
     )

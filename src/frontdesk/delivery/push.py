@@ -96,6 +96,7 @@ def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping
         part=delivery.part,
         parts=delivery.parts,
         is_echo=delivery.is_echo,
+        kind=delivery.kind,
         attempt=delivery.attempts,
     )
 

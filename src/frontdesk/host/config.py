@@ -2,16 +2,19 @@
 
 import ipaddress
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
 from frontdesk.delivery.plan import ACTIVE_WINDOW
+from frontdesk.kit.auth.secrets import Secret
 from frontdesk.sessions.snapshot import MAX_BYTES
 
 RuntimeMode = Literal["long_running", "ephemeral"]
+SealKeys = str | Secret | Sequence[str | Secret]
+"""One key, or several: the first seals, and all of them open."""
 
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
 
@@ -84,6 +87,14 @@ def is_public(address: str) -> bool:
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the value of a variable that the operator named; `None` if it is not set."""
     return environment.get(name) or None
+
+
+def seal_keys(given: SealKeys | None, environment: Mapping[str, str] = os.environ) -> tuple[Secret, ...]:
+    """Return the keys that were given, or else those of the environment, which are separated by commas or spaces."""
+    if given is None:
+        given = environment.get("FRONTDESK_SEAL_KEY", "").replace(",", " ").split()
+    keys = [given] if isinstance(given, (str, Secret)) else given
+    return tuple(key if isinstance(key, Secret) else Secret(key) for key in keys)
 
 
 def show_environment(auths: Iterable[object]) -> None:

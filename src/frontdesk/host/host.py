@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
 from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsLinkStartup
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
@@ -28,7 +28,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks.access import Access
-from frontdesk.host.checks.channels import channel_findings, usable_channels
+from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.checks.checks import (
     bind_findings,
     history_findings,
@@ -42,7 +42,16 @@ from frontdesk.host.checks.checks import (
 from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
-from frontdesk.host.config import HostConfig, RunLimits, RuntimeMode, Seconds, detect_runtime_mode, show_environment
+from frontdesk.host.config import (
+    HostConfig,
+    RunLimits,
+    RuntimeMode,
+    SealKeys,
+    Seconds,
+    detect_runtime_mode,
+    seal_keys,
+    show_environment,
+)
 from frontdesk.host.context.host_context import HostContext
 from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
@@ -51,6 +60,7 @@ from frontdesk.host.parts import Parts
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.threads import TrackingExecutor
+from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
@@ -98,6 +108,7 @@ class AgentFrameworkHost:
         on_interrupt: OnInterrupt = HostConfig.on_interrupt,
         max_session_bytes: int = HostConfig.max_session_bytes,
         active_window_seconds: float = Seconds.active_window,
+        seal_key: SealKeys | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -112,7 +123,7 @@ class AgentFrameworkHost:
             max_session_bytes=max_session_bytes,
         )
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
-        self._runner, linker = self._spelling.runner, self._spelling.linker
+        self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -147,6 +158,7 @@ class AgentFrameworkHost:
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += self._sealer.findings()
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -179,6 +191,7 @@ class AgentFrameworkHost:
             clock=clock,
             ids=ids or RandomIds(),
             access=access,
+            sealer=self._sealer,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -234,9 +247,14 @@ class AgentFrameworkHost:
     @property
     def warnings(self) -> list[str]:
         """List what works, but not as well as it could."""
-        warnings = [*self._target.warnings, *self._state.warnings(self._kind_of_state)]
-        warnings += origin_warnings(self._middleware, self.channels)
-        return warnings + runtime_warnings(self.runtime_mode, self._parts.runner)
+        return [
+            *self._target.warnings,
+            *self._state.warnings(self._kind_of_state),
+            *channel_warnings(self.channels),
+            *origin_warnings(self._middleware, self.channels),
+            *self._parts.storages.warnings(),
+            *runtime_warnings(self.runtime_mode, self._parts.runner),
+        ]
 
     @property
     def _kind_of_state(self) -> str:
@@ -361,7 +379,10 @@ class AgentFrameworkHost:
 
     def _starting(self, serving: bool) -> list[Step]:
         parts = self._parts
-        steps: list[Step] = [("leases", parts.keeper.start), ("background", parts.background.start)]
+        steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
+        steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
+        if isinstance(parts.linker, SupportsLinkStartup):
+            steps.append(("linker", parts.linker.on_startup))
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
@@ -380,7 +401,9 @@ class AgentFrameworkHost:
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        steps.append(("leases", parts.keeper.stop))
+        if isinstance(parts.linker, SupportsLinkShutdown):
+            steps.append(("linker", parts.linker.on_shutdown))
+        steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
         steps.append(("store", parts.store.close))
         return steps
 

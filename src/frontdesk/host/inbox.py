@@ -38,6 +38,7 @@ from frontdesk.errors import (
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -66,6 +67,7 @@ class InboxWorker:
         clock: Clock,
         gate: Gate,
         presence: Presence,
+        aliases: Aliases,
     ) -> None:
         self._store = store
         self._pipeline = pipeline
@@ -75,6 +77,7 @@ class InboxWorker:
         self._clock = clock
         self._gate = gate
         self._presence = presence
+        self._aliases = aliases
         self._runner: DurableTaskRunner | None = None
         self._holder = ""
         self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
@@ -106,6 +109,7 @@ class InboxWorker:
 
     async def accept(self, item: InboxItem) -> None:
         """Store an event; when this returns, it is written."""
+        item = await self._aliases.inward(item)
         async with self._store.transaction() as transaction:
             transaction.accept(item)
         if self._runner is not None:
@@ -114,7 +118,8 @@ class InboxWorker:
     async def reply(self, item: InboxItem, text: str, number: int) -> None:
         """Send a text to where an event came from; the same number for the same event sends it once."""
         key = digest(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
-        rows = self._planner.reply(item.request, item.caller.identity, text, key)
+        request = await self._aliases.inward_request(item.request)
+        rows = self._planner.reply(request, item.caller.identity, text, key)
         with suppress(DeliveryExistsError):
             async with self._store.transaction() as transaction:
                 for row in rows:
@@ -188,9 +193,11 @@ class InboxWorker:
 
     async def _answer(self, item: InboxItem) -> None:
         channel = self._answering_channel(item)
-        request: ChannelRequest | None = item.request if channel is None else await channel.prepare(item)
+        shown = await self._aliases.outward(item)
+        request: ChannelRequest | None = item.request if channel is None else await channel.prepare(shown)
         if request is not None:
-            settle = partial(channel.settle_answers, item) if isinstance(channel, SettlesAnswers) else None
+            request = await self._aliases.inward_request(request)
+            settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
             await self._pipeline.answer(item, request, settle)
             return
         owner = await self._command_owner(item)
@@ -248,7 +255,7 @@ class InboxWorker:
         if not isinstance(channel, AnswersEvents):
             return await self._planner.failure_notice(item.request, item.caller.identity, error.message)
         try:
-            await channel.refuse(item, error)
+            await channel.refuse(await self._aliases.outward(item), error)
         except FrontdeskError as failure:
             log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
         return ()

@@ -22,6 +22,8 @@ from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
 from frontdesk.host.background.dispatcher import BackgroundRuns
+from frontdesk.host.channel_state.leadership import Leaders
+from frontdesk.host.channel_state.storage import Storages
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
@@ -30,6 +32,8 @@ from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.inbox import InboxWorker
 from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
+from frontdesk.kit.auth.sealing import Sealer
+from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.ending import Ending
@@ -58,15 +62,18 @@ class Parts:
         ids: Ids,
         access: Access,
         runner: DurableTaskRunner,
+        sealer: Sealer,
     ) -> None:
         self.target, self.channels, self.linker = target, channels, access.linker
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
+        self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
         keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
         self.gate = self._gated(keys, access)
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
-        self.outbox = Outbox(store, channels, clock)
+        self.aliases = Aliases(store, channels)
+        self.outbox = Outbox(store, channels, clock, self.aliases)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox)
         self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
@@ -80,7 +87,9 @@ class Parts:
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
-        self.inbox = InboxWorker(store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence)
+        self.inbox = InboxWorker(
+            store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence, self.aliases
+        )
         self.outbox.register(runner)
         self.inbox.register(runner)
 

@@ -22,6 +22,7 @@ from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, RunExistsError
 from frontdesk.kit.auth.nonces import ProcessNonces
 from frontdesk.stores.memory_background import MemoryBackground
+from frontdesk.stores.memory_channels import MemoryChannelValues, MemoryConversationAliases, MemoryLeaderships
 from frontdesk.stores.memory_drawers import (
     MemoryApprovals,
     MemoryCheckpoints,
@@ -63,6 +64,9 @@ class InMemoryStateStore:
         self.conversations = MemoryConversations(limit, clock)
         self.checkpoints = MemoryCheckpoints(limit)
         self.nonces = ProcessNonces(250 * limit)
+        self.leaderships = MemoryLeaderships()
+        self.channel_values = MemoryChannelValues(10 * limit)
+        self.conversation_aliases = MemoryConversationAliases()
         self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":

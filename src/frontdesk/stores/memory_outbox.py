@@ -30,6 +30,10 @@ class MemoryOutbox:
         place = self.places.get(delivery_id)
         return self.ended.get(delivery_id) if place is None else self.queues[place][delivery_id]
 
+    async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
+        found = (one for one in self._newest_first() if one.receipt == receipt and one.channel == channel)
+        return next(found, None)
+
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
         return list(islice(self.queues.get(destination, {}).values(), limit))
 

@@ -14,7 +14,7 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Drops idle sessions, conversations and identities, and expired grants, at intervals.
+    """Drops idle sessions, conversations, identities, expired grants and channel values, at intervals.
 
     The other drawers evict old records by themselves.
     """
@@ -43,6 +43,7 @@ class MemorySweep:
         """Drop all records that are idle or expired now; return how many sessions, conversations and identities."""
         now = self._clock.now()
         self._store.identities.drop_ended(now)
+        self._store.channel_values.drop_expired(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)

@@ -20,9 +20,12 @@ pytest.register_assert_rewrite(
             "answers",
             "background",
             "boxes",
+            "channel_values",
+            "conversation_aliases",
             "conversations",
             "grants",
             "isolation",
+            "leaderships",
             "leases",
             "links",
             "nonces",
@@ -40,9 +43,12 @@ from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
+from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
+from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
+from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
@@ -71,6 +77,9 @@ class StoreContract(
     Tasks,
     Conversations,
     Nonces,
+    Leaderships,
+    ChannelValues,
+    ConversationAliases,
     Transactions,
     Isolation,
 ):

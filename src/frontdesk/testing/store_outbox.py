@@ -54,6 +54,29 @@ class Outbox:
         await add(store, sample)
         assert bare(await store.outbox.get("del_1")) == sample
 
+    async def test_a_delivery_is_found_by_its_receipt_on_its_channel(self, store: HostStateStore) -> None:
+        long = "r" * 200
+        receipts = ["r_1", *filter(None, ODD_KEYS), f"{long}a", f"{long}b", "r" * 10_000]
+        for number, receipt in enumerate(receipts):
+            await add(store, delivery(f"del_{number}"))
+            await change(store, delivery(f"del_{number}", status="accepted", receipt=receipt, ended_at=NOW))
+        await add(store, delivery("del_none"))
+        for number, receipt in enumerate(receipts):
+            found = await store.outbox.by_receipt("telegram", receipt)
+            assert found is not None
+            assert (found.delivery_id, found.receipt) == (f"del_{number}", receipt)
+            assert await store.outbox.by_receipt("teams", receipt) is None
+        for unknown in ("r_2", long, "r"):
+            assert await store.outbox.by_receipt("telegram", unknown) is None
+
+    async def test_of_two_deliveries_with_one_receipt_the_newest_is_found(self, store: HostStateStore) -> None:
+        for name in ("del_1", "del_2"):
+            await add(store, delivery(name))
+            await change(store, delivery(name, status="accepted", receipt="r_1", ended_at=NOW))
+        found = await store.outbox.by_receipt("telegram", "r_1")
+        assert found is not None
+        assert found.delivery_id == "del_2"
+
     async def test_what_goes_to_one_destination_keeps_its_order(self, store: HostStateStore) -> None:
         await add(store, delivery("del_c", due_at=NOW + 9), delivery("del_a"))
         await add(store, delivery("del_b", due_at=NOW - 9), delivery("del_other", place="2"))

@@ -21,6 +21,9 @@ from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.testing import FakeClock
+from frontdesk.testing.store_channel_values import HERE as VALUE_PLACE
+from frontdesk.testing.store_channel_values import sealed
+from frontdesk.testing.store_conversation_aliases import move as move_conversation
 from frontdesk.testing.store_samples import (
     NOW,
     ODD_KEYS,
@@ -141,6 +144,9 @@ async def fill(place: Place) -> None:
     await store.tasks.schedule(TASK)
     place.execute("INSERT INTO backfills (name, position, done) VALUES ('shades', '5', 1)")
     assert await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600)
+    assert await store.leaderships.claim("chat", "poll\0er", "host") is not None
+    assert await move_conversation(store, "old\0", "new\0")
+    await store.channel_values.set(VALUE_PLACE, sealed(expires_at=NOW + 60))
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -178,6 +184,10 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversations.items(OWNER, "conv_1"),
         await store.checkpoints.get("ses_1", "chk_1"),
         await store.nonces.use("hmac", "n\0", now=NOW, expires_at=NOW + 600),
+        await store.conversation_aliases.find("chat", "new\0"),
+        await store.conversation_aliases.version("chat"),
+        await store.channel_values.get(VALUE_PLACE, now=NOW),
+        await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 
 

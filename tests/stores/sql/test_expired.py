@@ -12,6 +12,9 @@ from tests.stores.sql.test_sweep import KINDS, NEVER
 
 FOR_GOOD = {
     "links": "a person has made it, and ends it",
+    "leaderships": "a row for each name by which a channel leads; its fence must only grow",
+    "conversation_aliases": "a session is found by its first name for as long as it is there",
+    "alias_versions": "a row for each channel on which conversations have moved",
     "backfills": "a row for each, which says that it need not be done again",
     "secrets": "the host's own; what it has sealed could not be opened any more",
 }

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from frontdesk.data.channel_value import SealedValue
 from frontdesk.data.codec import encode
+from frontdesk.data.conversation_alias import ConversationAlias
 from frontdesk.data.delivery import Attempt
 from frontdesk.data.identity import PushGroup, Reach
 from frontdesk.data.session import SessionName
@@ -17,6 +19,7 @@ from frontdesk.errors import StoreError
 from frontdesk.stores.sql import migrations
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
 from frontdesk.stores.sql.store import SqlStateStore
+from frontdesk.testing.store_channel_values import HERE as VALUE_PLACE
 from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
@@ -45,7 +48,7 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"data", "history", "push_group", "reason", "receipt", "reference"}
+BLOBS = {"current_name", "data", "first_name", "history", "next_name", "push_group", "reason", "receipt", "reference"}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -117,6 +120,17 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert [one.session_id for one in past] == (["ses_1"] if version >= 14 else [])
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
+    if version >= 15:
+        led = await store.leaderships.claim("telegram", "poller", "host_new")
+        assert led is not None
+        assert led.fence > 3
+        alias = await store.conversation_aliases.find("chat", "old")
+        assert alias == ConversationAlias(name="old", first_name="old", current_name="new", next_name="new")
+        assert await store.conversation_aliases.version("chat") == 1
+        kept = await store.channel_values.get(VALUE_PLACE, now=NOW)
+        assert kept == SealedValue(
+            version="val_1", key_id="", data=b'{"v":1,"data":{"token":"t"}}', expires_at=NOW + 60
+        )
     assert store.set_aside == 0
 
 

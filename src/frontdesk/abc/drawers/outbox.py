@@ -11,6 +11,10 @@ class Outbox(Protocol):
 
     async def get(self, delivery_id: str) -> Delivery | None: ...
 
+    async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
+        """Return the delivery of a channel that has a receipt, which is not empty; of several, the newest."""
+        ...
+
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
         """List the deliveries to a destination that have not ended, in their order."""
         ...

@@ -46,6 +46,11 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
     return wrong
 
 
+def channel_warnings(channels: Sequence[Channel]) -> list[str]:
+    """Return what the channels warn of."""
+    return [f"channel {channel.name!r}: {warning}" for channel in channels for warning in channel.warnings()]
+
+
 def _shape_findings(channel: Any) -> list[str]:
     """List what an object lacks to be a channel, a line each."""
     if inspect.isclass(given := channel):

@@ -33,6 +33,8 @@ class SessionCalls(ReachCalls):
         self, caller: Caller, *, conversation_id: str | None = None
     ) -> Sequence[RunRecord]:
         owner = await self._owner(caller)
+        if conversation_id is not None:
+            conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
         cancelled: list[RunRecord] = []
         for job in await self._store.background.of_owner(owner):
             request, run_id = job.admitted.request, job.admitted.run_id
@@ -52,6 +54,8 @@ class SessionCalls(ReachCalls):
 
     async def _tracked(self, caller: Caller, conversation_id: str | None) -> SessionName:
         """Return the name of the session in a direct chat, or in a group if one is given."""
+        if conversation_id is not None:
+            conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
         return tracked_name(
             self._parts.channels[self.channel].conversation_scope,
             owner=await self._owner(caller),

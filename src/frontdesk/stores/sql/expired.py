@@ -66,6 +66,7 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
         yield _plain("set_aside", "number", "at", now - expiry.set_aside)
     # A nonce has its own time of expiry too.
     yield _plain("nonces", "scope, nonce", "expires_at", now)
+    yield _plain("channel_values", "channel, storage, name", "expires_at", now)
 
 
 def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:

@@ -282,6 +282,46 @@ _REACH_AND_PAST_SESSIONS = Step(
     min_reader=10,
 )
 
+# What channels keep for themselves.
+_CHANNELS = Step(
+    (
+        """CREATE TABLE leaderships (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            fence BIGINT NOT NULL,
+            until DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (channel, name)
+        )""",
+        # Without `key_id` a value is stored as it is, without `expires_at` it stays.
+        """CREATE TABLE channel_values (
+            channel TEXT NOT NULL,
+            storage TEXT NOT NULL,
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            expires_at DOUBLE PRECISION,
+            data {blob} NOT NULL,
+            PRIMARY KEY (channel, storage, name)
+        )""",
+        # `name` is a key; the others are the names themselves, because something is sent to them.
+        """CREATE TABLE conversation_aliases (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            first_name {blob} NOT NULL,
+            current_name {blob} NOT NULL,
+            next_name {blob},
+            PRIMARY KEY (channel, name)
+        )""",
+        "CREATE TABLE alias_versions (channel TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
+        # The first bytes: Postgres refuses to index what is long.
+        """CREATE INDEX deliveries_by_receipt ON deliveries (channel, substr(receipt, 1, 200))
+            WHERE receipt IS NOT NULL""",
+        "CREATE INDEX channel_values_by_end ON channel_values (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -297,6 +337,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
     _REACH_AND_PAST_SESSIONS,
+    _CHANNELS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -30,6 +30,9 @@ _ADD = (
 _ORDER = "number, answer_id, part, delivery_id"
 _NEWEST_FIRST = ", ".join(f"{column} DESC" for column in _ORDER.split(", "))
 _EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?)"
+_INDEXED = 200
+_RECEIPT_START = f"substr(receipt, 1, {_INDEXED})"
+"""What the index knows of a receipt: a whole one may be longer than Postgres can index."""
 # A long or unprintable place is stored as its digest; only the record has the place itself.
 _WAITING = """
 SELECT place, CASE WHEN substr(place, 1, 1) = ? THEN data END FROM deliveries
@@ -54,6 +57,11 @@ class SqlOutbox:
 
     async def get(self, delivery_id: str) -> Delivery | None:
         return await anext(self._read("delivery_id = ?", (key(delivery_id),)), None)
+
+    async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
+        data = _bytes(receipt)
+        where = f"channel = ? AND {_RECEIPT_START} = ? AND receipt = ? ORDER BY {_NEWEST_FIRST} LIMIT 1"
+        return await anext(self._read(where, (key(channel), data and data[:_INDEXED], data)), None)
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
         deliveries: list[Delivery] = []

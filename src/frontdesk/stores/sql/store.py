@@ -7,9 +7,12 @@ from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
+from frontdesk.stores.sql.channel_values import SqlChannelValues
+from frontdesk.stores.sql.conversation_aliases import SqlConversationAliases
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
+from frontdesk.stores.sql.leaderships import SqlLeaderships
 from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
@@ -61,6 +64,9 @@ class SqlStateStore:
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)
         self.nonces = SqlNonces(engine)
+        self.leaderships = SqlLeaderships(engine, lease_sql)
+        self.channel_values = SqlChannelValues(engine)
+        self.conversation_aliases = SqlConversationAliases(engine)
 
     @property
     def set_aside(self) -> int:

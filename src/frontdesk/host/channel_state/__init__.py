@@ -1,0 +1,1 @@
+"""What the host keeps for channels: leaderships, values, receipts and names of conversations."""

@@ -1,0 +1,33 @@
+"""What a channel gets for itself, on all replicas alike."""
+
+from contextlib import AbstractAsyncContextManager
+
+from frontdesk.abc.channel_state import ChannelStorage
+from frontdesk.data.leadership import Leadership
+from frontdesk.host.channel_state.settling import Settlement, Settling
+from frontdesk.host.context.session_calls import SessionCalls
+
+
+class ChannelCalls(SessionCalls):
+    """The part of a `ChannelContext` that is about the channel itself."""
+
+    def leadership(self, name: str) -> AbstractAsyncContextManager[Leadership]:
+        return self._parts.leaders.lead(self.channel, name)
+
+    def channel_storage(self, name: str) -> ChannelStorage:
+        return self._parts.storages.of(self.channel, name)
+
+    async def alias_conversation(self, old: str, new: str) -> None:
+        await self._parts.aliases.move(self.channel, old, new)
+
+    async def settle_delivery(
+        self,
+        *,
+        receipt: str | None = None,
+        key: str | None = None,
+        status: Settlement,
+        reason: str | None = None,
+        at: float | None = None,
+    ) -> bool:
+        settling = Settling(self._store, self._parts.clock)
+        return await settling.settle(self.channel, receipt, key, status, reason, at)
