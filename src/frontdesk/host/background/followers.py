@@ -8,9 +8,10 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.data.codec import decode
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
-from frontdesk.errors import NotFoundError, StoreUnavailableError
+from frontdesk.errors import NotFoundError
 from frontdesk.host.background.signals import RunSignals
 from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.kit.framework.types import updates_of
 from frontdesk.sessions.job import EventLog, Numbered
 
@@ -89,13 +90,13 @@ class Followers:
         logged = None if log is None else log.after(after)
         if logged is not None:
             return logged, None
-        while True:
-            try:
-                # The end first: the last events are written with it.
-                end = await self._ended(owner, run_id)
-                return await self._page(owner, run_id, after), end
-            except StoreUnavailableError:
-                await asyncio.sleep(_PAUSE)
+
+        async def read() -> tuple[list[Numbered], RunRecord | None]:
+            # The end first: the last events are written with it.
+            end = await self._ended(owner, run_id)
+            return await self._page(owner, run_id, after), end
+
+        return await until_available(read, pause=_PAUSE)
 
     async def _page(self, owner: str, run_id: str, after: int) -> list[Numbered]:
         events = await self._store.runs.events(owner, run_id, after=after, limit=PAGE)
