@@ -35,7 +35,7 @@ class HeldStore(InMemoryStateStore):
 
 
 class _Held:
-    def __init__(self, store: HeldStore, transaction: Any) -> None:
+    def __init__(self, store: Any, transaction: Any) -> None:
         self._store = store
         self._transaction = transaction
         self._calls: set[str] = set()
@@ -228,3 +228,32 @@ async def test_a_reader_was_told_that_a_run_had_failed_when_only_the_store_was_a
         store.runs.events = once
         assert await follow(desk) == told
         assert not away
+
+
+class LostReplyStore(InMemoryStateStore):
+    """Writes that a run has started, and loses the reply to that, once."""
+
+    is_lost = False
+
+    def transaction(self) -> Any:
+        return _LostReply(self, super().transaction())
+
+
+class _LostReply(_Held):
+    async def __aexit__(self, *error: Any) -> None:
+        await self._transaction.__aexit__(*error)
+        store = self._store
+        if {"save_run", "save_job"} <= self._calls and "queue_run" not in self._calls and not store.is_lost:
+            store.is_lost = True
+            raise StoreUnavailableError
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_reply_to_the_start_of_a_run_was_lost_and_it_failed_as_interrupted(stream: bool) -> None:
+    store = LostReplyStore()
+    host = AgentFrameworkHost(spell, channels=[InvocationsChannel()], store=store)
+    async with host.app.router.lifespan_context(host.app):
+        token = await host.run_in_background(ASKED.replace(stream=stream), identity=ADA)
+        record = await _ended(host, token)
+    assert store.is_lost
+    assert (record.status, record.failure) == ("completed", None)

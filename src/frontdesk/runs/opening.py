@@ -112,8 +112,10 @@ class Opening:
         """Record that a run begins, where another process must know if this one ends."""
         if turn.job is None and turn.admitted.request.idempotency_key is not None:
             turn.job, turn.held = await self._holds.hold(turn, record), True
-        else:
-            await self._recorder.started(turn, record)
+            return
+        await self._recorder.started(turn, record)
+        if turn.job is not None:
+            turn.job.is_started = True
 
     async def revoke(self, turn: Turn) -> None:
         """Take back the record of a beginning for a run that has done nothing."""

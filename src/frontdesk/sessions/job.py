@@ -127,6 +127,8 @@ class Job:
         """The question of a run that is resumed."""
         self.began_in: str | None = None
         """The session in which the run began before, if it did."""
+        self.is_started = False
+        """Whether the target may have been asked: it is asked once the start of the run is known to be written."""
         self.unknown_fields: str | None = None
         """Fields that a newer version gave the record of the run."""
 

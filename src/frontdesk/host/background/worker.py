@@ -138,20 +138,28 @@ class RunWorker:
                 await self._fail(job, record)
 
     async def _run(self, job: Job) -> None:
-        pipeline, run = self.pipeline, job.run
+        run = job.run
         admitted = run.admitted
         if job.messages is not None and run.checkpoint is not None:
             admitted = _resumed(run)
-        if job.log is None:
-            await pipeline.run_admitted(admitted, patient=True, job=job)
-            return
-        self._followers.logs[run.key] = job.log
         try:
-            async with await pipeline.stream_admitted(admitted, patient=True, job=job) as stream:
+            if job.log is None:
+                await self.pipeline.run_admitted(admitted, patient=True, job=job)
+            else:
+                await self._stream(admitted, job, job.log)
+        except StoreUnavailableError:
+            if not job.is_started:
+                await self.give_up(run, requeue=True)
+            raise
+
+    async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog) -> None:
+        self._followers.logs[job.run.key] = log
+        try:
+            async with await self.pipeline.stream_admitted(admitted, patient=True, job=job) as stream:
                 async for _ in stream:
                     pass
         finally:
-            del self._followers.logs[run.key]
+            del self._followers.logs[job.run.key]
 
     def _log(self, job: BackgroundRun, last: int = 0) -> EventLog | None:
         """Return the event log of a run, if it streams, or if a resumed workflow needs its earlier events."""
@@ -198,14 +206,22 @@ class RunWorker:
         self.paused.begin(job.key)
         await self.give_up(job)
 
-    async def give_up(self, job: BackgroundRun) -> None:
-        """Release a run, for the next process to claim."""
+    async def give_up(self, job: BackgroundRun, *, requeue: bool = False) -> None:
+        """Release a run, for the next process to claim.
+
+        With `requeue` it waits again as if it had never started: its start may have been written although the reply to
+        that was lost, and nothing was done for it.
+        """
 
         async def write() -> None:
             current = await self._store.background.get(*job.key)
-            if current is not None and current.fence == job.fence:
-                async with self._store.transaction() as transaction:
-                    transaction.save_job(current.replace(holder=""))
+            if current is None or current.fence != job.fence:
+                return
+            record = await self._store.runs.get(*job.key) if requeue else None
+            async with self._store.transaction() as transaction:
+                if record is not None and record.status == "running":
+                    transaction.save_run(record.replace(status="queued"))
+                transaction.save_job(current.replace(holder=""))
 
         with suppress(LostRunError):
             await until_available(write)
