@@ -134,9 +134,10 @@ class Buttons(Actor):
             self._open.append(key)
             for _ in range(int(_ACTED / _PAUSE)):
                 if key in self.court.site.effects("did"):
+                    # Until then it is being worked on, however long that takes.
+                    approval.asking = 0
                     break
                 await asyncio.sleep(_PAUSE)
-            approval.asking = 0
 
     async def _question(self, platform: MessagePlatform, person: Person) -> Any:
         for _ in range(100):
