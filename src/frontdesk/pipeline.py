@@ -31,8 +31,8 @@ from frontdesk.errors import InvalidRequestError, RequestError
 from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.loggers import runs as log
 from frontdesk.runs.deferral import Deferral
-from frontdesk.runs.ending import TOO_LATE, Ending
-from frontdesk.runs.opening import Opening
+from frontdesk.runs.finisher import TOO_LATE, RunFinisher
+from frontdesk.runs.starter import RunStarter
 from frontdesk.sessions.active import ActiveRun, ActiveRuns
 from frontdesk.sessions.endings import attach_run, ended_stream, result_of_updates
 from frontdesk.sessions.job import Job
@@ -55,12 +55,12 @@ class Pipeline:
         turns: Turns,
         active: ActiveRuns,
         deferral: Deferral,
-        opening: Opening,
-        ending: Ending,
+        starter: RunStarter,
+        finisher: RunFinisher,
     ) -> None:
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
-        self._deferral, self._opening, self._ending = deferral, opening, ending
+        self._deferral, self._starter, self._finisher = deferral, starter, finisher
 
     async def run(
         self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
@@ -85,27 +85,27 @@ class Pipeline:
         self,
         admitted: AdmittedRequest,
         *,
-        patient: bool = False,
+        waits: bool = False,
         job: Job | None = None,
         event: InboxItem | None = None,
     ) -> Result:
         """Take a request from the gate to its answer: open session, run target, record, deliver."""
-        run = await self._opening.open(admitted, patient=patient, job=job, event=event)
+        run = await self._starter.open(admitted, waits=waits, job=job, event=event)
         try:
             try:
                 result = await self._target.run(run.turn)
             except InvalidRequestError:
                 # A request that the target refuses is not recorded.
-                await self._opening.revoke(run.turn)
+                await self._starter.revoke(run.turn)
                 raise
             except BaseException as error:
-                return await self._ending.fail(run, error)
-            return await self._deliver(run, await self._ending.record(run, result))
+                return await self._finisher.fail(run, error)
+            return await self._deliver(run, await self._finisher.record(run, result))
         except RequestError as error:
             attach_run(error, run.record)
             raise
         finally:
-            self._opening.close(run)
+            self._starter.close(run)
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
         """Return the result as the channel shows it; answers to other places were recorded as deliveries."""
@@ -118,22 +118,22 @@ class Pipeline:
     def proceed(self, admitted: AdmittedRequest) -> Coroutine[Any, Any, Result]:
         """Answer an admitted request, here or in the background."""
         # Most requests need no deferral, and skip that step.
-        return self.run_admitted(admitted) if self._deferral.is_needless(admitted) else self._received(admitted)
+        return self.run_admitted(admitted) if self._deferral.runs_inline(admitted) else self._received(admitted)
 
     async def _received(self, admitted: AdmittedRequest) -> Result:
-        queued = await self._deferral.receive(admitted)
+        queued = await self._deferral.queue_if_needed(admitted)
         return await self.run_admitted(admitted) if queued is None else queued
 
     async def proceed_stream(self, admitted: AdmittedRequest) -> Stream:
         """Answer an admitted request in pieces; `queued`, without any, if it goes to the background."""
-        queued = None if self._deferral.is_needless(admitted) else await self._deferral.receive(admitted)
+        queued = None if self._deferral.runs_inline(admitted) else await self._deferral.queue_if_needed(admitted)
         return await self.stream_admitted(admitted) if queued is None else ended_stream(queued)
 
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
         admitted = (await self.admit(request, event.caller, event.payload, settle)).pushing()
-        queued = await self._deferral.receive_event(admitted, event)
-        return await self.run_admitted(admitted, patient=True, event=event) if queued is None else queued
+        queued = await self._deferral.queue_event_if_needed(admitted, event)
+        return await self.run_admitted(admitted, waits=True, event=event) if queued is None else queued
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for a person; it does not count as their presence."""
@@ -141,33 +141,33 @@ class Pipeline:
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """End a background run that can't go on."""
-        turn = await self._opening.open_turn(admitted, True, job)
+        turn = await self._starter.open_turn(admitted, True, job)
         try:
-            await self._ending.give_up(turn, job, failure)
+            await self._finisher.give_up(turn, job, failure)
         finally:
             self._turns.close(turn)
 
     async def stream_admitted(
-        self, admitted: AdmittedRequest, *, patient: bool = False, job: Job | None = None
+        self, admitted: AdmittedRequest, *, waits: bool = False, job: Job | None = None
     ) -> Stream:
         """Do the same as `run_admitted`, with the updates of the target as they come."""
-        run = await self._opening.open(admitted, patient=patient, job=job)
+        run = await self._starter.open(admitted, waits=waits, job=job)
         try:
             if self._channels[admitted.request.channel].tells_sessions:
                 await self._turns.announce(run.turn)
             stream = await self._target.stream(run.turn)
         except InvalidRequestError:
-            await self._opening.revoke(run.turn)
-            self._opening.close(run)
+            await self._starter.revoke(run.turn)
+            self._starter.close(run)
             raise
         except BaseException as error:
             try:
-                return ended_stream(await self._ending.fail(run, error))
+                return ended_stream(await self._finisher.fail(run, error))
             except RequestError as failure:
                 attach_run(failure, run.record)
                 raise
             finally:
-                self._opening.close(run)
+                self._starter.close(run)
         outcome: list[Result] = []
         updates = self._updates(run, stream, outcome)
         return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome))
@@ -192,16 +192,16 @@ class Pipeline:
                     yield update
                 result = await stream.final()
             except BaseException as error:
-                outcome.append(await self._ending.fail(run, error))
+                outcome.append(await self._finisher.fail(run, error))
                 return
             finally:
                 await stream.close()
-            recorded = await self._ending.record(run, result)
+            recorded = await self._finisher.record(run, result)
             if hook is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded))
         finally:
-            self._opening.close(run)
+            self._starter.close(run)
 
     async def _abandon(
         self, run: ActiveRun, stream: TargetStream, updates: AsyncGenerator[Any, None], outcome: list[Result]
@@ -211,8 +211,8 @@ class Pipeline:
             # The generator was never started, so its own cleanup has not run.
             await stream.close()
             try:
-                outcome.append(await self._ending.fail(run, asyncio.CancelledError()))
+                outcome.append(await self._finisher.fail(run, asyncio.CancelledError()))
             except asyncio.CancelledError:
                 pass
             finally:
-                self._opening.close(run)
+                self._starter.close(run)

@@ -127,7 +127,7 @@ async def test_a_direct_chat_has_one_queue_whoever_speaks_first() -> None:
     plan = Plan(ScriptedChannel("chat"))
     request = ChannelRequest(channel="chat", conversation_id="dm 1")
     (answered,) = await plan.rows(request, pushes=True, who=CHAT)
-    (told,) = await plan.planner.told("ann", CHAT, ANSWER.messages, RUN, "key")
+    (told,) = await plan.planner.proactive("ann", CHAT, ANSWER.messages, RUN, "key")
     assert answered.conversation_id == "dm 1"
     assert answered.destination == told.destination == ("chat", "7")
 

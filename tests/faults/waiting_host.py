@@ -44,7 +44,7 @@ def main(port: str, root: str, kind: str, moment: str) -> None:
     """Serve until the process is killed, or ends itself before or after the record of a run is saved."""
     target = target_of(kind, Diary(Path(root, "diary")))
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], state_dir=root)
-    recorder: Any = host._parts.pipeline._ending._recorder
+    recorder: Any = host._parts.pipeline._finisher._recorder
     completed = recorder.completed
 
     async def killed(*arguments: Any) -> None:

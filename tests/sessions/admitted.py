@@ -60,10 +60,10 @@ class Room:
             transaction.save_conversation(made)
         return ChannelSession(openai_conversation_id=conversation_id)
 
-    async def open(self, *, tracked: ConversationScope | None = None, patient: bool = False, **fields: Any) -> Turn:
+    async def open(self, *, tracked: ConversationScope | None = None, waits: bool = False, **fields: Any) -> Turn:
         self._runs += 1
         return await self.turns.open(
-            admitted(**{"run_id": f"run_{self._runs}", **fields}), tracked=tracked, patient=patient
+            admitted(**{"run_id": f"run_{self._runs}", **fields}), tracked=tracked, waits=waits
         )
 
     async def finish(self, turn: Turn, answer: str = "hi") -> RunRecord:

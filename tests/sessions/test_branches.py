@@ -54,7 +54,7 @@ async def test_only_runs_that_are_sent_elsewhere_branch(
 ) -> None:
     room = Room()
     request = admitted(**fields)
-    turn = await branches_in(room).open(request, job_of(request, room), tracked=tracked, patient=False)
+    turn = await branches_in(room).open(request, job_of(request, room), tracked=tracked, waits=False)
     session = fields["session"]
     is_tracked = tracked is not None if session is None else session.isolation_key is not None
     wanted = (
@@ -74,7 +74,7 @@ async def test_a_branch_leaves_its_session_to_others_and_takes_it_at_its_end() -
     branches = branches_in(room)
     await room.say("one", tracked="per_user")
     request = admitted(run_id="run_b", background=True, response_target=ResponseTarget.active, input="two")
-    turn = await branches.open(request, tracked="per_user", patient=False, job=job_of(request, room))
+    turn = await branches.open(request, tracked="per_user", waits=False, job=job_of(request, room))
     run = room.recorder.begin(turn)
     # Said meanwhile, in the session that a turn would hold.
     await room.say("three", tracked="per_user")
@@ -105,6 +105,6 @@ async def test_what_an_older_host_has_admitted_is_run_in_its_session() -> None:
     room = Room()
     request = admitted(background=True, response_target=ResponseTarget.active)
     branches = branches_in(room, KEEPS_ITSELF[0])
-    turn = await branches.open(request, tracked="per_user", patient=True, job=job_of(request, room))
+    turn = await branches.open(request, tracked="per_user", waits=True, job=job_of(request, room))
     assert turn.home is None
     assert turn.lease is not None

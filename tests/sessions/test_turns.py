@@ -269,7 +269,7 @@ class TestOneAtATime:
 
     async def test_a_patient_one_waits_as_long_as_it_takes(self, room: Room) -> None:
         first = await room.open(key="mine")
-        second = asyncio.create_task(room.open(key="mine", patient=True))
+        second = asyncio.create_task(room.open(key="mine", waits=True))
         for _ in range(10):
             await asyncio.sleep(0)
         assert not second.done()

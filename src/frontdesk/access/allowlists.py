@@ -6,7 +6,7 @@ from typing import Any, cast
 from frontdesk.abc.allowlist import AllowlistDecision, AuthorizationContext, IdentityAllowlist
 from frontdesk.access.loaded import Ids, LoadedIds
 from frontdesk.clock import Clock
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.loggers import access as log
 
 ALLOW, DENY, ABSTAIN = AllowlistDecision.ALLOW, AllowlistDecision.DENY, AllowlistDecision.ABSTAIN
@@ -138,12 +138,12 @@ class CallableAllowlist:
         self.requires_linked_claims = requires_linked_claims
 
     async def evaluate(self, context: AuthorizationContext) -> AllowlistDecision:
-        return await settle(self._function(context))
+        return await maybe_await(self._function(context))
 
 
 async def evaluate(allowlist: IdentityAllowlist, context: AuthorizationContext) -> AllowlistDecision:
     """Return the decision of an allowlist; anything that is no decision, such as `True`, counts as a denial."""
-    decision: Any = await settle(allowlist.evaluate(context))
+    decision: Any = await maybe_await(allowlist.evaluate(context))
     if isinstance(decision, AllowlistDecision):
         return decision
     log.error("%s has returned %s, which is no decision: denied", type(allowlist).__name__, type(decision).__name__)

@@ -22,7 +22,7 @@ from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.policy import as_rule
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkRecord
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 
@@ -154,7 +154,7 @@ async def _evaluate(allowlist: IdentityAllowlist | None, context: AuthorizationC
         decision = allowlist.evaluate(context)
         if isinstance(decision, AllowlistDecision):
             return decision
-        return await call_access("allowlist", settle, decision)
+        return await call_access("allowlist", maybe_await, decision)
     return await call_access("allowlist", evaluate, allowlist, context)
 
 

@@ -8,7 +8,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord
 from frontdesk.ids import Ids
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.kit.hooks import call_access
 from frontdesk.loggers import access as log
 
@@ -95,7 +95,7 @@ async def _resolve(resolver: IdentityResolver, identity: ChannelIdentity) -> str
 
 async def _call_resolver(resolver: IdentityResolver, identity: ChannelIdentity) -> str | None:
     try:
-        return await settle(resolver(identity))
+        return await maybe_await(resolver(identity))
     except KeyError:
         # The attribute that it reads is missing: it does not know this identity.
         return None

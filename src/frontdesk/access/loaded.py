@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, cast
 
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import access as log
 
@@ -75,7 +75,7 @@ class LoadedIds:
 
 
 async def _loaded(loader: Callable[[], Ids]) -> frozenset[str]:
-    return checked(await settle(loader()))
+    return checked(await maybe_await(loader()))
 
 
 def checked(ids: Any) -> frozenset[str]:

@@ -251,7 +251,7 @@ class Planner:
         here = [identity for identity in reachable if seen is not None and identity.key == seen.identity.key]
         return next(iter([*here, *reachable]), None)
 
-    async def told(
+    async def proactive(
         self,
         owner: str,
         identity: ChannelIdentity,

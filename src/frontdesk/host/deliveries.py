@@ -153,7 +153,7 @@ class ProactiveSender:
         way = Route(originating=False, destinations=(Address.of(who),))
         recorded = stamped(message, answer_hosting("", way), self._ids.new("msg"))
         group = await self._planner.group_of(who)
-        rows = await self._planner.told(owner, who, [message], run, key, group)
+        rows = await self._planner.proactive(owner, who, [message], run, key, group)
         name = self._session_of(owner, who, group)
         session_id = await self._store.sessions.reserve(name, self._ids.new("ses"))
         _refuse_own_turn(session_id)

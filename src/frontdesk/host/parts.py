@@ -21,7 +21,7 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
-from frontdesk.host.background.dispatcher import BackgroundRuns
+from frontdesk.host.background.dispatcher import BackgroundDispatcher
 from frontdesk.host.channel_state.leadership import Leaders
 from frontdesk.host.channel_state.storage import Storages
 from frontdesk.host.checks.access import Access
@@ -36,9 +36,9 @@ from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
-from frontdesk.runs.ending import Ending
-from frontdesk.runs.opening import Opening
+from frontdesk.runs.finisher import RunFinisher
 from frontdesk.runs.routes import Routes
+from frontdesk.runs.starter import RunStarter
 from frontdesk.sessions.active import ActiveRuns
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.items import TurnItems
@@ -83,7 +83,7 @@ class Parts:
         self.sender = ProactiveSender(store, self.gate, self.turns, planner, self.outbox, ids, clock)
         recorder = Recorder(store, ids, clock, TurnItems(channels), Snapshots(config.max_session_bytes))
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
-        self.background = BackgroundRuns(store, config, clock, self.active)
+        self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
@@ -110,7 +110,7 @@ class Parts:
             enqueue=self.background.submit,
             scopes=scopes,
         )
-        opening = Opening(
+        starter = RunStarter(
             target=target,
             turns=turns,
             branches=branches,
@@ -121,10 +121,10 @@ class Parts:
             routes=routes,
             scopes=scopes,
         )
-        ending = Ending(
+        finisher = RunFinisher(
             target=target,
             gate=self.gate,
-            opening=opening,
+            starter=starter,
             branches=branches,
             recorder=recorder,
             answers=answers,
@@ -140,8 +140,8 @@ class Parts:
             turns=turns,
             active=active,
             deferral=deferral,
-            opening=opening,
-            ending=ending,
+            starter=starter,
+            finisher=finisher,
         )
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:

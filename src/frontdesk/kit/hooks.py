@@ -12,7 +12,7 @@ from frontdesk.data.request import ChannelRequest, ChannelSession, SessionMode
 from frontdesk.data.response_target import ResponseTarget
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import FrontdeskError, HookError, RequestError, UnavailableError
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.loggers import access as access_log
 from frontdesk.loggers import runs as log
 
@@ -35,7 +35,7 @@ async def call_run_hook(
 ) -> ChannelRequest:
     """Return the request as the hook wants it."""
     try:
-        changed: Any = await settle(hook(request, target=target, protocol_request=protocol_request))
+        changed: Any = await maybe_await(hook(request, target=target, protocol_request=protocol_request))
     except RequestError:
         raise
     except Exception as error:
@@ -84,7 +84,7 @@ async def show_result(
     )
     try:
         own = result.replace(result=copy.deepcopy(result.result))
-        changed: Any = await settle(hook(own, context=context))
+        changed: Any = await maybe_await(hook(own, context=context))
     except RequestError:
         raise
     except Exception as error:
@@ -97,7 +97,7 @@ async def show_result(
 async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str) -> Any:
     """Return the update as the hook wants it; `None` drops it."""
     try:
-        return await settle(hook(copy.deepcopy(update)))
+        return await maybe_await(hook(copy.deepcopy(update)))
     except RequestError:
         raise
     except Exception as error:
@@ -107,7 +107,7 @@ async def call_stream_hook(hook: StreamTransformHook, update: Any, channel: str)
 async def call_command(command: ChannelCommand, context: ChannelCommandContext) -> None:
     """Run a command; an error that it raises on purpose goes through as it is."""
     try:
-        await settle(command.handler(context))
+        await maybe_await(command.handler(context))
     except FrontdeskError:
         raise
     except Exception as error:
@@ -117,7 +117,7 @@ async def call_command(command: ChannelCommand, context: ChannelCommandContext) 
 async def call_access(name: str, function: Callable[..., T | Awaitable[T]], *arguments: Any) -> T:
     """Ask a function that decides who comes in; if it fails, nobody comes in until it works again."""
     try:
-        return await settle(function(*arguments))
+        return await maybe_await(function(*arguments))
     except RequestError:
         raise
     except Exception as error:

@@ -35,11 +35,11 @@ class Deferral:
         self._turns, self._branches, self._active = turns, branches, active
         self._presence, self._routes, self._enqueue, self._scopes = presence, routes, enqueue, scopes
 
-    def is_needless(self, admitted: AdmittedRequest) -> bool:
+    def runs_inline(self, admitted: AdmittedRequest) -> bool:
         """Tell whether a request is answered on its own wire and presence is not recorded, as with most requests."""
         return not (self._presence.matters or admitted.request.background or admitted.targets_elsewhere)
 
-    async def receive(self, admitted: AdmittedRequest) -> HostedRunResult[Any] | None:
+    async def queue_if_needed(self, admitted: AdmittedRequest) -> HostedRunResult[Any] | None:
         """Record where a person is; queue their run if it goes to the background."""
         if admitted.request.background:
             return await self.queue(admitted, seen_at=admitted.admitted_at)
@@ -49,7 +49,7 @@ class Deferral:
         # The caller does not wait for the answer.
         return await self._check_and_enqueue(_detached(admitted))
 
-    async def receive_event(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
+    async def queue_event_if_needed(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
         """Do the same for an event of a platform, at the time when it came in."""
         if admitted.request.background:
             return await self.queue(admitted, event, seen_at=event.received_at)

@@ -39,12 +39,12 @@ class Branches:
             raise InvalidRequestError(_NOT_POSSIBLE, param="response_target", code="branch_not_possible")
 
     async def open(
-        self, admitted: AdmittedRequest, job: Job, *, tracked: ConversationScope | None, patient: bool
+        self, admitted: AdmittedRequest, job: Job, *, tracked: ConversationScope | None, waits: bool
     ) -> Turn:
         """Open the turn of a background run; only a run that is sent elsewhere works on a branch."""
         name = self._name(admitted, tracked) if self._is_possible else None
         if name is None:
-            return await self._turns.open(admitted, tracked=tracked, patient=patient, new_id=job.run.session_id)
+            return await self._turns.open(admitted, tracked=tracked, waits=waits, new_id=job.run.session_id)
         return await self._branch_off(admitted, await self._home(admitted, name, job.began_in))
 
     def _name(self, admitted: AdmittedRequest, tracked: ConversationScope | None) -> SessionName | None:

@@ -56,10 +56,10 @@ class Turns:
         admitted: AdmittedRequest,
         *,
         tracked: ConversationScope | None = None,
-        patient: bool = False,
+        waits: bool = False,
         new_id: str | None = None,
     ) -> Turn:
-        """Open the session that a request belongs to; wait for it without a limit if `patient`.
+        """Open the session that a request belongs to; wait for it without a limit if `waits`.
 
         `tracked` is the scope of a channel whose sessions the host keeps track of; `new_id` is the id of a new session,
         if it has to be a certain one.
@@ -74,7 +74,7 @@ class Turns:
             turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
             turn.new = True
             return turn
-        turn = await self._find(admitted, name, None if patient else self._session_wait, new_id)
+        turn = await self._find(admitted, name, None if waits else self._session_wait, new_id)
         if turn.unrestored and turn.record is not None:
             try:
                 turn.session = await off_loop(restore, turn.record)

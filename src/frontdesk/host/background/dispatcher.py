@@ -41,7 +41,7 @@ _SHARED_POLL, _OWN_POLL = 1.0, 15.0
 _ANY_NUMBER = 2**31 - 1
 
 
-class BackgroundRuns:
+class BackgroundDispatcher:
     """Queues background runs, starts them within limits, keeps their leases and stops them.
 
     It decides which run this process works on, and has a `RunTask` for each; `RunWorker` does the work.

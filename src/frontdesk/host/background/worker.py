@@ -64,7 +64,7 @@ class RunTask:
 class RunWorker:
     """Runs jobs through the pipeline, and writes the end of those that can't do so themselves.
 
-    One for all runs. It keeps no list of them: `BackgroundRuns` decides which run is worked on, and when.
+    One for all runs. It keeps no list of them: `BackgroundDispatcher` decides which run is worked on, and when.
     """
 
     pipeline: Pipeline
@@ -144,7 +144,7 @@ class RunWorker:
             admitted = _resumed(run)
         try:
             if job.log is None:
-                await self.pipeline.run_admitted(admitted, patient=True, job=job)
+                await self.pipeline.run_admitted(admitted, waits=True, job=job)
             else:
                 await self._stream(admitted, job, job.log)
         except StoreUnavailableError:
@@ -155,7 +155,7 @@ class RunWorker:
     async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog) -> None:
         self._followers.logs[job.run.key] = log
         try:
-            async with await self.pipeline.stream_admitted(admitted, patient=True, job=job) as stream:
+            async with await self.pipeline.stream_admitted(admitted, waits=True, job=job) as stream:
                 async for _ in stream:
                     pass
         finally:

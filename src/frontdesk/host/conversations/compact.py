@@ -20,7 +20,7 @@ from frontdesk.errors import (
     UnsupportedError,
 )
 from frontdesk.host.parts import Parts
-from frontdesk.kit.aio.calls import settle
+from frontdesk.kit.aio.calls import maybe_await
 from frontdesk.kit.framework.messages import as_messages, need_messages
 from frontdesk.kit.framework.transcript import transcript
 from frontdesk.kit.http.idempotency import HEADER
@@ -122,7 +122,7 @@ def _summariser(by: Any, target: Any) -> Summarise:
     if isinstance(by, SupportsAgentRun):
         return lambda messages, more: cast("Awaitable[Any]", by.run(_prompt(messages, more)))
     if by is not None:
-        return lambda messages, _: settle(by(messages))
+        return lambda messages, _: maybe_await(by(messages))
     client: Any = getattr(target, "client", None)
     if not isinstance(client, SupportsChatGetResponse):
         raise UnsupportedError(_NOBODY)

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 
-async def settle(value: T | Awaitable[T]) -> T:
+async def maybe_await(value: T | Awaitable[T]) -> T:
     """Return the value itself, awaited if it has to be."""
     if isawaitable(value):
         return await cast(Awaitable[T], value)

@@ -39,8 +39,8 @@ from frontdesk.errors import (
 )
 from frontdesk.kit.aio.current import cancelled_run
 from frontdesk.loggers import runs as log
-from frontdesk.runs.opening import Opening
 from frontdesk.runs.routes import Routes
+from frontdesk.runs.starter import RunStarter
 from frontdesk.sessions.active import ActiveRun
 from frontdesk.sessions.branches import Branches
 from frontdesk.sessions.endings import is_redone, is_refusal
@@ -55,7 +55,7 @@ _TRIES = 8
 _NOWHERE_TO_WAIT = "A tool needs an approval, and without a session nothing can wait for it."
 
 
-class Ending:
+class RunFinisher:
     """Records how runs end, together with their deliveries."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Ending:
         *,
         target: Target,
         gate: Gate,
-        opening: Opening,
+        starter: RunStarter,
         branches: Branches,
         recorder: Recorder,
         answers: Answers,
@@ -71,7 +71,7 @@ class Ending:
         outbox: Outbox,
         routes: Routes,
     ) -> None:
-        self._target, self._gate, self._opening, self._branches = target, gate, opening, branches
+        self._target, self._gate, self._starter, self._branches = target, gate, starter, branches
         self._recorder, self._answers, self._planner, self._outbox = recorder, answers, planner, outbox
         self._routes = routes
 
@@ -163,7 +163,7 @@ class Ending:
         turn = run.turn
         if turn.unreadable is not None:
             # The target was not called: a process that can read the history may begin the turn.
-            await self._opening.revoke(turn)
+            await self._starter.revoke(turn)
             raise turn.unreadable
         if turn.answering is not None:
             await asyncio.shield(turn.answering.settle())

@@ -25,7 +25,7 @@ from frontdesk.sessions.turn import Turn
 from frontdesk.sessions.turns import Turns
 
 
-class Opening:
+class RunStarter:
     """Begins runs in their sessions, and releases the sessions at their end."""
 
     def __init__(
@@ -50,13 +50,13 @@ class Opening:
         self,
         admitted: AdmittedRequest,
         *,
-        patient: bool = False,
+        waits: bool = False,
         job: Job | None = None,
         event: InboxItem | None = None,
     ) -> ActiveRun:
-        """Wait for the session of a request, without a limit if `patient`, and begin its run."""
+        """Wait for the session of a request, without a limit if `waits`, and begin its run."""
         self._target.check(admitted.request)
-        turn = await self.open_turn(admitted, patient, job)
+        turn = await self.open_turn(admitted, waits, job)
         turn.job, turn.event = job, event
         if self._tells_own_history:
             turn.answer_hosting = partial(self._routes.answer_hosting, turn)
@@ -72,12 +72,12 @@ class Opening:
         current_turn.set(turn)
         return run
 
-    def open_turn(self, admitted: AdmittedRequest, patient: bool, job: Job | None) -> Coroutine[Any, Any, Turn]:
+    def open_turn(self, admitted: AdmittedRequest, waits: bool, job: Job | None) -> Coroutine[Any, Any, Turn]:
         """Wait for the session of a request, and open a turn in it."""
         scope = self._scopes[admitted.request.channel]
         if job is None:
-            return self._turns.open(admitted, tracked=scope, patient=patient)
-        return self._branches.open(admitted, job, tracked=scope, patient=patient)
+            return self._turns.open(admitted, tracked=scope, waits=waits)
+        return self._branches.open(admitted, job, tracked=scope, waits=waits)
 
     async def _begin(self, turn: Turn) -> ActiveRun:
         """Begin the run of a turn; whatever can be refused is refused before anything is written or decided."""
