@@ -3,63 +3,55 @@
 import asyncio
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.channel_value import SealedValue, ValuePlace
-from frontdesk.testing.store_samples import NOW, ODD_KEYS
-
-HERE = ValuePlace(channel="chat", storage="tokens", key="bot")
-
-
-def sealed(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:
-    """Return a value that says which it is."""
-    return SealedValue(version=version, key_id="k1", data=f"\0{version}".encode(), expires_at=expires_at)
+from frontdesk.testing.store_samples import NOW, ODD_KEYS, VALUE_PLACE, sealed
 
 
 class ChannelValues:
     """Values by channel, storage and key."""
 
     async def test_a_value_is_kept_replaced_and_deleted(self, store: HostStateStore) -> None:
-        assert await store.channel_values.get(HERE, now=NOW) is None
+        assert await store.channel_values.get(VALUE_PLACE, now=NOW) is None
         for value in (sealed("val_1"), sealed("val_2", expires_at=NOW + 5), sealed("val_3")):
-            await store.channel_values.set(HERE, value)
-            assert await store.channel_values.get(HERE, now=NOW) == value
-        await store.channel_values.delete(HERE)
-        assert await store.channel_values.get(HERE, now=NOW) is None
-        await store.channel_values.delete(HERE)
+            await store.channel_values.set(VALUE_PLACE, value)
+            assert await store.channel_values.get(VALUE_PLACE, now=NOW) == value
+        await store.channel_values.delete(VALUE_PLACE)
+        assert await store.channel_values.get(VALUE_PLACE, now=NOW) is None
+        await store.channel_values.delete(VALUE_PLACE)
 
     async def test_no_other_place_has_a_value(self, store: HostStateStore) -> None:
-        places = [HERE.replace(channel=odd) for odd in ODD_KEYS]
-        places += [HERE.replace(storage=odd) for odd in ODD_KEYS]
-        places += [HERE.replace(key=odd) for odd in ODD_KEYS]
+        places = [VALUE_PLACE.replace(channel=odd) for odd in ODD_KEYS]
+        places += [VALUE_PLACE.replace(storage=odd) for odd in ODD_KEYS]
+        places += [VALUE_PLACE.replace(key=odd) for odd in ODD_KEYS]
         for number, place in enumerate(places):
             await store.channel_values.set(place, sealed(f"val_{number}"))
         found = [await store.channel_values.get(place, now=NOW) for place in places]
         assert found == [sealed(f"val_{number}") for number in range(len(places))]
-        assert await store.channel_values.get(HERE, now=NOW) is None
+        assert await store.channel_values.get(VALUE_PLACE, now=NOW) is None
 
     async def test_a_value_that_has_expired_is_not_there(self, store: HostStateStore) -> None:
         value = sealed(expires_at=NOW + 5)
-        await store.channel_values.set(HERE, value)
-        assert await store.channel_values.get(HERE, now=NOW + 4.9) == value
-        assert await store.channel_values.get(HERE, now=NOW + 5) is None
-        assert not await store.channel_values.compare_and_set(HERE, "val_1", sealed("val_2"), now=NOW + 5)
-        assert await store.channel_values.compare_and_set(HERE, None, sealed("val_3"), now=NOW + 5)
+        await store.channel_values.set(VALUE_PLACE, value)
+        assert await store.channel_values.get(VALUE_PLACE, now=NOW + 4.9) == value
+        assert await store.channel_values.get(VALUE_PLACE, now=NOW + 5) is None
+        assert not await store.channel_values.compare_and_set(VALUE_PLACE, "val_1", sealed("val_2"), now=NOW + 5)
+        assert await store.channel_values.compare_and_set(VALUE_PLACE, None, sealed("val_3"), now=NOW + 5)
 
     async def test_a_value_is_set_only_in_place_of_the_one_that_was_read(self, store: HostStateStore) -> None:
         values = store.channel_values
-        assert not await values.compare_and_set(HERE, "val_0", sealed("val_1"), now=NOW)
-        assert await values.compare_and_set(HERE, None, sealed("val_1"), now=NOW)
-        assert not await values.compare_and_set(HERE, None, sealed("val_2"), now=NOW)
-        assert not await values.compare_and_set(HERE, "val_0", sealed("val_2"), now=NOW)
-        assert await values.compare_and_set(HERE, "val_1", sealed("val_2"), now=NOW)
-        assert await values.get(HERE, now=NOW) == sealed("val_2")
+        assert not await values.compare_and_set(VALUE_PLACE, "val_0", sealed("val_1"), now=NOW)
+        assert await values.compare_and_set(VALUE_PLACE, None, sealed("val_1"), now=NOW)
+        assert not await values.compare_and_set(VALUE_PLACE, None, sealed("val_2"), now=NOW)
+        assert not await values.compare_and_set(VALUE_PLACE, "val_0", sealed("val_2"), now=NOW)
+        assert await values.compare_and_set(VALUE_PLACE, "val_1", sealed("val_2"), now=NOW)
+        assert await values.get(VALUE_PLACE, now=NOW) == sealed("val_2")
 
     async def test_of_twenty_that_read_the_same_one_sets(self, store: HostStateStore) -> None:
         expected: str | None = None
         for turn in range(2):
             values = [sealed(f"val_{turn}_{number}") for number in range(20)]
             done = await asyncio.gather(
-                *(store.channel_values.compare_and_set(HERE, expected, value, now=NOW) for value in values)
+                *(store.channel_values.compare_and_set(VALUE_PLACE, expected, value, now=NOW) for value in values)
             )
             assert done.count(True) == 1
-            assert await store.channel_values.get(HERE, now=NOW) == values[done.index(True)]
+            assert await store.channel_values.get(VALUE_PLACE, now=NOW) == values[done.index(True)]
             expected = values[done.index(True)].version

@@ -2,15 +2,7 @@
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.conversation_alias import ConversationAlias, merge_aliases
-from frontdesk.testing.store_samples import ODD_KEYS
-
-
-async def move(store: HostStateStore, old: str, new: str, channel: str = "chat") -> bool:
-    """Let a conversation go on under a new name; tell whether something was written."""
-    aliases = store.conversation_aliases
-    version = await aliases.version(channel)
-    merge = merge_aliases(old, new, await aliases.find(channel, old), await aliases.find(channel, new))
-    return merge is not None and await aliases.merge(channel, merge, version=version)
+from frontdesk.testing.store_samples import ODD_KEYS, move_conversation
 
 
 async def names(store: HostStateStore, *wanted: str) -> list[tuple[str, str, str | None]]:
@@ -24,16 +16,16 @@ class ConversationAliases:
 
     async def test_every_name_of_a_chain_knows_the_first_and_the_current(self, store: HostStateStore) -> None:
         assert await store.conversation_aliases.find("chat", "a") is None
-        assert await move(store, "a", "b")
+        assert await move_conversation(store, "a", "b")
         assert await names(store, "a", "b") == [("a", "b", "b"), ("a", "b", None)]
-        assert await move(store, "b", "c")
-        assert not await move(store, "a", "b")
+        assert await move_conversation(store, "b", "c")
+        assert not await move_conversation(store, "a", "b")
         assert await names(store, "a", "b", "c") == [("a", "c", "b"), ("a", "c", "c"), ("a", "c", None)]
         assert await store.conversation_aliases.find("other", "a") is None
 
     async def test_two_chains_become_one(self, store: HostStateStore) -> None:
         for old, new in (("a", "b"), ("c", "d"), ("b", "c")):
-            assert await move(store, old, new)
+            assert await move_conversation(store, old, new)
         chain = [("a", "d", "b"), ("a", "d", "c"), ("a", "d", "d"), ("a", "d", None)]
         assert await names(store, "a", "b", "c", "d") == chain
 
@@ -41,7 +33,7 @@ class ConversationAliases:
         channels = ["chat", "other", *ODD_KEYS]
         assert list(await store.conversation_aliases.moved_on(channels)) == []
         for channel in ("chat", *ODD_KEYS):
-            assert await move(store, "a", "b", channel)
+            assert await move_conversation(store, "a", "b", channel)
         assert set(await store.conversation_aliases.moved_on(channels)) == {"chat", *ODD_KEYS}
 
     async def test_names_that_were_changed_meanwhile_stay(self, store: HostStateStore) -> None:
@@ -55,7 +47,7 @@ class ConversationAliases:
 
     async def test_odd_names_of_conversations_are_like_any_other(self, store: HostStateStore) -> None:
         for number, odd in enumerate(ODD_KEYS):
-            assert await move(store, odd, f"new {number}")
+            assert await move_conversation(store, odd, f"new {number}")
         for number, odd in enumerate(ODD_KEYS):
             new = ConversationAlias(name=f"new {number}", first_name=odd, current_name=f"new {number}")
             assert await store.conversation_aliases.find("chat", f"new {number}") == new

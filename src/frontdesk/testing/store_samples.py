@@ -9,8 +9,10 @@ from agent_framework import Content, Message
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.background import BackgroundRun
+from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.conversation import Conversation, ConversationItem
+from frontdesk.data.conversation_alias import merge_aliases
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
@@ -246,3 +248,19 @@ async def count_all_of(store: HostStateStore, name: str) -> int:
         await store.conversations.items(OWNER, name),
     ]
     return sum(record is not None for record in single) + sum(len(records) for records in several)
+
+
+VALUE_PLACE = ValuePlace(channel="chat", storage="tokens", key="bot")
+
+
+def sealed(version: str = "val_1", *, expires_at: float | None = None) -> SealedValue:
+    """Return a value that says which it is."""
+    return SealedValue(version=version, key_id="k1", data=f"\0{version}".encode(), expires_at=expires_at)
+
+
+async def move_conversation(store: HostStateStore, old: str, new: str, channel: str = "chat") -> bool:
+    """Let a conversation go on under a new name; tell whether something was written."""
+    aliases = store.conversation_aliases
+    version = await aliases.version(channel)
+    merge = merge_aliases(old, new, await aliases.find(channel, old), await aliases.find(channel, new))
+    return merge is not None and await aliases.merge(channel, merge, version=version)

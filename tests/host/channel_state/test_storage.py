@@ -17,7 +17,7 @@ from frontdesk.host.config import seal_keys
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
 
-OLD, NEW = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+OLD, NEW = "an older key of at least 32 letters", "a newer key of at least 32 letters"
 HIDDEN = "a token that nobody may see"
 
 

@@ -21,13 +21,11 @@ from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.sqlite_end import SqliteEnd
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.testing import FakeClock
-from frontdesk.testing.store_channel_values import HERE as VALUE_PLACE
-from frontdesk.testing.store_channel_values import sealed
-from frontdesk.testing.store_conversation_aliases import move as move_conversation
 from frontdesk.testing.store_samples import (
     NOW,
     ODD_KEYS,
     OWNER,
+    VALUE_PLACE,
     conversation,
     conversation_item,
     delivery,
@@ -38,10 +36,12 @@ from frontdesk.testing.store_samples import (
     job,
     keep_session,
     link,
+    move_conversation,
     named,
     question,
     run,
     said,
+    sealed,
     seen,
     session,
     texts,

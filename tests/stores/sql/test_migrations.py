@@ -19,10 +19,10 @@ from frontdesk.errors import StoreError
 from frontdesk.stores.sql import migrations
 from frontdesk.stores.sql.migrations import STEPS, VERSION, NewerStoreError
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.testing.store_channel_values import HERE as VALUE_PLACE
 from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
+    VALUE_PLACE,
     conversation,
     conversation_item,
     delivery,
