@@ -17,7 +17,7 @@ from frontdesk.host.config import seal_keys
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import FakeClock
 
-OLD, NEW = "an older key of at least 32 letters", "a newer key of at least 32 letters"
+OLD, NEW = "an-older-key-of-at-least-32-letters", "a-newer-key-of-at-least-32-letters"
 HIDDEN = "a token that nobody may see"
 
 
