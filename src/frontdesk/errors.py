@@ -149,7 +149,7 @@ class LeadershipLostError(FrontdeskError):
 
 
 class SealError(FrontdeskError):
-    """What a channel has kept can't be opened: the key is not there, or the value is not what was sealed."""
+    """A value of a channel can't be opened: the key is not there, or the value is not what was sealed."""
 
 
 class TaskError(FrontdeskError):

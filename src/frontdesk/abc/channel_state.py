@@ -39,7 +39,7 @@ class ChannelStorage(Protocol):
 
 
 class ChannelStateContext(Protocol):
-    """What a channel needs to work on many replicas."""
+    """The calls that a channel needs to work on many replicas."""
 
     def leadership(self, name: str) -> AbstractAsyncContextManager[Leadership]:
         """Wait until this process is the only one that runs the block, over all replicas; for a poller and the like.

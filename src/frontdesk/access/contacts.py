@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.codec import encode
+from frontdesk.data.codec import encode_within
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, PushGroup, Reach
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import CodecError, IdentityChangedError
@@ -18,12 +18,7 @@ LONGEST_REFERENCE = 4096
 
 def check_reference(reference: Mapping[str, Any]) -> None:
     """Raise a `ValueError` for a reference that can't be stored; its content is not in the message."""
-    try:
-        size = len(encode(dict(reference)))
-    except CodecError as error:
-        raise ValueError(f"a reference must be JSON: {error}") from None
-    if size > LONGEST_REFERENCE:
-        raise ValueError(f"a reference has {size} bytes, and may have {LONGEST_REFERENCE}")
+    encode_within(dict(reference), LONGEST_REFERENCE, "a reference")
 
 
 class Contacts:

@@ -1,4 +1,4 @@
-"""What a channel keeps under a key of its own; none of it shows in a `repr`."""
+"""Values that a channel keeps under keys of its own; none of them shows in a `repr`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from frontdesk.data.noun import Value
 
 
 class ValuePlace(Value, frozen=True, kw_only=True):
-    """Where a value is kept: in a storage of a channel, under a key."""
+    """The place of a value: a storage of a channel, and a key."""
 
     channel: str
     storage: str

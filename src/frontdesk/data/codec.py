@@ -111,6 +111,17 @@ def encode(value: Any) -> bytes:
     return seal(form_of(value))
 
 
+def encode_within(value: Any, longest: int, name: str) -> bytes:
+    """Return the record of a small value; one that is no JSON or too long is a `ValueError`, which names it."""
+    try:
+        data = encode(value)
+    except CodecError as error:
+        raise ValueError(f"{name} must be JSON: {error}") from None
+    if len(data) > longest:
+        raise ValueError(f"{name} has {len(data)} bytes, and may have {longest}")
+    return data
+
+
 def seal(form: Any) -> bytes:
     """Return the record of a value whose form is known."""
     try:

@@ -16,7 +16,7 @@ class ConversationAlias(Value, frozen=True, kw_only=True):
 
 
 class AliasMerge(Value, frozen=True, kw_only=True):
-    """What an alias changes: all names of two conversations become those of one."""
+    """The change that an alias makes: all names of two conversations become those of one."""
 
     old: str
     new: str

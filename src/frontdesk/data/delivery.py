@@ -118,7 +118,7 @@ class Delivery(Noun, frozen=True, kw_only=True):
 
 
 DestinationKind = Literal["direct", "group"]
-"""Whom a destination reaches: platforms limit groups otherwise than private chats."""
+"""The kind of a destination: platforms limit groups otherwise than private chats."""
 Destination = tuple[str, str]
 """A channel, and a place on it."""
 

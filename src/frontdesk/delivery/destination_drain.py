@@ -131,9 +131,9 @@ class DestinationDrain:
         circuit.enter()
         try:
             reference = await reference_of(self._store.identities, row)
-            addressed = await self._aliases.outward_delivery(row)
+            moved = await self._aliases.outward_delivery(row)
             claimed = await self._claim(row)
-            addressed = claimed.replace(conversation_id=addressed.conversation_id)
+            addressed = claimed if moved is row else claimed.replace(conversation_id=moved.conversation_id)
             try:
                 receipt = await send(self._outlet.channel, addressed, payload, reference)
             except PushError as error:

@@ -14,7 +14,7 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.result import HostedRunResult
-from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.data.run import RunFailure, RunRecord, RunStatus
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.routing import ORIGINATING
@@ -115,7 +115,7 @@ class RunFinisher:
         if asked and (run.record.session_id is None or not admitted.request.store):
             raise SessionRequiredError(_NOWHERE_TO_WAIT)
         route = ORIGINATING
-        if admitted.pushes or admitted.targets_elsewhere:
+        if admitted.is_delivered:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             turn.deliveries = await self._planner.rows(admitted, result, ended, route, turn.messages)
@@ -145,7 +145,7 @@ class RunFinisher:
         run.cancellable = False
         error = _reason(error)
         await self._raise_unless_ended(run, error)
-        cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+        cancelled = _is_cancellation(error)
         record = await self._write_failure(run, error, cancelled)
         if cancelled and run.cancel_requested:
             await run.uncancel()
@@ -169,8 +169,7 @@ class RunFinisher:
             await asyncio.shield(turn.answering.settle())
         if isinstance(error, LostRunError) or (isinstance(error, StoreUnavailableError) and is_redone(turn)):
             raise error
-        is_cancelled = isinstance(error, (asyncio.CancelledError, GeneratorExit))
-        if run.interrupted or (is_cancelled and turn.event is not None and not run.cancel_requested):
+        if run.interrupted or (_is_cancellation(error) and turn.event is not None and not run.cancel_requested):
             raise error
 
     async def _write_failure(self, run: ActiveRun, error: BaseException, cancelled: bool) -> RunRecord:
@@ -183,13 +182,8 @@ class RunFinisher:
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         turn = run.turn
         notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, failure)
-
-        async def write() -> RunRecord:
-            await self._branches.rejoin(turn)
-            status = "cancelled" if cancelled else "failed"
-            return await self._recorder.ended(turn, run.record, status, failure, notice)
-
-        record = await asyncio.shield(write())
+        status = "cancelled" if cancelled else "failed"
+        record = await asyncio.shield(self._write_end(turn, run.record, status, failure, notice))
         if turn.deliveries:
             await self._outbox.wake(turn.deliveries)
         return record
@@ -198,10 +192,16 @@ class RunFinisher:
         """Write the end of a background run that can't go on; its question stays in the history, as failed."""
         turn.job = job
         run = self._recorder.begin(turn)
-        await self._branches.rejoin(turn)
         notice = await self._failure_notice(turn.admitted, run, failure)
-        await self._recorder.ended(turn, run, "failed", failure, notice)
+        await self._write_end(turn, run, "failed", failure, notice)
         await self._outbox.wake(turn.deliveries)
+
+    async def _write_end(
+        self, turn: Turn, run: RunRecord, status: RunStatus, failure: RunFailure, notice: Sequence[Delivery]
+    ) -> RunRecord:
+        """Write how a run ended that did not complete, in its session."""
+        await self._branches.rejoin(turn)
+        return await self._recorder.ended(turn, run, status, failure, notice)
 
     async def _failure_notice(
         self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure
@@ -212,6 +212,10 @@ class RunFinisher:
         return await self._planner.failure_notice(
             admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
         )
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    return isinstance(error, (asyncio.CancelledError, GeneratorExit))
 
 
 def _reason(error: BaseException) -> BaseException:

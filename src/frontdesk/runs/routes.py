@@ -20,8 +20,7 @@ class Routes:
     async def of(self, turn: Turn) -> Route:
         """Return the route of a turn's answer, as it was when it was first needed."""
         if turn.route is None:
-            elsewhere = turn.admitted.pushes or turn.admitted.targets_elsewhere
-            turn.route = await self._planner.route(turn.admitted) if elsewhere else ORIGINATING
+            turn.route = await self._planner.route(turn.admitted) if turn.admitted.is_delivered else ORIGINATING
         return turn.route
 
     async def answer_hosting(self, turn: Turn) -> Mapping[str, Any]:

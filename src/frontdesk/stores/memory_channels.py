@@ -1,4 +1,4 @@
-"""What the in-memory store keeps for channels. Nothing here awaits, so on one event loop every call is atomic."""
+"""The drawers of the in-memory store for channels. Nothing here awaits, so on one event loop every call is atomic."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""What a store is asked about the values that channels keep."""
+"""The contract of a store for the values that channels keep."""
 
 import asyncio
 

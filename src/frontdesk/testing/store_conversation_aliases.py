@@ -1,4 +1,4 @@
-"""What a store is asked about conversations that have moved."""
+"""The contract of a store for conversations that have moved."""
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.conversation_alias import ConversationAlias, merge_aliases

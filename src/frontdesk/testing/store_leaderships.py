@@ -1,4 +1,4 @@
-"""What a store is asked about leaderships of channels."""
+"""The contract of a store for leaderships of channels."""
 
 import asyncio
 

@@ -26,9 +26,10 @@ from frontdesk import (
 )
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.testing import ScriptedChatClient
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
+from frontdesk.testing.messages import MessagePlatform, Person
 from tests.linkers.oauth.house import Browser
 from tests.oidc import CLIENT_ID, CLIENT_SECRET, TENANT, OidcProvider, free_port, oidc_provider, running
+from tests.scenarios.design.telegram import polling_chat
 from tests.scenarios.desk import open_desk
 from tests.scenarios.linking.pair import open_pair
 from tests.scenarios.stores import new_store
@@ -107,15 +108,7 @@ async def open_town(*, require_link: bool) -> AsyncIterator[Town]:
             public_url=url,
         )
         provider.client.redirect_uris = {f"{linker._base}/callback"}
-        chat = MessageChannel(
-            name="telegram",
-            path="/telegram",
-            platform_url=platform.url,
-            token=platform.token,
-            intake="polling",
-            poll_seconds=1.0,
-            require_link=require_link,
-        )
+        chat = polling_chat(platform, require_link=require_link)
         host = AgentFrameworkHost(
             target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
             channels=[chat, Teams()],

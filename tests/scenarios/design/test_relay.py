@@ -18,7 +18,8 @@ from frontdesk import (
 )
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import ScriptedChatClient, serving
-from frontdesk.testing.messages import MessageChannel, MessagePlatform, Person
+from frontdesk.testing.messages import MessagePlatform, Person
+from tests.scenarios.design.telegram import polling_chat
 from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
@@ -78,15 +79,7 @@ class Backend:
 async def open_backend() -> AsyncIterator[Backend]:
     async with new_platform() as platform:
         alice = await platform.user("Alice", user_id="42")
-        telegram = MessageChannel(
-            name="telegram",
-            path="/telegram",
-            platform_url=platform.url,
-            token=platform.token,
-            intake="polling",
-            poll_seconds=1.0,
-            run_hook=look_up,
-        )
+        telegram = polling_chat(platform, run_hook=look_up)
         host = AgentFrameworkHost(
             target=Agent(client=ScriptedChatClient(recite), name="Concierge"),
             channels=[ResponsesChannel(run_hook=relay, auth=ApiKeyAuth({"backend": KEY})), telegram],

@@ -39,7 +39,7 @@ class Followers:
             ended: list[RunRecord] = []
             async for update in self._followed(run, ended):
                 yield update
-            outcome.append(await _finisher(ended[0], show))
+            outcome.append(await _shown_end(ended[0], show))
 
         return _stream_of(run, updates)
 
@@ -47,7 +47,7 @@ class Followers:
         """Return the stream of a run that keeps no events: once it has ended, what it came to."""
 
         async def updates(outcome: Outcome) -> AsyncGenerator[Any, None]:
-            ending = await _finisher(await self.ended(run), show)
+            ending = await _shown_end(await self.ended(run), show)
             for update in updates_of(ending.result):
                 yield update
             outcome.append(ending)
@@ -117,7 +117,7 @@ def _stream_of(run: RunRecord, updates: Callable[[Outcome], AsyncGenerator[Any, 
     return HostedStreamResult(run, generator, outcome, generator.aclose)
 
 
-async def _finisher(record: RunRecord, show: Show) -> HostedRunResult[Any]:
+async def _shown_end(record: RunRecord, show: Show) -> HostedRunResult[Any]:
     """Return how a run ended, as its reader may see it."""
     shown = await show(record)
     return HostedRunResult(result=shown.result, run=shown)

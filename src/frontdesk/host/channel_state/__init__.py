@@ -1,1 +1,1 @@
-"""What the host keeps for channels: leaderships, values, receipts and names of conversations."""
+"""The state that the host keeps for channels: leaderships, values, receipts and names of conversations."""

@@ -7,8 +7,7 @@ from msgspec import json
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.channel_value import SealedValue, StoredValue, ValuePlace
-from frontdesk.data.codec import decode, encode
-from frontdesk.errors import CodecError
+from frontdesk.data.codec import decode, encode_within
 from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.loggers import host as log
@@ -82,12 +81,7 @@ class HostStorage:
         return ValuePlace(channel=self._channel, storage=self._name, key=key)
 
     def _sealed(self, place: ValuePlace, value: Any, expires_at: float | None) -> SealedValue:
-        try:
-            data = encode(value)
-        except CodecError as error:
-            raise ValueError(f"what a channel keeps must be JSON: {error}") from None
-        if len(data) > LONGEST_VALUE:
-            raise ValueError(f"a value has {len(data)} bytes, and may have {LONGEST_VALUE}")
+        data = encode_within(value, LONGEST_VALUE, "a value")
         key_id, sealed = self._storages.sealer.seal(data, _bound_to(place))
         version = self._storages.ids.new("val")
         return SealedValue(version=version, key_id=key_id, data=sealed, expires_at=expires_at)

@@ -1,4 +1,4 @@
-"""What a channel gets for itself, on all replicas alike."""
+"""The calls of a context that are about the channel itself, on all replicas alike."""
 
 from contextlib import AbstractAsyncContextManager
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.conversation_alias import merge_aliases
+from frontdesk.data.conversation_alias import ConversationAlias, merge_aliases
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import StoreError, StoreUnavailableError
@@ -58,13 +58,16 @@ class Aliases:
 
     async def first_name(self, channel: str, name: str) -> str:
         """Return the name by which the host knows a conversation."""
-        alias = await self._store.conversation_aliases.find(channel, name) if channel in self._moved_on else None
+        alias = await self._find(channel, name)
         return name if alias is None else alias.first_name
 
     async def current_name(self, channel: str, name: str) -> str:
         """Return the name by which the platform knows a conversation."""
-        alias = await self._store.conversation_aliases.find(channel, name) if channel in self._moved_on else None
+        alias = await self._find(channel, name)
         return name if alias is None else alias.current_name
+
+    async def _find(self, channel: str, name: str) -> ConversationAlias | None:
+        return await self._store.conversation_aliases.find(channel, name) if channel in self._moved_on else None
 
     async def inward(self, item: InboxItem) -> InboxItem:
         """Return an event with the name that the host knows."""

@@ -32,7 +32,7 @@ _NEWEST_FIRST = ", ".join(f"{column} DESC" for column in _ORDER.split(", "))
 _EARLIER = f"({_ORDER}) < (SELECT {_ORDER} FROM deliveries WHERE delivery_id = ?)"
 _INDEXED = 200
 _RECEIPT_START = f"substr(receipt, 1, {_INDEXED})"
-"""What the index knows of a receipt: a whole one may be longer than Postgres can index."""
+"""The part of a receipt that is indexed: a whole one may be longer than Postgres can index."""
 # A long or unprintable place is stored as its digest; only the record has the place itself.
 _WAITING = """
 SELECT place, CASE WHEN substr(place, 1, 1) = ? THEN data END FROM deliveries
