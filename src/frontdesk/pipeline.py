@@ -69,7 +69,13 @@ class Pipeline:
         return await self.proceed(await self.admit(request, caller, protocol_request, settle))
 
     async def admit(
-        self, request: ChannelRequest, caller: Caller, protocol_request: Any = None, settle: SettleAnswers | None = None
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        protocol_request: Any = None,
+        settle: SettleAnswers | None = None,
+        *,
+        run_id: str | None = None,
     ) -> AdmittedRequest:
         """Take a request from its door through the gate: identify, authorize, hook, admit."""
         claimed = hooked = identify(request, caller)
@@ -77,7 +83,7 @@ class Pipeline:
         allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
         if hook is not None:
             hooked = await call_run_hook(hook, claimed, target=self._target.native, protocol_request=protocol_request)
-        admitted = await self._gate.admit(hooked, caller, claimed, allowed)
+        admitted = await self._gate.admit(hooked, caller, claimed, allowed, run_id=run_id)
         # The answered questions are looked up after admission, among those of the request's owner.
         return await self._answers.find(admitted, settle) if admitted.request.approvals else admitted
 
@@ -131,9 +137,19 @@ class Pipeline:
 
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
-        admitted = (await self.admit(request, event.caller, event.payload, settle)).pushing()
+        admitted = await self.admit(request, event.caller, event.payload, settle, run_id=event.run_id)
+        admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         return await self.run_admitted(admitted, waits=True, event=event) if queued is None else queued
+
+    async def record_cancelled(self, event: InboxItem) -> None:
+        """Record an event that was cancelled before its answer: its question stays, and the target is not asked."""
+        admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
+        turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
+        try:
+            await self._finisher.cancel(turn)
+        finally:
+            self._turns.close(turn)
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for a person; it does not count as their presence."""

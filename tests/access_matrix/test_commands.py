@@ -42,6 +42,7 @@ class Call:
         )
         self.session: Any = None
         self.raw_event: Any = None
+        self.event: Any = None
         self.said: list[str] = []
         self._context = context
 

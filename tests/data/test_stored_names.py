@@ -55,7 +55,7 @@ def names() -> dict[str, Any]:
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *workflow_codec.FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},
         "backfills": sorted(backfills()),
-        "tasks": [inbox.TASK, outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
+        "tasks": [*inbox.TASKS.values(), outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
         "notices": [background.CHANNEL, *get_args(ChangeKind)],
         "locks": [connecting.MIGRATIONS, procrastinate._MAKING],
     }

@@ -223,9 +223,9 @@ async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_
     claims: list[str] = []
     claim = SqlInbox.claim
 
-    async def counted(self: SqlInbox, channel: str, conversation_id: str, holder: str) -> Any:
+    async def counted(self: SqlInbox, channel: str, conversation_id: str, holder: str, **kind: Any) -> Any:
         claims.append(conversation_id)
-        return await claim(self, channel, conversation_id, holder)
+        return await claim(self, channel, conversation_id, holder, **kind)
 
     monkeypatch.setattr(SqlInbox, "claim", counted)
     async with forked_platform(tmp_path / "log") as platform:

@@ -24,6 +24,7 @@ class Call:
         )
         self.session: ChannelSession | None = None
         self.raw_event: Any = None
+        self.event: Any = None
         self.replies: list[str] = []
 
     async def reply(self, text: str) -> None:

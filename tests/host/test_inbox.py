@@ -75,11 +75,11 @@ class _Shaky(MemoryInbox):
 
     failures = 2
 
-    async def claim(self, channel: str, conversation_id: str, holder: str) -> Any:
+    async def claim(self, channel: str, conversation_id: str, holder: str, **kind: Any) -> Any:
         if self.failures:
             self.failures -= 1
             raise StoreUnavailableError
-        return await super().claim(channel, conversation_id, holder)
+        return await super().claim(channel, conversation_id, holder, **kind)
 
 
 async def test_an_event_waits_for_a_store_that_is_away(platform: MessagePlatform) -> None:
@@ -118,7 +118,7 @@ class _Newer(MemoryInbox):
 
     claims = 0
 
-    async def claim(self, channel: str, conversation_id: str, holder: str) -> Any:
+    async def claim(self, channel: str, conversation_id: str, holder: str, **kind: Any) -> Any:
         self.claims += 1
         raise UnreadableRecordError
 
@@ -130,7 +130,7 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
     aliases = Aliases(store, ())
-    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing, aliases)
+    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing, nothing, nothing, aliases)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

@@ -15,11 +15,19 @@ from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.delivery import InboxItem
+from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
-from frontdesk.data.request import AcceptInGroup, ChannelRequest, ChannelSession, ConversationScope, SessionMode
+from frontdesk.data.request import (
+    AcceptInGroup,
+    CancelBy,
+    ChannelRequest,
+    ChannelSession,
+    ConversationScope,
+    OnBusy,
+    SessionMode,
+)
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionSummary
@@ -38,6 +46,8 @@ class ChannelCommandContext(Protocol):
     caller: Caller
     session: ChannelSession | None
     raw_event: Any
+    event: InboxItem | None
+    """The event that it came with, if it was accepted into the inbox."""
 
     async def reply(self, text: str) -> None:
         """Answer where the command came from."""
@@ -56,6 +66,8 @@ class ChannelCommand(Value, frozen=True):
     handler: Callable[[ChannelCommandContext], Awaitable[None] | None]
     """A function or an async one; `await context.reply(...)` needs an async one."""
     expose_in_ui: bool = True
+    control: bool = False
+    """Whether it acts at once, and does not wait for the turns of its conversation; for channels that accept events."""
     metadata: Mapping[str, Any] = {}
 
 
@@ -227,7 +239,18 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Cancel what runs in the background for the caller, on whichever channel it was asked; return these runs.
 
         If a group is named, only what the caller has asked in it. A message that is being answered is not among them:
-        what comes after it in the same conversation waits for its end.
+        `cancel_turns` cancels that.
+        """
+        ...
+
+    async def cancel_turns(
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], str] | None = None
+    ) -> Cancelled:
+        """Cancel the turns of an event's sender that came before it in its conversation, and finish the event.
+
+        All of it is one transaction: turns that wait are dropped, those that are being answered end as cancelled,
+        `rotate` starts the sender's tracked session anew, and what `reply` makes of the numbers is sent. Turns of
+        others are cancelled only where the channel's `cancel_by` says so.
         """
         ...
 
@@ -252,6 +275,12 @@ class Channel(ABC):
     session_mode: SessionMode = "auto"
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
+    cancel_by: CancelBy = "sender"
+    """Whose turns a person can cancel where a group shares its session: their own, or those of anyone."""
+    on_busy: OnBusy = "queue"
+    """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
+    gather_seconds: float = 0.0
+    """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
     allowlist: Allowlist | Inherit | None = "inherit"
     """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False

@@ -68,12 +68,18 @@ class Gate(Authorizer):
         return await self.decide(caller, channel, hooked=hooked)
 
     async def admit(
-        self, request: ChannelRequest, caller: Caller, wire: ChannelRequest, allowed: Allowed
+        self,
+        request: ChannelRequest,
+        caller: Caller,
+        wire: ChannelRequest,
+        allowed: Allowed,
+        *,
+        run_id: str | None = None,
     ) -> AdmittedRequest:
         """Admit a request after the hook, and decide again about the fields that the hook changed.
 
         `wire` is the request as it came in: everything it names must belong to the caller. A field that only the hook
-        has set counts as granted by the operator.
+        has set counts as granted by the operator. `run_id` is the id of the run, where it was made before.
         """
         identity = caller.identity
         if request.response_target.addresses and request.response_target == wire.response_target:
@@ -99,15 +105,19 @@ class Gate(Authorizer):
             caller=caller,
             identity=identity,
             owner=owner,
-            run_id=request.run_id or self._run_id(request, owner),
+            run_id=request.run_id or self._run_id(request, owner, run_id),
             admitted_at=self._clock.now(),
         )
 
-    def _run_id(self, request: ChannelRequest, owner: str) -> str:
-        prefix = self._run_prefixes.get(request.channel, "run")
+    def _run_id(self, request: ChannelRequest, owner: str, made: str | None) -> str:
         if request.idempotency_key is None:
-            return self._ids.new(prefix)
+            return made or self.new_run_id(request.channel)
+        prefix = self._run_prefixes.get(request.channel, "run")
         return run_id_of(prefix, owner, request.channel, request.idempotency_key)
+
+    def new_run_id(self, channel: str) -> str:
+        """Make an id for a run of a channel."""
+        return self._ids.new(self._run_prefixes.get(channel, "run"))
 
     async def requester(self, admitted: AdmittedRequest) -> IdentityRecord | None:
         """Return the record by which the requester still has the owner's key; refuse one who was unlinked meanwhile.

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.noun import Noun
+from frontdesk.data.noun import Noun, Value
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import Address
 
+EventKind = Literal["turn", "control"]
+"""Whether an event waits for its turn in its conversation, or acts on the turns themselves, such as `/cancel`."""
+CANCELLED = "cancelled"
+"""The error of an event that somebody cancelled."""
 DeliveryStatus = Literal["pending", "sending", "accepted", "unknown", "dead", "cancelled"]
 
 
@@ -28,6 +32,37 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """The number of tries, the present one included; one that its process did not survive counts too."""
     payload: Any = None
     """The platform's event, as JSON, for the channel's `run_hook`; kept where there is one."""
+    run_id: str | None = None
+    """The id of the run that answers it, made by the host when the event is accepted; each retry is the same run.
+
+    Hosts of earlier versions made a new one for each try.
+    """
+    kind: EventKind = "turn"
+    """Control events don't wait for the turns of their conversation, and are done in order among themselves."""
+    cancelled: str | None = None
+    """Set by the store when somebody cancelled it while it was worked on: empty, or the id of the session that it
+    belongs to, if its conversation goes on in another one."""
+    not_before: float | None = None
+    """Until when more messages of its sender are waited for, to be answered with it; each of them moves it."""
+    due_by: float | None = None
+    """When it is answered at the latest, however many come."""
+    bundle: tuple["InboxItem", ...] = ()
+    """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
+
+    @property
+    def is_message(self) -> bool:
+        """Tell whether it is something that somebody wrote, and no command or button."""
+        return self.kind == "turn" and self.request.operation in ("message", "message.create")
+
+    @property
+    def members(self) -> tuple["InboxItem", ...]:
+        """Return it and the messages that are answered with it."""
+        return (self, *self.bundle)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Tell whether it was cancelled, or one of the messages that are answered with it."""
+        return any(member.cancelled is not None for member in self.members)
 
 
 class WaitingEvent(NamedTuple):
@@ -36,6 +71,15 @@ class WaitingEvent(NamedTuple):
     channel: str
     conversation_id: str
     number: int
+
+
+class Cancelled(Value, frozen=True, kw_only=True):
+    """How many turns of a conversation were cancelled."""
+
+    running: int = 0
+    """Those that were being answered; each is recorded as cancelled, and its question stays in the history."""
+    dropped: int = 0
+    """Those that waited; nothing of them was begun."""
 
 
 ANEW = "tried again"

@@ -15,6 +15,8 @@ from frontdesk.data.response_target import ResponseTarget
 SessionMode = Literal["auto", "required", "disabled"]
 ConversationScope = Literal["per_user", "per_user_per_conversation", "per_conversation"]
 AcceptInGroup = Literal["mention_only", "command_only", "mention_or_command", "all"]
+CancelBy = Literal["sender", "anyone"]
+OnBusy = Literal["queue", "interrupt"]
 Operation = Literal["message", "message.create", "command", "approval"]
 OnInterrupt = Literal["fail", "restart", "resume"]
 

@@ -6,7 +6,7 @@ again, because it is not known how far it came; an event that ends its process a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,11 +15,12 @@ from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import AnswersEvents, SettlesAnswers
 from frontdesk.abc.runner import DurableTaskRunner
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery, InboxItem, WaitingEvent
+from frontdesk.data.delivery import CANCELLED, Cancelled, Delivery, EventKind, InboxItem, WaitingEvent
 from frontdesk.data.request import ChannelRequest
+from frontdesk.data.session import SessionName
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -30,28 +31,31 @@ from frontdesk.errors import (
     LostEventError,
     PushError,
     RequestError,
+    RunExistsError,
     StaleTurnError,
     StoreUnavailableError,
     TooManyRequestsError,
     UnreadableRecordError,
 )
-from frontdesk.ids import RandomIds
+from frontdesk.host.gathering import Gathering, merged
+from frontdesk.host.held_events import HeldEvent, HeldEvents
+from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
-from frontdesk.sessions.leases import LeaseRenewal
+from frontdesk.sessions.active import ActiveRuns
 
-TASK = "answer"
+TASKS: Mapping[EventKind, str] = {"turn": "answer", "control": "control"}
+"""The names of the tasks that work through the events of each kind."""
 MOST_AT_ONCE = 200
+MOST_CONTROL_AT_ONCE = 50
 MOST_TRIES = 3
 _PAGE = 500
 _LEFT_ALONE = 30.0
 """The seconds for which a conversation is left to processes that can read what it needs."""
-
-Name = tuple[str, str]
 
 
 class InboxWorker:
@@ -67,6 +71,8 @@ class InboxWorker:
         clock: Clock,
         gate: Gate,
         presence: Presence,
+        active: ActiveRuns,
+        ids: Ids,
         aliases: Aliases,
     ) -> None:
         self._store = store
@@ -77,27 +83,33 @@ class InboxWorker:
         self._clock = clock
         self._gate = gate
         self._presence = presence
+        self._ids = ids
         self._aliases = aliases
         self._runner: DurableTaskRunner | None = None
         self._holder = ""
-        self._held: dict[Name, tuple[InboxItem, asyncio.Task[Any] | None]] = {}
-        self._renewal = LeaseRenewal(store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
+        self._held = HeldEvents(store, active)
+        self._gathering = Gathering(store, channels, clock)
+        store.listen(self._held.on_change)
         self._stopping = False
-        self._paused: Pauses[Name] = Pauses(clock, _LEFT_ALONE)
-        self._seen: int | None = None
-        """The number up to which waiting events were read; `None` before the first time."""
+        self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock, _LEFT_ALONE)
+        self._seen: dict[EventKind, int] = {}
+        """The numbers up to which waiting events were read, by kind; none before the first time."""
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner that calls this; once, before it starts."""
-        runner.register(TASK, self._work, waiting=self._waiting, most=MOST_AT_ONCE)
+        runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MOST_AT_ONCE)
+        # With room of their own, control events never wait for the end of a turn.
+        control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
+        runner.register(TASKS["control"], control, waiting=waiting, most=MOST_CONTROL_AT_ONCE)
         self._runner = runner
 
     async def start(self) -> None:
         """Start to take up events."""
         # A new one at each start, so that the events of the last start are seen to have no holder.
         self._holder = RandomIds().new("host")
-        self._stopping, self._seen = False, None
-        self._renewal.start()
+        self._stopping = False
+        self._seen.clear()
+        self._held.start()
 
     async def halt(self) -> None:
         """Take up no more events; those that are being answered go on."""
@@ -105,74 +117,125 @@ class InboxWorker:
 
     async def stop(self) -> None:
         """Stop renewing leases, after the runner has ended."""
-        await self._renewal.stop()
+        await self._held.stop()
 
     async def accept(self, item: InboxItem) -> None:
         """Store an event; when this returns, it is written."""
         item = await self._aliases.inward(item)
+        if item.run_id is None:
+            item = item.replace(run_id=self._gate.new_run_id(item.channel))
+        item = self._gathering.postponed(item)
+        interrupts = item.is_message and self._interrupts(item.channel)
         async with self._store.transaction() as transaction:
             transaction.accept(item)
+            if item.not_before is not None:
+                transaction.postpone_earlier(item)
+            if interrupts:
+                transaction.interrupt_earlier(item)
+        if interrupts:
+            await self._held.look(item)
         if self._runner is not None:
-            await self._runner.schedule(TASK, _payload(item), task_id=_task_id(item))
+            task_id = _task_id(item.kind, item.channel, item.conversation_id)
+            await self._runner.schedule(TASKS[item.kind], _payload(item), task_id=task_id, at=item.not_before)
 
     async def reply(self, item: InboxItem, text: str, number: int) -> None:
         """Send a text to where an event came from; the same number for the same event sends it once."""
-        key = digest(f"{number}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
-        request = await self._aliases.inward_request(item.request)
-        rows = self._planner.reply(request, item.caller.identity, text, key)
+        rows = await self._reply_rows(item, text, str(number))
         with suppress(DeliveryExistsError):
             async with self._store.transaction() as transaction:
                 for row in rows:
                     transaction.add_delivery(row, once=True)
         await self._outbox.wake(rows)
 
-    async def _waiting(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    def _interrupts(self, channel: str) -> bool:
+        return channel in self._channels and self._channels[channel].on_busy == "interrupt"
+
+    async def _reply_rows(self, item: InboxItem, text: str, name: str) -> list[Delivery]:
+        key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
+        request = await self._aliases.inward_request(item.request)
+        return self._planner.reply(request, item.caller.identity, text, key)
+
+    async def cancel_turns(
+        self,
+        item: InboxItem,
+        *,
+        anyone: bool = False,
+        rotate: SessionName | None = None,
+        reply: Callable[[Cancelled], str] | None = None,
+    ) -> Cancelled:
+        """Cancel the turns before an event, start the session of a name anew, and finish the event with a reply."""
+        # The channel knows the conversation by its current name.
+        item = await self._aliases.inward(item)
+        cancelled = await self._store.inbox.count_earlier(item, anyone=anyone)
+        left = ""
+        if rotate is not None and cancelled.running:
+            left = await self._store.sessions.reserve(rotate, self._ids.new("ses"))
+        rows = [] if reply is None else await self._reply_rows(item, reply(cancelled), "cancel")
+        owner = await self._command_owner(item)
+        async with self._store.transaction() as transaction:
+            transaction.cancel_earlier(item, anyone=anyone, session_id=left)
+            if rotate is not None:
+                transaction.name_session(rotate, self._ids.new("ses"))
+            self._note_finished(transaction, item, owner)
+            for row in rows:
+                transaction.add_delivery(row)
+        self._held.note_finished(item)
+        await self._held.look(item)
+        await self._outbox.wake(rows)
+        return cancelled
+
+    async def _waiting(self, kind: EventKind = "turn") -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         """Yield all waiting events at the first call; after that a page at a time, because new ones wake the runner."""
-        whole, after = self._seen is None, self._seen or 0
-        while page := await self._store.inbox.waiting(self._holder, after=after, limit=_PAGE):
+        whole, after = kind not in self._seen, self._seen.get(kind, 0)
+        while page := await self._store.inbox.waiting(self._holder, kind=kind, after=after, limit=_PAGE):
             for event in page:
-                if self._paused.until((event.channel, event.conversation_id)) is None:
-                    yield _task_id(event), _payload(event)
+                if self._paused.until((kind, event.channel, event.conversation_id)) is None:
+                    yield _task_id(kind, event.channel, event.conversation_id), _payload(event)
             after = page[-1].number
             if not whole:
                 break
-        self._seen = after if page and len(page) == _PAGE else 0
+        self._seen[kind] = after if page and len(page) == _PAGE else 0
 
-    async def _work(self, payload: Mapping[str, Any]) -> float | None:
+    async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation; return when to come back, or `None` if none is left."""
         conversation = (payload["channel"], payload["conversation_id"])
         while not self._stopping:
-            if (until := self._paused.until(conversation)) is not None:
+            if (until := self._paused.until((kind, *conversation))) is not None:
                 return until
             try:
-                item = await self._store.inbox.claim(*conversation, self._holder)
+                item = await self._gathering.claim(*conversation, self._holder, kind)
             except UnreadableRecordError:
-                return self._paused.begin(conversation)
+                return self._paused.begin((kind, *conversation))
             if item is None:
-                return None
-            self._held[item.channel, item.event_id] = (item, asyncio.current_task())
+                return await self._gathering.due(*conversation, kind)
+            held = self._held.add(item)
             try:
-                again = await self._process(item)
+                again = await self._process(held)
             finally:
-                del self._held[item.channel, item.event_id]
+                self._held.remove(item)
             if again is not None:
                 return again
         return None
 
-    async def _process(self, item: InboxItem) -> float | None:
+    async def _process(self, held: HeldEvent) -> float | None:
         """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""
         try:
-            if item.attempts > MOST_TRIES:
-                log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
-                raise InternalError(code="given_up")
-            await self._answer(item)
+            await self._attempt(held)
         except asyncio.CancelledError:
-            await self._give_back(item)
+            await self._give_back(held.item)
             raise
+        except Exception as error:
+            return await self._after(held.item, error)
+        return None
+
+    async def _after(self, item: InboxItem, failure: Exception) -> float | None:
+        """Deal with an event that could not be answered, as its error asks for."""
+        try:
+            raise failure
         except UnreadableRecordError:
             # It is answered by a process that can read what it needs, before those that follow.
             await self._give_back(item)
-            return self._paused.begin((item.channel, item.conversation_id))
+            return self._paused.begin((item.kind, item.channel, item.conversation_id))
         except (StoreUnavailableError, TooManyRequestsError) as error:
             return await self._later(item, error.retry_after)
         except PushError as error:
@@ -184,6 +247,11 @@ class InboxWorker:
             return await self._later(item, None)
         except LostEventError:
             log.warning("event %s of %s is answered by another", item.event_id, item.channel)
+        except RunExistsError as error:
+            # Another process may have recorded the event's run, and with it that the event is done.
+            if item.attempts < MOST_TRIES:
+                return await self._later(item, None, tried=True)
+            await self._refuse(item, error)
         except RequestError as error:
             await self._refuse(item, error)
         except Exception as error:  # No code awaits this task, and the next event waits for it.
@@ -191,21 +259,99 @@ class InboxWorker:
             await self._refuse(item, InternalError())
         return None
 
-    async def _answer(self, item: InboxItem) -> None:
+    async def _attempt(self, held: HeldEvent) -> None:
+        """Answer an event; one that was cancelled is recorded as that, and nothing is said."""
+        item, lost = held.item, False
+        if item.is_cancelled:
+            return await self._record_cancelled(item)
+        if item.attempts > MOST_TRIES:
+            log.error("event %s of %s is given up: each time the process ended", item.event_id, item.channel)
+            raise InternalError(code="given_up")
+        try:
+            if await held.answer(self._answer(held)):
+                return
+        except LostEventError:
+            lost = True
+        # A turn that was cancelled writes nothing else, and its event may not be finished yet.
+        kept = await self._store.inbox.renew([held.item])
+        if kept and kept[0].is_cancelled:
+            await self._record_cancelled(kept[0])
+        elif lost:
+            raise LostEventError
+
+    async def _record_cancelled(self, item: InboxItem) -> None:
+        """Finish an event that was cancelled; what came with it and was not cancelled is left to a turn of its own."""
+        for member in (member.replace(bundle=()) for member in item.members):
+            if member.cancelled is None:
+                await self._give_back(member)
+            else:
+                await self._finish_cancelled(member)
+
+    async def _finish_cancelled(self, item: InboxItem) -> None:
+        """Finish an event that was cancelled; the question of a message stays in the history."""
+        if item.is_message and item.attempts <= MOST_TRIES:
+            try:
+                await self._pipeline.record_cancelled(item)
+            except (StoreUnavailableError, UnreadableRecordError):
+                raise
+            except RequestError as error:
+                log.info("the question of cancelled event %s is not kept: %s", item.event_id, error.code)
+        with suppress(LostEventError):
+            async with self._store.transaction() as transaction:
+                transaction.finish(item, error=CANCELLED)
+
+    async def _answer(self, held: HeldEvent) -> bool:
+        """Answer an event, and tell whether it is certain that it is done."""
+        item = held.item
         channel = self._answering_channel(item)
-        shown = await self._aliases.outward(item)
-        request: ChannelRequest | None = item.request if channel is None else await channel.prepare(shown)
+        if channel is not None:
+            await self._authorize(item)
+        request = await self._request(held, channel)
+        item = held.item
         if request is not None:
-            request = await self._aliases.inward_request(request)
+            request, shown = await self._aliases.inward_request(request), await self._aliases.outward(item)
             settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
-            await self._pipeline.answer(item, request, settle)
-            return
+            result = await self._pipeline.answer(item, request, settle)
+            return result.run.status != "cancelled"
+        if held.finished:
+            return True
         owner = await self._command_owner(item)
         async with self._store.transaction() as transaction:
-            if owner is not None:
-                here = item.request.conversation_id
-                self._presence.note_place(transaction, owner, item.caller.identity, here, item.received_at)
-            transaction.finish(item)
+            self._note_finished(transaction, item, owner)
+        return True
+
+    def _note_finished(self, transaction: StateTransaction, item: InboxItem, owner: str | None) -> None:
+        if owner is not None:
+            here = item.request.conversation_id
+            self._presence.note_place(transaction, owner, item.caller.identity, here, item.received_at)
+        transaction.finish(item)
+
+    async def _request(self, held: HeldEvent, channel: AnswersEvents | None) -> ChannelRequest | None:
+        """Return what an event asks of the target, together with those that are answered with it."""
+        first, *others = held.item.members
+        request = await self._prepare(first, channel)
+        if not others:
+            return request
+        together = merged([request, *[await self._prepare(member, channel) for member in others]])
+        if together is None:
+            # Each of them has a turn of its own.
+            held.item = first.replace(bundle=())
+            for member in others:
+                await self._give_back(member)
+        return together or request
+
+    async def _prepare(self, item: InboxItem, channel: AnswersEvents | None) -> ChannelRequest | None:
+        return item.request if channel is None else await channel.prepare(await self._aliases.outward(item))
+
+    async def _authorize(self, item: InboxItem) -> None:
+        """Refuse a stranger before the channel types, fetches or shows anything for them."""
+        if item.request.operation == "command":
+            # One who has to link first may use the commands of linking; of the others `run_command` decides.
+            decision = await self._gate.decide(item.caller, item.channel)
+            self._gate.not_denied(decision, item.caller.identity)
+        else:
+            hooked = self._channels[item.channel].run_hook is not None
+            await self._gate.authorize(item.caller, item.channel, hooked=hooked)
 
     async def _command_owner(self, item: InboxItem) -> str | None:
         """Return the owner of a command; `None` if the event was none, or of a stranger."""
@@ -241,12 +387,17 @@ class InboxWorker:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
         failure_notice = await self._failure_notice(item, error)
-        with suppress(LostEventError):
+        try:
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
                 for delivery in failure_notice:
                     transaction.add_delivery(delivery)
-            await self._outbox.wake(failure_notice)
+        except LostEventError:
+            kept = await self._store.inbox.renew([item])
+            if kept and kept[0].is_cancelled:
+                await self._record_cancelled(kept[0])
+            return
+        await self._outbox.wake(failure_notice)
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)
@@ -260,21 +411,10 @@ class InboxWorker:
             log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
         return ()
 
-    async def _renew(self, held: Sequence[Name]) -> Collection[Name]:
-        items = [self._held[name][0] for name in held if name in self._held]
-        renewed = await self._store.inbox.renew(items)
-        return set(held) - {(item.channel, item.event_id) for item in renewed}
 
-    def _lose(self, name: Name) -> None:
-        item, task = self._held.get(name, (None, None))
-        if item is not None and task is not None:
-            log.warning("the turn of event %s of %s stops: its lease could not be renewed", item.event_id, item.channel)
-            task.cancel()
-
-
-def _task_id(item: InboxItem | WaitingEvent) -> str:
+def _task_id(kind: EventKind, channel: str, conversation_id: str) -> str:
     # The length keeps two conversations apart whatever is in their names.
-    return f"{TASK}:{len(item.channel)}:{item.channel}:{item.conversation_id}"
+    return f"{TASKS[kind]}:{len(channel)}:{channel}:{conversation_id}"
 
 
 def _payload(item: InboxItem | WaitingEvent) -> Mapping[str, Any]:

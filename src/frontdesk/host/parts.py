@@ -87,11 +87,24 @@ class Parts:
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
-        self.inbox = InboxWorker(
-            store, self.pipeline, channels, planner, self.outbox, clock, self.gate, presence, self.aliases
-        )
+        self.inbox = self._answering(planner, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
+
+    def _answering(self, planner: Planner, presence: Presence) -> InboxWorker:
+        return InboxWorker(
+            self.store,
+            self.pipeline,
+            self.channels,
+            planner,
+            self.outbox,
+            self.clock,
+            self.gate,
+            presence,
+            self.active,
+            self.ids,
+            self.aliases,
+        )
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active

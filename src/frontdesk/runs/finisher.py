@@ -188,6 +188,10 @@ class RunFinisher:
             await self._outbox.wake(turn.deliveries)
         return record
 
+    async def cancel(self, turn: Turn) -> None:
+        """Write the end of a turn that was cancelled before it began: its question stays, and nothing is said."""
+        await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
+
     async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
         """Write the end of a background run that can't go on; its question stays in the history, as failed."""
         turn.job = job

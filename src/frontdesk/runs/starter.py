@@ -79,6 +79,16 @@ class RunStarter:
             return self._turns.open(admitted, tracked=scope, waits=waits)
         return self._branches.open(admitted, job, tracked=scope, waits=waits)
 
+    async def open_cancelled(self, admitted: AdmittedRequest, event: InboxItem) -> Turn:
+        """Open a turn for an event that was cancelled, in the session that it belonged to by then."""
+        scope = self._scopes[admitted.request.channel]
+        if event.cancelled:
+            turn = await self._turns.open_past(admitted, event.cancelled, tracked=scope)
+        else:
+            turn = await self._turns.open(admitted, tracked=scope, waits=True)
+        turn.event = event
+        return turn
+
     async def _begin(self, turn: Turn) -> ActiveRun:
         """Begin the run of a turn; whatever can be refused is refused before anything is written or decided."""
         admitted, request, job = turn.admitted, turn.admitted.request, turn.job

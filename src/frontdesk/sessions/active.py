@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RunExistsError
 from frontdesk.kit.aio.tasks import present_task
@@ -76,6 +77,10 @@ class ActiveRuns:
     def get(self, owner: str, run_id: str) -> ActiveRun | None:
         """Return a run of the owner's that is in progress."""
         return self._runs.get((owner, run_id))
+
+    def of_event(self, item: InboxItem) -> ActiveRun | None:
+        """Return the run that answers an event."""
+        return next((run for run in self._runs.values() if run.turn.event is item), None)
 
     async def cancel(self, run: ActiveRun) -> bool:
         """Cancel a run and wait for its end; take its session away if it has not ended within `cancel_grace`."""

@@ -74,7 +74,19 @@ class Turns:
             turn = self._take(admitted, fresh_session(admitted, self._ids.new("ses")))
             turn.new = True
             return turn
-        turn = await self._find(admitted, name, None if waits else self._session_wait, new_id)
+        return await self._restored(await self._find(admitted, name, None if waits else self._session_wait, new_id))
+
+    async def open_past(
+        self, admitted: AdmittedRequest, session_id: str, *, tracked: ConversationScope | None = None
+    ) -> Turn:
+        """Open the session that the name of a request stood for before; without a name, the request's own."""
+        name = self.name_of(admitted, tracked)
+        if name is None or not admitted.request.store:
+            return await self.open(admitted, tracked=tracked, waits=True)
+        record = fresh_session(admitted, session_id, name.value or name.conversation_id or session_id)
+        return await self._restored(await self._enter(admitted, record.replace(owner=name.owner), None))
+
+    async def _restored(self, turn: Turn) -> Turn:
         if turn.unrestored and turn.record is not None:
             try:
                 turn.session = await off_loop(restore, turn.record)

@@ -215,12 +215,23 @@ class MemoryTransaction:
         self._writes.append((self._store.inbox.accept, (item,)))
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
-        self._checks.append((self._store.inbox.check, (item,)))
-        self._writes.append((self._store.inbox.finish, (item, error)))
+        for member in item.members:
+            self._checks.append((self._store.inbox.check_finish, (member, error)))
+            self._writes.append((self._store.inbox.finish, (member, error)))
+
+    def postpone_earlier(self, item: InboxItem) -> None:
+        self._writes.append((self._store.inbox.postpone_earlier, (item,)))
+
+    def interrupt_earlier(self, item: InboxItem) -> None:
+        self._writes.append((self._store.inbox.interrupt_earlier, (item,)))
+
+    def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
+        self._writes.append((self._store.inbox.cancel_earlier, (item, anyone, session_id)))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
-        self._checks.append((self._store.inbox.check, (item,)))
-        self._writes.append((self._store.inbox.give_back, (item, tried)))
+        for member in item.members:
+            self._checks.append((self._store.inbox.check, (member,)))
+            self._writes.append((self._store.inbox.give_back, (member, tried)))
 
     def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
         if once:

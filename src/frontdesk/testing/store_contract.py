@@ -21,6 +21,7 @@ pytest.register_assert_rewrite(
             "background",
             "boxes",
             "channel_values",
+            "control_events",
             "conversation_aliases",
             "conversations",
             "grants",
@@ -44,6 +45,7 @@ from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
+from frontdesk.testing.store_control_events import Bundles, ControlEvents  # noqa: E402
 from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
@@ -73,6 +75,8 @@ class StoreContract(
     Answers,
     Checkpoints,
     Inbox,
+    ControlEvents,
+    Bundles,
     Outbox,
     Tasks,
     Conversations,

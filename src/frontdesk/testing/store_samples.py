@@ -13,7 +13,7 @@ from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.conversation_alias import merge_aliases
-from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.delivery import Delivery, EventKind, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.request import ChannelRequest
@@ -160,12 +160,24 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
     return record.replace(**fields)
 
 
-def inbox_item(event_id: str = "evt_1", *, chat: str = "chat", channel: str = "telegram") -> InboxItem:
+def inbox_item(
+    event_id: str = "evt_1",
+    *,
+    chat: str = "chat",
+    channel: str = "telegram",
+    sender: str = "1",
+    group: bool = False,
+    kind: EventKind = "turn",
+) -> InboxItem:
     """Make an event of a platform."""
-    caller = Caller(identity=identity("1", channel=channel))
-    request = ChannelRequest(channel=channel, input=event_id, conversation_id=chat)
     return InboxItem(
-        channel=channel, event_id=event_id, conversation_id=chat, caller=caller, request=request, received_at=NOW
+        channel=channel,
+        event_id=event_id,
+        conversation_id=chat,
+        caller=Caller(identity=identity(sender, channel=channel)),
+        request=ChannelRequest(channel=channel, input=event_id, conversation_id=chat, group=group),
+        received_at=NOW,
+        kind=kind,
     )
 
 

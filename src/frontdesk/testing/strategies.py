@@ -144,8 +144,10 @@ def framework_objects() -> SearchStrategy[Any]:
 def nouns(kind: type[NounT], anything: SearchStrategy[Any] | None = None) -> SearchStrategy[NounT]:
     """Generate nouns of one type; `anything` fills the fields that take anything."""
     filling = values() if anything is None else anything
-    # Fields that only a newer version knows are not generated.
-    fields = [field for field in msgspec.structs.fields(kind) if field.name != UNKNOWN]
+    # Fields that only a newer version knows are not generated, nor nouns of the same type in a noun.
+    fields = [
+        field for field in msgspec.structs.fields(kind) if field.name != UNKNOWN and kind not in get_args(field.type)
+    ]
     return st.builds(kind, **{field.name: _field(field.type, filling) for field in fields})
 
 

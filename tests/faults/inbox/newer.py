@@ -17,7 +17,7 @@ WORD = "new"
 """In a message that older versions can't read."""
 EXPANDED = (
     "ALTER TABLE sessions ADD COLUMN title TEXT",
-    "ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn'",
+    "ALTER TABLE inbox ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'",
     "CREATE TABLE titles (session_id TEXT NOT NULL PRIMARY KEY, title TEXT NOT NULL)",
 )
 

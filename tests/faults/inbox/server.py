@@ -69,6 +69,7 @@ def make() -> AgentFrameworkHost:
         call_timeout=2.0,
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
+        gather_seconds=given.get("gather", 0.0),
     )
     channel.push_terms = TERMS
     where: dict[str, Any] = {"state_dir": given["place"]}

@@ -18,7 +18,7 @@ async def cancel(chat: SpokenChat, who: str = "ann", **fields: Any) -> list[str]
     command = next(one for one in session_commands(chat.context) if one.name == "cancel")
     caller = Caller(identity=ChannelIdentity(channel=chat.name, native_id=who))
     request = ChannelRequest(channel=chat.name, operation="command", input="", **fields)
-    call: Any = SimpleNamespace(caller=caller, request=request, reply=reply)
+    call: Any = SimpleNamespace(caller=caller, request=request, reply=reply, event=None)
     await command.handler(call)  # pyright: ignore[reportGeneralTypeIssues]
     return told
 

@@ -116,6 +116,13 @@ async def test_what_a_command_says_does_not_overtake_an_answer_that_waits() -> N
     async with open_chat(EchoAgent()) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.fail("flood", method="send", times=1, retry_after=0.3)
-        for text in ("first", "/new", "third"):
+        await chat.platform.say(ada, "first")
+
+        async def has_an_answer() -> bool:
+            return bool(await chat.host.deliveries.list())
+
+        # Before that, the command would cancel the turn.
+        await chat.platform.until(has_an_answer)
+        for text in ("/new", "third"):
             await chat.platform.say(ada, text)
         assert await chat.heard(ada.chat_id, 3) == ["first", "We start anew.", "third"]

@@ -56,6 +56,7 @@ class Call:
         )
         self.session: Any = None
         self.raw_event: Any = None
+        self.event: Any = None
         self.said: list[str] = []
 
     async def reply(self, text: str) -> None:

@@ -62,6 +62,8 @@ QUEUED = delivery(
     error="blocked",
     history=(Attempt(at=NOW, code="blocked"),),
 )
+CONTROL_EVENTS = 16
+"""The version since which an event tells its kind, and whether it was cancelled."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -100,6 +102,11 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     taken = question("apr_3", session_id="ses_2", status="approved", decided_at=NOW, attempt="att_1", begun=False)
     assert encode(list(await store.approvals.of_session(OWNER, "ses_2"))) == encode([taken] if version >= 11 else [])
     assert await store.inbox.next("telegram", "chat") == inbox_item().replace(number=1)
+    busy = [await store.inbox.next("telegram", "busy", kind=kind) for kind in ("turn", "control")]
+    turn = inbox_item("evt_3", chat="busy").replace(number=3, fence=1, attempts=1, run_id="run_3", cancelled="ses_1")
+    turn = turn.replace(not_before=NOW + 1, due_by=NOW + 5)
+    control = inbox_item("evt_4", chat="busy", kind="control").replace(number=4, run_id="run_4")
+    assert busy == ([turn, control] if version >= CONTROL_EVENTS else [None, None])
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
     assert await store.conversations.get(OWNER, "conv_1") == conversation(topic="t")

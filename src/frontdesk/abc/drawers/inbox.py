@@ -3,29 +3,48 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from frontdesk.data.delivery import InboxItem, WaitingEvent
+from frontdesk.data.delivery import Cancelled, EventKind, InboxItem, WaitingEvent
 
 
 class Inbox(Protocol):
     """Events that were accepted and are not finished."""
 
-    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
-        """Return the oldest unfinished event of a conversation."""
+    async def next(self, channel: str, conversation_id: str, *, kind: EventKind = "turn") -> InboxItem | None:
+        """Return the oldest unfinished event of a kind in a conversation."""
         ...
 
-    async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
-        """Take up the oldest unfinished event of a conversation for `lease_seconds`, unless another works on it.
+    async def claim(
+        self, channel: str, conversation_id: str, holder: str, *, kind: EventKind = "turn"
+    ) -> InboxItem | None:
+        """Take up the oldest unfinished event of a kind for `lease_seconds`, unless another works on it.
 
         One that only a newer version can read stays free, and is an `UnreadableRecordError`: those behind it wait.
         """
         ...
 
-    async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
-        """Keep events for another `lease_seconds`; return those that are still the holder's."""
+    async def claim_bundle(
+        self, channel: str, conversation_id: str, holder: str, *, now: float, longest: float, limit: int
+    ) -> InboxItem | None:
+        """Take up the oldest turn of a conversation if it is due, with the messages of its sender that follow it.
+
+        One is due at its `not_before` or its `due_by`, or if it would wait for more than `longest` seconds, by a clock
+        that was set back. At most `limit` are taken up; the first has the others as its `bundle`. Whatever is done with
+        it from then on, by `renew`, `finish` or `give_back`, is done with all of them.
+        """
         ...
 
-    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
+    async def renew(self, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
+        """Keep events for another `lease_seconds`; return those that are still the holder's, cancelled or not."""
+        ...
+
+    async def waiting(
+        self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
+    ) -> Sequence[WaitingEvent]:
         """List unfinished events that a holder could take up, as they came; `after` is the last number seen."""
+        ...
+
+    async def count_earlier(self, item: InboxItem, *, anyone: bool = False) -> Cancelled:
+        """Count the turns that `cancel_earlier` would cancel at this moment."""
         ...
 
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
@@ -43,10 +62,31 @@ class InboxWrites(Protocol):
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
         """Mark an event as done, and why it was not answered; it stays known, so that a retry is not run again.
 
-        Here and below, one that is done, or that another took up, fails the transaction with `LostEventError`.
+        Here and below, one that is done, or that another took up, fails the transaction with `LostEventError`; so does
+        one that was cancelled, unless it is finished as `cancelled`.
         """
         ...
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         """Leave an event to whoever takes it up next, as if it had not been tried unless it was."""
+        ...
+
+    def interrupt_earlier(self, item: InboxItem) -> None:
+        """Mark the messages of the same sender that came before an accepted event in its conversation as cancelled.
+
+        Those that wait are marked too, and are not finished: whoever takes one up keeps its question.
+        """
+        ...
+
+    def postpone_earlier(self, item: InboxItem) -> None:
+        """Let the sender's messages that wait in a conversation wait until the `not_before` of an accepted one."""
+        ...
+
+    def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
+        """Cancel the turns of the same sender, or of anyone, that came before an event in its conversation.
+
+        Those that wait are finished as `cancelled`. Those that are worked on are marked, with the session that they
+        belong to, and only their holder can finish them. In a group, events of earlier versions are left alone: their
+        rows don't tell who sent them.
+        """
         ...

@@ -8,6 +8,7 @@ from typing import Any
 
 from frontdesk.abc.channel import Channel, ChannelPush
 from frontdesk.data.response_target import ORIGINATING_NAME
+from frontdesk.host.checks.chats import chat_findings
 
 HOST_PATHS = ("/healthz", "/readyz")
 _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
@@ -41,7 +42,12 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
             wrong.append(f"channels: {count} channels have the path {path!r}")
     for channel in usable:
         own = [*_path_findings(channel), *_hook_findings(channel), *_push_findings(channel)]
-        own += [*_spelling_findings(channel), *channel.push_terms.findings(), *channel.findings()]
+        own += [
+            *_spelling_findings(channel),
+            *chat_findings(channel),
+            *channel.push_terms.findings(),
+            *channel.findings(),
+        ]
         wrong.extend(f"channel {channel.name!r}: {finding}" for finding in own)
     return wrong
 

@@ -1,11 +1,14 @@
 """The calls about tracked sessions, for a channel: each is made for a caller, and sees only what is theirs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
+from frontdesk.errors import NotFoundError
 from frontdesk.host.context.reach_calls import ReachCalls
 from frontdesk.sessions.past import PastSessions
 from frontdesk.sessions.scope import tracked_name
@@ -46,6 +49,20 @@ class SessionCalls(ReachCalls):
             if record is not None:
                 cancelled.append(record)
         return cancelled
+
+    async def cancel_turns(
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], str] | None = None
+    ) -> Cancelled:
+        await self._allowed(item.caller)
+        channel = self._parts.channels[self.channel]
+        anyone = channel.cancel_by == "anyone" and channel.conversation_scope == "per_conversation"
+        name = None
+        if rotate:
+            # Who was never here starts anew in any case.
+            with suppress(NotFoundError):
+                place = item.request.conversation_id if item.request.group else None
+                name = await self._tracked(item.caller, place)
+        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply)
 
     def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
         """Tell whether a caller may stop a request here: any of theirs in a direct chat, in a group its own only."""

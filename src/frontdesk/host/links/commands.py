@@ -23,7 +23,14 @@ def link_commands(channel: Channel, calls: LinkCalls, notifier: DirectNotifier) 
     commands = _Commands(calls, notifier)
     handlers = {"link": commands.link, "connect": commands.link, "unlink": commands.unlink, "whoami": commands.whoami}
     return [
-        ChannelCommand(name=name, description=WORDS[word], handler=handler, expose_in_ui=word != "connect")
+        ChannelCommand(
+            name=name,
+            description=WORDS[word],
+            handler=handler,
+            expose_in_ui=word != "connect",
+            # The others change whose the messages before them are, and wait for their turn.
+            control=word == "whoami",
+        )
         for word, handler in handlers.items()
         if (name := command_name(channel, word)) is not None
     ]

@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.data.delivery import Cancelled
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionSummary
@@ -26,10 +27,11 @@ def session_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands with which people look after their own sessions on a channel."""
     commands = _Commands(context)
     return [
-        ChannelCommand("new", "Start a new conversation", commands.start_anew),
-        ChannelCommand("sessions", "List our conversations", commands.list),
+        ChannelCommand("new", "Start a new conversation", commands.start_anew, control=True),
+        ChannelCommand("sessions", "List our conversations", commands.list, control=True),
+        # It waits for its turn: what was written before it belongs to the conversation that it leaves.
         ChannelCommand("resume", "Go on with an earlier conversation", commands.resume),
-        ChannelCommand("cancel", "Stop what I work on in the background", commands.cancel),
+        ChannelCommand("cancel", "Stop what I work on", commands.cancel, control=True),
     ]
 
 
@@ -38,6 +40,9 @@ class _Commands:
         self._context = context
 
     async def start_anew(self, call: ChannelCommandContext) -> None:
+        if call.event is not None:
+            await self._context.cancel_turns(call.event, rotate=True, reply=lambda _: _ANEW)
+            return
         # A caller who has no session yet starts a new one in any case.
         with suppress(NotFoundError):
             await self._context.reset_session(call.caller, conversation_id=_group(call.request))
@@ -63,7 +68,10 @@ class _Commands:
         runs: Sequence[RunRecord] = ()
         with suppress(NotFoundError):
             runs = await self._context.cancel_background_runs(call.caller, conversation_id=_group(call.request))
-        await call.reply(_stopped(runs, self._context.channel))
+        here = self._context.channel
+        if call.event is None:
+            return await call.reply(_stopped(runs, here))
+        await self._context.cancel_turns(call.event, reply=lambda found: _stopped(runs, here, found))
 
     async def _sessions(self, call: ChannelCommandContext) -> Sequence[SessionSummary]:
         try:
@@ -76,9 +84,11 @@ def _group(request: ChannelRequest) -> str | None:
     return request.conversation_id if request.group else None
 
 
-def _stopped(runs: Sequence[RunRecord], here: str) -> str:
+def _stopped(runs: Sequence[RunRecord], here: str, turns: Cancelled | None = None) -> str:
     """Say on which channels the runs that were stopped had been asked for, and nothing of what was said there."""
     asked = {run.channel for run in runs}
+    if turns is not None and (turns.running or turns.dropped):
+        asked.add(here)
     if not asked:
         return _NOTHING_TO_STOP
     if asked == {here}:

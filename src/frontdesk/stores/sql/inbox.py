@@ -1,10 +1,11 @@
 """The drawer of inbound events, and the statements that write them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import InboxItem, WaitingEvent
+from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, WaitingEvent
 from frontdesk.errors import CodecError, LostEventError, UnreadableRecordError
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
@@ -12,13 +13,18 @@ from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import DIGEST, key
 from frontdesk.stores.sql.writes import Do
 
-_EVENT = "number, fence, attempts, data"
+_EVENT = "number, fence, attempts, cancelled, not_before, due_by, data"
 # A long or unprintable name is stored as its digest; only the record has the name itself.
 _NAMES = (
     "number, channel, conversation_id, "
     "CASE WHEN substr(channel, 1, 1) = ? OR substr(conversation_id, 1, 1) = ? THEN data END"
 )
 _UNCLAIMED = "UPDATE inbox SET holder = '', until = 0, attempts = attempts - 1 WHERE number = ? AND fence = ?"
+# Literals, so that the planner can use the partial indexes.
+_KINDS: Mapping[EventKind, str] = {"turn": "kind = 'turn'", "control": "kind = 'control'"}
+# A `due_by` that is too far away comes from a clock that was set back since.
+_DUE = " AND (not_before IS NULL OR not_before <= ? OR due_by <= ? OR due_by > ?)"
+_BEHIND = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number > ?"
 _MINE = "WHERE channel = ? AND event_id = ? AND fence = ? AND done_at IS NULL"
 
 
@@ -30,11 +36,12 @@ class SqlInbox:
         self._records = records
         self._lease_sql = lease_sql
 
-    async def next(self, channel: str, conversation_id: str) -> InboxItem | None:
+    async def next(self, channel: str, conversation_id: str, *, kind: EventKind = "turn") -> InboxItem | None:
         while True:
             rows = await self._engine.read(
                 f"SELECT {_EVENT} FROM inbox "
-                "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL ORDER BY number LIMIT 1",
+                f"WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_KINDS[kind]} "
+                "ORDER BY number LIMIT 1",
                 (key(channel), key(conversation_id)),
             )
             if not rows:
@@ -43,12 +50,56 @@ class SqlInbox:
             if items := await self._items(rows):
                 return items[0]
 
-    async def claim(self, channel: str, conversation_id: str, holder: str) -> InboxItem | None:
-        first = "SELECT MIN(number) FROM inbox WHERE channel = ? AND conversation_id = ? AND done_at IS NULL"
+    async def claim(
+        self, channel: str, conversation_id: str, holder: str, *, kind: EventKind = "turn"
+    ) -> InboxItem | None:
+        return await self._claim(channel, conversation_id, holder, kind)
+
+    async def claim_bundle(
+        self, channel: str, conversation_id: str, holder: str, *, now: float, longest: float, limit: int
+    ) -> InboxItem | None:
+        first = await self._claim(channel, conversation_id, holder, "turn", _DUE, (now, now, now + longest))
+        if first is None or not first.is_message or first.is_cancelled:
+            return first
+        place = (key(channel), key(conversation_id), first.number)
+        same = "is_message = 1 AND cancelled IS NULL AND sender = ?"
+        other = f"SELECT MIN(number) FROM inbox {_BEHIND} AND NOT ({same})"
+        behind = (
+            f"SELECT number FROM inbox {_BEHIND} AND {same} AND {self._lease_sql.free} "
+            f"AND number < COALESCE(({other}), number + 1) ORDER BY number LIMIT ?"
+        )
+        values = (*place, _sender(first), holder, *place, _sender(first), limit - 1)
+        claim = Do(f"{self._claimed} WHERE number IN ({behind}) RETURNING {_EVENT}", (holder, *values), answers=True)
+        rows = sorted((await self._engine.write([claim]))[0], key=lambda row: row[0])
+        try:
+            return first.replace(bundle=tuple(await self._items(rows)))
+        except UnreadableRecordError:
+            # They are left to a process that can read them, and the first is answered alone.
+            await self._engine.write([Do(_UNCLAIMED, row[:2]) for row in rows])
+            return first
+
+    @property
+    def _claimed(self) -> str:
+        until = self._lease_sql.until
+        return f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {until}"
+
+    async def _claim(
+        self,
+        channel: str,
+        conversation_id: str,
+        holder: str,
+        kind: EventKind,
+        due: str = "",
+        times: tuple[float, ...] = (),
+    ) -> InboxItem | None:
+        first = (
+            "SELECT MIN(number) FROM inbox "
+            f"WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_KINDS[kind]}"
+        )
         claim = Do(
-            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {self._lease_sql.until} "
-            f"WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free} RETURNING {_EVENT}",
-            (holder, key(channel), key(conversation_id), holder),
+            f"{self._claimed} WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free}{due} "
+            f"RETURNING {_EVENT}",
+            (holder, key(channel), key(conversation_id), holder, *times),
             answers=True,
         )
         while rows := (await self._engine.write([claim]))[0]:
@@ -67,25 +118,37 @@ class SqlInbox:
             return ()
         renewed = [
             Do(
-                f"UPDATE inbox SET until = {self._lease_sql.until} {_MINE} AND holder <> '' RETURNING 1",
-                _place(item),
+                f"UPDATE inbox SET until = {self._lease_sql.until} {_MINE} AND holder <> '' RETURNING cancelled",
+                _place(member),
                 answers=True,
             )
             for item in items
+            for member in item.members
         ]
-        kept = await self._engine.write(renewed)
-        return [item for item, rows in zip(items, kept, strict=True) if rows]
+        kept = iter(await self._engine.write(renewed))
+        return [item for item in (_renewed(item, kept) for item in items) if item is not None]
 
-    async def waiting(self, holder: str, *, after: int = 0, limit: int = 500) -> Sequence[WaitingEvent]:
+    async def waiting(
+        self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
+    ) -> Sequence[WaitingEvent]:
         rows = await self._engine.read(
-            f"SELECT {_NAMES} FROM inbox WHERE done_at IS NULL AND number > ? AND {self._lease_sql.free} "
-            "ORDER BY number LIMIT ?",
+            f"SELECT {_NAMES} FROM inbox WHERE done_at IS NULL AND {_KINDS[kind]} AND number > ? "
+            f"AND {self._lease_sql.free} ORDER BY number LIMIT ?",
             (DIGEST, DIGEST, after, holder, limit),
         )
         return [
             WaitingEvent(channel, conversation_id, number) if data is None else _named(number, bytes(data))
             for number, channel, conversation_id, data in rows
         ]
+
+    async def count_earlier(self, item: InboxItem, *, anyone: bool = False) -> Cancelled:
+        earlier, values = _earlier(item, anyone)
+        rows = await self._engine.read(
+            f"SELECT COUNT(CASE WHEN holder <> '' THEN 1 END), COUNT(CASE WHEN holder = '' THEN 1 END) "
+            f"FROM inbox {earlier}",
+            values,
+        )
+        return Cancelled(running=rows[0][0], dropped=rows[0][1])
 
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         older = "" if before is None else "AND number < ?"
@@ -97,16 +160,17 @@ class SqlInbox:
         for row in rows:
             # For the operator, records of a newer version are counted and not shown.
             with suppress(UnreadableRecordError):
-                for item in await self._items([row[:4]]):
-                    failures.append((item, bytes(row[4]).decode("utf-8", "surrogatepass")))
+                for item in await self._items([row[:-1]]):
+                    failures.append((item, bytes(row[-1]).decode("utf-8", "surrogatepass")))
         return failures
 
     async def _items(self, rows: Rows) -> list[InboxItem]:
         items: list[InboxItem] = []
-        for number, fence, attempts, data in rows:
+        for number, fence, attempts, cancelled, not_before, due_by, data in rows:
             item: InboxItem | None = await self._records.read("inbox", ("inbox", ("number",), (number,)), data)
             if item is not None:
-                items.append(item.replace(number=number, fence=fence, attempts=attempts))
+                state = {"number": number, "fence": fence, "attempts": attempts, "cancelled": cancelled}
+                items.append(item.replace(**state, not_before=not_before, due_by=due_by))
         return items
 
 
@@ -121,27 +185,88 @@ def _named(number: int, data: bytes) -> WaitingEvent:
 
 def accepted(item: InboxItem) -> Do:
     """Insert an event, unless it is there already."""
+    names = (key(item.channel), key(item.event_id), key(item.conversation_id))
     return Do(
-        "INSERT INTO inbox (channel, event_id, conversation_id, data) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (channel, event_id) DO NOTHING",
-        (key(item.channel), key(item.event_id), key(item.conversation_id), encode(item)),
+        "INSERT INTO inbox (channel, event_id, conversation_id, kind, sender, is_message, not_before, due_by, data) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (channel, event_id) DO NOTHING",
+        (*names, item.kind, _sender(item), int(item.is_message), item.not_before, item.due_by, encode(item)),
     )
 
 
-def finished(item: InboxItem, error: str | None, now: float) -> Do:
-    """Mark an event as done."""
+def finished(item: InboxItem, error: str | None, now: float) -> Iterator[Do]:
+    """Mark an event as done, with those that are answered with it."""
     why = None if error is None else error.encode("utf-8", "surrogatepass")
-    return Do(f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}", (now, why, *_place(item)), _lost())
+    # What was cancelled says nothing, so that nothing else may be recorded of it.
+    unless = "" if error == CANCELLED else " AND cancelled IS NULL"
+    done = f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}{unless}"
+    for member in item.members:
+        yield Do(done, (now, why, *_place(member)), _lost())
 
 
-def given_back(item: InboxItem, tried: bool) -> Do:
-    """Release an event for the next claim."""
+def postponed_earlier(item: InboxItem) -> Do:
+    """Let the sender's messages that wait go on waiting for more."""
+    return Do(
+        "UPDATE inbox SET not_before = ? WHERE channel = ? AND conversation_id = ? AND done_at IS NULL "
+        "AND is_message = 1 AND sender = ? AND holder = '' AND not_before < ?",
+        (item.not_before, key(item.channel), key(item.conversation_id), _sender(item), item.not_before),
+    )
+
+
+def interrupted_earlier(item: InboxItem, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Mark the sender's earlier messages as cancelled, and notify their holders."""
+    place = (key(item.channel), key(item.event_id))
+    yield Do(
+        "UPDATE inbox SET cancelled = COALESCE(cancelled, '') WHERE channel = ? AND conversation_id = ? "
+        "AND done_at IS NULL AND is_message = 1 AND sender = ? "
+        "AND number < (SELECT number FROM inbox WHERE channel = ? AND event_id = ?)",
+        (place[0], key(item.conversation_id), _sender(item), *place),
+    )
+    yield from lease_sql.notices("cancel")
+
+
+def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Finish the earlier turns that wait, mark those that are worked on, and notify their holders."""
+    earlier, values = _earlier(item, anyone)
+    waiting = f"UPDATE inbox SET done_at = ?, error = ? {earlier} AND holder = ''"
+    yield Do(waiting, (now, CANCELLED.encode(), *values))
+    # The first cancellation counts: a later one may have moved the conversation on once more.
+    yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, ?) {earlier}", (session_id, *values))
+    yield from lease_sql.notices("cancel")
+
+
+def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition of the turns before an event that its sender may cancel, and its values."""
+    earlier = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number < ?"
+    values = (key(item.channel), key(item.conversation_id), item.number)
+    if anyone:
+        return earlier, values
+    # In a direct chat there is one sender, whether or not a row tells who.
+    unknown = "" if item.request.group else " OR sender IS NULL"
+    return f"{earlier} AND (sender = ?{unknown})", (*values, _sender(item))
+
+
+def given_back(item: InboxItem, tried: bool) -> Iterator[Do]:
+    """Release an event for the next claim, with those that were taken up with it."""
     back = f"UPDATE inbox SET holder = '', until = 0, attempts = attempts - ? {_MINE}"
-    return Do(back, (int(not tried), *_place(item)), _lost())
+    for member in item.members:
+        yield Do(back, (int(not tried), *_place(member)), _lost())
 
 
 def _lost() -> LostEventError:
     return LostEventError("the event is done, or another process answers it")
+
+
+def _renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:
+    """Return an event as it is now; `None` if it, or one that is answered with it, is another's."""
+    found = [(member, next(kept)) for member in item.members]
+    if not all(rows for _, rows in found):
+        return None
+    first, *others = [member.replace(cancelled=rows[0][0]) for member, rows in found]
+    return first.replace(bundle=tuple(others))
+
+
+def _sender(item: InboxItem) -> str:
+    return key(item.caller.identity.native_id)
 
 
 def _place(item: InboxItem) -> tuple[str, str, int]:

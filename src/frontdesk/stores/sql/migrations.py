@@ -322,6 +322,21 @@ _CHANNELS = Step(
     min_reader=10,
 )
 
+# Rows of an earlier version are turns, and don't tell who sent them, or whether they are messages. `cancelled` is NULL
+# until somebody cancels a turn that is worked on; then it is the id of the session that the turn belongs to, or empty.
+_CONTROL_EVENTS = Step(
+    (
+        "ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn'",
+        "ALTER TABLE inbox ADD COLUMN sender TEXT",
+        "ALTER TABLE inbox ADD COLUMN is_message SMALLINT NOT NULL DEFAULT 0",
+        "ALTER TABLE inbox ADD COLUMN cancelled TEXT",
+        "ALTER TABLE inbox ADD COLUMN not_before DOUBLE PRECISION",
+        "ALTER TABLE inbox ADD COLUMN due_by DOUBLE PRECISION",
+        "CREATE INDEX inbox_control ON inbox (number) WHERE done_at IS NULL AND kind = 'control'",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -338,6 +353,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _IDLE_IDENTITIES,
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
+    _CONTROL_EVENTS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

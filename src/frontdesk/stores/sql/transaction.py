@@ -229,10 +229,20 @@ class SqlTransaction:
         self._ops.append(inbox.accepted(item))
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
-        self._ops.append(inbox.finished(item, error, self._clock.now()))
+        self._ops.extend(inbox.finished(item, error, self._clock.now()))
+
+    def postpone_earlier(self, item: InboxItem) -> None:
+        self._ops.append(inbox.postponed_earlier(item))
+
+    def interrupt_earlier(self, item: InboxItem) -> None:
+        self._ops.extend(inbox.interrupted_earlier(item, self._lease_sql))
+
+    def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
+        now, lease_sql = self._clock.now(), self._lease_sql
+        self._ops.extend(inbox.cancelled_earlier(item, anyone, session_id, now, lease_sql))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
-        self._ops.append(inbox.given_back(item, tried))
+        self._ops.extend(inbox.given_back(item, tried))
 
     def add_delivery(self, delivery: Delivery, *, once: bool = False) -> None:
         self._ops.append(outbox.added(delivery, once=once))

@@ -12,7 +12,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.request import AcceptInGroup, ChannelRequest, ConversationScope
+from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, ConversationScope, OnBusy
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
 from frontdesk.kit.auth.secrets import Secret
@@ -50,6 +50,9 @@ class MessageChannel(Channel):
         intake: HowEventsCome = "webhook",
         public_url: str | None = None,
         conversation_scope: ConversationScope = "per_user_per_conversation",
+        cancel_by: CancelBy = "sender",
+        on_busy: OnBusy = "queue",
+        gather_seconds: float = 0.0,
         accept_in_group: AcceptInGroup = "mention_only",
         on_edit: OnEdit = "ignore",
         commands: Sequence[ChannelCommand] = (),
@@ -62,15 +65,13 @@ class MessageChannel(Channel):
 
         Other settings are those of `MessageConfig`.
         """
-        self.name = name
-        self.path = path
+        self.name, self.path = name, path
         self.allowlist, self.require_link = allowlist, require_link
         self.confidentiality_tier = confidentiality_tier
         self.link_commands = link_commands or {}
-        self.conversation_scope = conversation_scope
-        self.accept_in_group = accept_in_group
-        self.run_hook = run_hook
-        self.response_hook = response_hook
+        self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
+        self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
+        self.run_hook, self.response_hook = run_hook, response_hook
         self.push_is_idempotent = idempotent
         self.commands = tuple(commands)
         self._config = MessageConfig(
@@ -209,7 +210,13 @@ class _Room:
             hooked=self._channel.run_hook is not None,
         )
         if item is not None:
-            await self._context.accept(item)
+            await self._context.accept(item.replace(kind="control") if self._is_control(item) else item)
+
+    def _is_control(self, item: InboxItem) -> bool:
+        if item.request.operation != "command":
+            return False
+        name = item.request.attributes["command"]
+        return any(command.control for command in self._context.commands() if command.name == name)
 
 
 def _kept(given: str | Secret) -> Secret | None:

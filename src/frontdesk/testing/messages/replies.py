@@ -29,6 +29,7 @@ class CommandCall:
         self.caller = item.caller
         self.session: ChannelSession | None = item.request.session
         self.raw_event: Any = item.request.attributes["event"]
+        self.event: InboxItem | None = item
         self.name: str = item.request.attributes["command"]
         self.args: str = item.request.input
         self._context = context
@@ -50,7 +51,7 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
 
     return [
         *session_commands(context),
-        ChannelCommand(name="help", description="Show what I understand", handler=explain),
+        ChannelCommand(name="help", description="Show what I understand", handler=explain, control=True),
     ]
 
 

@@ -1,0 +1,21 @@
+"""What can be known to be wrong with how a chat channel treats what comes in while it is busy."""
+
+from frontdesk.abc.channel import Channel
+
+
+def chat_findings(channel: Channel) -> list[str]:
+    """List settings of a channel that are wrong or have no effect, a line each."""
+    wrong: list[str] = []
+    if channel.cancel_by not in ("sender", "anyone"):
+        wrong.append(f"cancel_by must be 'sender' or 'anyone', not {channel.cancel_by!r}")
+    elif channel.cancel_by == "anyone" and channel.conversation_scope != "per_conversation":
+        wrong.append("cancel_by='anyone' has no effect without conversation_scope='per_conversation'")
+    if channel.on_busy not in ("queue", "interrupt"):
+        wrong.append(f"on_busy must be 'queue' or 'interrupt', not {channel.on_busy!r}")
+    elif channel.on_busy == "interrupt" and channel.session_family != "host_tracked":
+        wrong.append("on_busy='interrupt' has no effect: only message channels accept events")
+    if channel.gather_seconds < 0:
+        wrong.append(f"gather_seconds must not be negative, and is {channel.gather_seconds!r}")
+    elif channel.gather_seconds and channel.session_family != "host_tracked":
+        wrong.append("gather_seconds has no effect: only message channels accept events")
+    return wrong
