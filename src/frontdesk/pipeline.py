@@ -28,6 +28,7 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.errors import InvalidRequestError, RequestError
+from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.loggers import runs as log
 from frontdesk.runs.deferral import Deferral
@@ -198,6 +199,8 @@ class Pipeline:
                     if run.cancel_requested:
                         log.warning(TOO_LATE, run.record.run_id)
                         raise asyncio.CancelledError
+                    if requests_in(update):
+                        update = await self._finisher.show(run.turn, update)
                     if hook is not None:
                         update = await call_stream_hook(hook, update, admitted.request.channel)
                         if update is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites
+from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites, AuditLog
 from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
@@ -95,6 +95,9 @@ class HostStateStore(Protocol):
 
     @property
     def approvals(self) -> ApprovalStorage: ...
+
+    @property
+    def audit(self) -> AuditLog: ...
 
     @property
     def inbox(self) -> Inbox: ...

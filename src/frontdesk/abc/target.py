@@ -95,6 +95,10 @@ class TargetTurn(Protocol):
         """Return a question that was asked of the turn's owner, decided or not."""
         ...
 
+    async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
+        """Return the last question that the session has asked the turn's owner under an id of the target's."""
+        ...
+
 
 class Target(Protocol):
     """An agent, a workflow or a function, all run the same way."""

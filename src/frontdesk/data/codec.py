@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 import msgspec
 
 from frontdesk.data import framework_codec, workflow_codec
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, ApprovalPlace, ApprovalVote, PendingApproval, Resumption
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
@@ -48,6 +48,8 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "Address": Address,
     "AdmittedRequest": AdmittedRequest,
     "ApprovalAnswer": ApprovalAnswer,
+    "ApprovalPlace": ApprovalPlace,
+    "ApprovalVote": ApprovalVote,
     "Attempt": Attempt,
     "BackgroundRun": BackgroundRun,
     "Caller": Caller,
@@ -76,6 +78,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "PendingApproval": PendingApproval,
     "PushGroup": PushGroup,
     "ResponseTarget": ResponseTarget,
+    "Resumption": Resumption,
     "Route": Route,
     "RunEvent": RunEvent,
     "RunFailure": RunFailure,

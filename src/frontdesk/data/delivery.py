@@ -8,8 +8,9 @@ from frontdesk.data.noun import Noun, Value
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import Address
 
-EventKind = Literal["turn", "control"]
-"""Whether an event waits for its turn in its conversation, or acts on the turns themselves, such as `/cancel`."""
+EventKind = Literal["turn", "control", "resume"]
+"""Whether an event waits for its turn in its conversation, acts on the turns themselves, such as `/cancel`, or is the
+host's own, and goes on with a run after a decision."""
 CANCELLED = "cancelled"
 """The error of an event that somebody cancelled."""
 DeliveryStatus = Literal["pending", "sending", "accepted", "unknown", "dead", "cancelled"]

@@ -108,7 +108,7 @@ class Parts:
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active
-        answers, routes = Answers(self.store, self.clock), Routes(planner)
+        answers, routes = Answers(self.store, self.clock, self.ids, may_repeat=target.info.checkpoints), Routes(planner)
         branches = Branches(self.store, turns, self.ids, target.info)
         scopes: dict[str, ConversationScope | None] = {
             name: channel.conversation_scope if channel.session_family == "host_tracked" else None

@@ -7,6 +7,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
+from frontdesk.approvals.pending import digest
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.channel_value import SealedValue, ValuePlace
@@ -153,7 +154,7 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
         session_id="ses_1",
         run_id="run_1",
         tool="pay",
-        digest="d",
+        digest=digest(request),
         request=request,
         created_at=at,
     )

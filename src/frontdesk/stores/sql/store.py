@@ -6,6 +6,7 @@ from pathlib import Path
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.approvals import SqlApprovals, SqlAudit
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.channel_values import SqlChannelValues
 from frontdesk.stores.sql.conversation_aliases import SqlConversationAliases
@@ -17,7 +18,7 @@ from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.runs import SqlApprovals, SqlCheckpoints, SqlRuns
+from frontdesk.stores.sql.runs import SqlCheckpoints, SqlRuns
 from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
 from frontdesk.stores.sql.tasks import SqlTasks
@@ -58,6 +59,7 @@ class SqlStateStore:
         self.runs = SqlRuns(engine, self._records)
         self.background = SqlBackground(engine, self._records, lease_sql)
         self.approvals = SqlApprovals(engine, self._records)
+        self.audit = SqlAudit(engine)
         self.inbox = SqlInbox(engine, self._records, lease_sql)
         self.outbox = SqlOutbox(engine, self._records, lease_sql)
         self.tasks = SqlTasks(engine, self._records, lease_sql)
