@@ -34,6 +34,7 @@ from frontdesk.testing.store_samples import (
     job,
     keep_session,
     link,
+    live_answer,
     named,
     question,
     run,
@@ -52,6 +53,7 @@ BLOBS = {
     "current_name",
     "data",
     "first_name",
+    "handles",
     "history",
     "next_name",
     "push_group",
@@ -83,6 +85,7 @@ SETTLED = delivery(
     action="settle",
     replaces='{"id":"msg_1"}',
 )
+LOST = live_answer("run_9", place="chat", state="lost", handles=("msg_1", "msg_2"), fence=2)
 LIVE_ANSWERS = 17
 """The version since which a delivery can change a message."""
 CONTROL_EVENTS = 16
@@ -133,6 +136,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
     assert await store.outbox.get("del_3") == (SETTLED if version >= LIVE_ANSWERS else None)
+    assert list(await store.live.lost()) == ([LOST] if version >= LIVE_ANSWERS else [])
     assert await store.conversations.get(OWNER, "conv_1") == conversation(topic="t")
     items = await store.conversations.items(OWNER, "conv_1")
     assert [one.replace(number=0) for one in items] == [conversation_item("item_1")]

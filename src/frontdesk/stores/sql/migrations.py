@@ -338,7 +338,25 @@ _CONTROL_EVENTS = Step(
 )
 
 # The handle of the message that a delivery changes, which is unset when that can't be changed any more.
-_LIVE_ANSWERS = Step(["ALTER TABLE deliveries ADD COLUMN replaces {blob}"], min_reader=10)
+_LIVE_ANSWERS = Step(
+    (
+        "ALTER TABLE deliveries ADD COLUMN replaces {blob}",
+        # The messages that show an answer while it is written.
+        """CREATE TABLE live (
+            run_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            state TEXT NOT NULL,
+            handles {blob},
+            fence BIGINT NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (run_id, channel, place)
+        )""",
+        "CREATE INDEX live_by_end ON live (expires_at)",
+        "CREATE INDEX live_lost ON live (run_id) WHERE state = 'lost'",
+    ),
+    min_reader=10,
+)
 
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
