@@ -23,6 +23,7 @@ from frontdesk.abc.drawers.conversations import Conversations, ConversationWrite
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
 from frontdesk.abc.drawers.leaderships import Leaderships
+from frontdesk.abc.drawers.live import LiveAnswers, LiveAnswerWrites
 from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.abc.drawers.outbox import Outbox, OutboxWrites
 from frontdesk.abc.drawers.runs import Background, Runs, RunWrites
@@ -42,6 +43,7 @@ class StateTransaction(
     ApprovalWrites,
     InboxWrites,
     OutboxWrites,
+    LiveAnswerWrites,
     ConversationWrites,
     CheckpointWrites,
     Protocol,
@@ -104,6 +106,9 @@ class HostStateStore(Protocol):
 
     @property
     def outbox(self) -> Outbox: ...
+
+    @property
+    def live(self) -> LiveAnswers: ...
 
     @property
     def tasks(self) -> Tasks: ...

@@ -17,6 +17,7 @@ from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.expiry import YEAR
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, RunExistsError
@@ -31,6 +32,7 @@ from frontdesk.stores.memory_drawers import (
     MemorySessions,
 )
 from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.stores.memory_live import MemoryLiveAnswers
 from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
 from frontdesk.stores.memory_sweep import MemorySweep
@@ -61,6 +63,7 @@ class InMemoryStateStore:
         self.audit = MemoryAudit(10 * limit)
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
+        self.live = MemoryLiveAnswers(limit)
         self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit, clock)
         self.checkpoints = MemoryCheckpoints(limit)
@@ -257,6 +260,10 @@ class MemoryTransaction:
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._writes.append((self._store.outbox.end_rest, (delivery, error, at)))
+
+    def save_live(self, live: LiveAnswer) -> None:
+        self._checks.append((self._store.live.check, (live,)))
+        self._writes.append((self._store.live.save, (live,)))
 
     def save_conversation(self, conversation: Conversation) -> None:
         self._writes.append((self._store.conversations.save, (conversation,)))

@@ -29,6 +29,7 @@ pytest.register_assert_rewrite(
             "leaderships",
             "leases",
             "links",
+            "live",
             "nonces",
             "outbox",
             "people",
@@ -53,6 +54,7 @@ from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
+from frontdesk.testing.store_live import LiveAnswers  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
 from frontdesk.testing.store_outbox import Outbox  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
@@ -78,6 +80,7 @@ class StoreContract(
     ControlEvents,
     Bundles,
     Outbox,
+    LiveAnswers,
     Tasks,
     Conversations,
     Nonces,

@@ -17,6 +17,7 @@ from frontdesk.data.conversation_alias import merge_aliases
 from frontdesk.data.delivery import Delivery, EventKind, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
@@ -180,6 +181,12 @@ def inbox_item(
         received_at=NOW,
         kind=kind,
     )
+
+
+def live_answer(run_id: str = "run_1", **fields: Any) -> LiveAnswer:
+    """Make a live answer whose first message is being sent."""
+    live = LiveAnswer(run_id=run_id, channel="telegram", place="1", state="opening", fence=1, expires_at=NOW + 60)
+    return live.replace(**fields)
 
 
 def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) -> Delivery:

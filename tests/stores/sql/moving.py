@@ -36,6 +36,7 @@ from frontdesk.testing.store_samples import (
     job,
     keep_session,
     link,
+    live_answer,
     move_conversation,
     named,
     question,
@@ -147,6 +148,8 @@ async def fill(place: Place) -> None:
     assert await store.leaderships.claim("chat", "poll\0er", "host") is not None
     assert await move_conversation(store, "old\0", "new\0")
     await store.channel_values.set(VALUE_PLACE, sealed(expires_at=NOW + 60))
+    async with store.transaction() as transaction:
+        transaction.save_live(live_answer(place="odd\0", state="open", handles=("h\0",)))
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -187,6 +190,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversation_aliases.find("chat", "new\0"),
         await store.conversation_aliases.version("chat"),
         await store.channel_values.get(VALUE_PLACE, now=NOW),
+        await store.live.get("run_1", "telegram", "odd\0"),
         await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 

@@ -76,6 +76,7 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     # A nonce has its own time of expiry too.
     yield _plain("nonces", "scope, nonce", "expires_at", now)
     yield _plain("channel_values", "channel, storage, name", "expires_at", now)
+    yield _plain("live", "run_id, channel, place", "expires_at", now)
 
 
 def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:

@@ -337,6 +337,27 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
+# The handle of the message that a delivery changes, which is unset when that can't be changed any more.
+_LIVE_ANSWERS = Step(
+    (
+        "ALTER TABLE deliveries ADD COLUMN replaces {blob}",
+        # The messages that show an answer while it is written.
+        """CREATE TABLE live (
+            run_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            state TEXT NOT NULL,
+            handles {blob},
+            fence BIGINT NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (run_id, channel, place)
+        )""",
+        "CREATE INDEX live_by_end ON live (expires_at)",
+        "CREATE INDEX live_lost ON live (run_id) WHERE state = 'lost'",
+    ),
+    min_reader=10,
+)
+
 # Ids of the host's own. In rows of an earlier version the target's id is the approval's, and the new columns are NULL.
 _APPROVALS_BY_OUR_IDS = Step(
     (
@@ -402,6 +423,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
     _CONTROL_EVENTS,
+    _LIVE_ANSWERS,
     _APPROVALS_BY_OUR_IDS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.

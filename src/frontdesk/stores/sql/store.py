@@ -14,6 +14,7 @@ from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.leaderships import SqlLeaderships
+from frontdesk.stores.sql.live import SqlLiveAnswers
 from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
@@ -62,6 +63,7 @@ class SqlStateStore:
         self.audit = SqlAudit(engine)
         self.inbox = SqlInbox(engine, self._records, lease_sql)
         self.outbox = SqlOutbox(engine, self._records, lease_sql)
+        self.live = SqlLiveAnswers(engine, self._records)
         self.tasks = SqlTasks(engine, self._records, lease_sql)
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)

@@ -13,11 +13,13 @@ from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnError, StoreError
 from frontdesk.stores.sql import approvals, background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.live import saved
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
@@ -241,6 +243,9 @@ class SqlTransaction:
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._ops.append(outbox.rest_ended(delivery, error, at))
+
+    def save_live(self, live: LiveAnswer) -> None:
+        self._ops.append(saved(live))
 
     def save_conversation(self, conversation: Conversation) -> None:
         row = (key(conversation.conversation_id), key(conversation.owner), self._clock.now(), encode(conversation))
