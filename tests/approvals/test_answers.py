@@ -1,13 +1,18 @@
 """Answers count once, for what was asked, where it was asked, by whom it was asked of."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.approvals.answers import Answers, resumed
-from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.pending import digest
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import Delivery
+from frontdesk.data.identity import Caller
 from frontdesk.data.session import ForkPoint, SessionRecord
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
 from frontdesk.ids import RandomIds
@@ -24,13 +29,28 @@ def no(approval_id: str = "apr_1") -> ApprovalAnswer:
     return ApprovalAnswer(approval_id=approval_id, approved=False, reason="too much")
 
 
+class Nowhere:
+    """No question is shown anywhere."""
+
+    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
+        return ()
+
+    async def wake(self, rows: Sequence[Delivery]) -> None:
+        raise AssertionError("there is nothing to send")
+
+
+def decisions(store: InMemoryStateStore, clock: FakeClock) -> Decisions:
+    return Decisions(store, clock, None, Nowhere())
+
+
 class TwoQuestions:
     """Questions `apr_1` and `apr_2` of a session that its owner may answer."""
 
     def __init__(self, *, may_repeat: bool = False) -> None:
         self.store = InMemoryStateStore()
         self.clock = FakeClock(2000.0)
-        self.answers = Answers(self.store, self.clock, RandomIds(), may_repeat=may_repeat)
+        writes = decisions(self.store, self.clock)
+        self.answers = Answers(self.store, self.clock, RandomIds(), writes, may_repeat=may_repeat)
 
     async def ask(self, *ids: str, **fields: Any) -> None:
         await keep_session(self.store, session())
@@ -175,9 +195,11 @@ async def test_only_the_same_question_comes_again_in_its_session(
     """Kept: it is the one that is known; not kept: it is refused; `None`: it is another question."""
     desk = TwoQuestions(may_repeat=may_repeat)
     shown = "q" if released else "apr_1"
-    await desk.ask(shown, **known, target_request_id=None if released else "q")
+    request = Content.from_function_approval_request("q", question().request.function_call)
+    call: dict[str, Any] = {"digest": digest(request)}
+    await desk.ask(shown, **(call | known), target_request_id=None if released else "q")
     where = session(place, parent=ForkPoint(session_id="ses_1", messages=0) if place == "branch" else None)
-    asked = question("q", session_id=place, target_request_id="q", run_id="run_2")
+    asked = question("q", session_id=place, target_request_id="q", run_id="run_2", **call)
     if kept is False:
         with pytest.raises(ApprovalIdError) as caught:
             await desk.answers.new(where, [question("p", target_request_id="p"), asked], {"p": "apr_p", "q": "apr_q"})
@@ -185,7 +207,6 @@ async def test_only_the_same_question_comes_again_in_its_session(
     else:
         new = await desk.answers.new(where, [asked], {"q": "apr_q"})
         assert new == ([] if kept else [asked.replace(approval_id="apr_q")])
-    request = Content.from_function_approval_request("q", question().request.function_call)
     ids: dict[str, str] = {}
     update = AgentResponseUpdate(contents=[request], role="assistant")
     (content,) = (await desk.answers.show(OWNER, where, ids, update)).contents

@@ -24,7 +24,8 @@ async def link(host: Any) -> None:
 
 async def say_yes(channel: Loud, name: str) -> Any:
     """Say yes to the only question that anybody was asked; to a made up one, if nobody was."""
-    asked = [approval_id for (_, approval_id), _ in channel.context._parts.store.approvals.records.items()]
+    context: Any = channel.context
+    asked = [approval_id for (_, approval_id), _ in context._parts.store.approvals.records.items()]
     answer = ApprovalAnswer(approval_id=asked[0] if asked else "apr_none", approved=True)
     request = await channel.context.approval_request(channel.by(name), [answer])
     return await channel.context.run(request, channel.by(name))

@@ -118,9 +118,8 @@ async def test_one_caller_does_not_block_another_by_an_id() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer, InvocationsChannel(auth=ApiKeyAuth(AUTH))) as desk:
         alice, bob = ({"x-api-key": one} for one in AUTH.values())
-        shown = [
-            id_in(await desk.ask(f"pay {amount}", session_id="s", headers=who)) for who, amount in ((alice, 5), (bob, 7))
-        ]
+        asked = [await desk.ask(f"pay {amount}", session_id="s", headers=who) for who, amount in ((alice, 5), (bob, 7))]
+        shown = [id_in(one) for one in asked]
         assert (await desk.post({"approval": {"id": shown[0], "approved": True}}, headers=bob)).status_code == 404
         for who, amount, approval_id in ((alice, 5, shown[0]), (bob, 7, shown[1])):
             clerk.paid.clear()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import DeliveryAction, DestinationKind
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
@@ -67,6 +68,19 @@ class PushPart(Value, frozen=True, kw_only=True):
     The same change may be asked for again: a platform's "not modified" is a `PushNotModifiedError`, its "not found" and
     "too old to edit" are a `PushNotEditableError`.
     """
+
+
+@runtime_checkable
+class ShowsQuestions(Protocol):
+    """A push channel that shows questions with buttons, and can settle them later."""
+
+    def question_in(self, content: Any) -> str | None:
+        """Return the id of the approval that a part asks about; `None` if it asks nothing."""
+        ...
+
+    def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
+        """Return, as JSON, what is shown instead of a question that was decided; `by` is who did it, if it is known."""
+        ...
 
 
 @runtime_checkable

@@ -134,6 +134,15 @@ class Target(Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsToolSchemas(Protocol):
+    """A target whose tools can be seen before it runs."""
+
+    def tool_schema(self, name: str) -> str | None:
+        """Return a hash of the parameters of a tool as it is now; `None` if there is no such tool."""
+        ...
+
+
 class TargetStream(Protocol):
     """The updates of a run, and its full output at the end."""
 

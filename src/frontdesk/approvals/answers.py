@@ -8,9 +8,11 @@ from agent_framework import Message
 
 from frontdesk.abc.channel import SettleAnswers
 from frontdesk.abc.store import HostStateStore
+from frontdesk.approvals.decisions import Decisions, status_of
 from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, ApprovalAnswer, ApprovalStatus, PendingApproval
+from frontdesk.data.approval import ANSWERED, CHANGED, TOO_LATE, ApprovalAnswer, PendingApproval
+from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
@@ -20,16 +22,32 @@ from frontdesk.kit.lineage import descends_from
 
 T = TypeVar("T")
 
+_CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
+
 
 class Answers:
     """Finds the questions that are answered, records answers, and tells new questions from known ones."""
 
-    def __init__(self, store: HostStateStore, clock: Clock, ids: Ids, *, may_repeat: bool = False) -> None:
-        """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does."""
+    def __init__(
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        ids: Ids,
+        decisions: Decisions,
+        *,
+        may_repeat: bool = False,
+        lifetime: float | None = None,
+    ) -> None:
+        """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does.
+
+        Questions are cancelled after `lifetime` seconds without an answer.
+        """
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._decisions = decisions
         self._may_repeat = may_repeat
+        self._lifetime = lifetime
 
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
         """Return a request with the answers that count, and with the session that asked if it names none.
@@ -67,9 +85,22 @@ class Answers:
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
         questions = [await self._question(owner, session, given) for given in answers]
         for question, given in zip(questions, answers, strict=True):
-            if not question.waits or question.status not in ("pending", _decision(given)):
+            if question.is_expired(self._clock.now()):
+                await self._decisions.expire(question)
+                raise ConflictError("Nobody has answered this approval in time.", code=TOO_LATE, param="approvals")
+            if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
         return questions
+
+    def complete(self, questions: Sequence[PendingApproval]) -> list[PendingApproval]:
+        """Return new questions with what their tools take at present, and with the end of their time."""
+        return self._decisions.complete(questions, self._lifetime)
+
+    def need_unchanged(self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> None:
+        """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
+        for question, given in zip(questions, answers, strict=True):
+            if given.approved and self._decisions.has_changed(question):
+                raise ConflictError(_CHANGED, code=CHANGED, param="approvals")
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
         """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.
@@ -116,18 +147,24 @@ class Answers:
             fresh.append(question.replace(approval_id=ids[target_id]))
         return fresh
 
-    async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
+    async def take(self, owner: str, answers: Sequence[ApprovalAnswer], caller: Caller | None = None) -> str:
         """Record the decisions, all or none, and return the attempt that may act on them."""
         now, attempt = self._clock.now(), new_secret()
+        questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
+        known = [question for question in questions if question is not None]
+        if len(known) < len(questions):
+            raise answered()
+        note, rows = await self._decisions.note_answers(known, answers, caller)
         try:
             async with self._store.transaction() as transaction:
                 for given in answers:
-                    decision = _decision(given)
                     transaction.decide_approval(
-                        owner, given.approval_id, decision, at=now, reason=given.reason, attempt=attempt
+                        owner, given.approval_id, status_of(given), at=now, reason=given.reason, attempt=attempt
                     )
+                note(transaction)
         except StoreError:
             raise answered() from None
+        await self._decisions.wake(rows)
         return attempt
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
@@ -140,10 +177,6 @@ class Answers:
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
     """Return the messages that resume a run with answers."""
     return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
-
-
-def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
-    return "approved" if answer.approved else "rejected"
 
 
 def _unknown() -> NotFoundError:

@@ -1,14 +1,17 @@
 """Questions that a human has to answer before a tool runs, and the answers."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from frontdesk.data.identity import Caller
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
 
 ANSWERED = "approval_answered"
 """The code of the refusal of a second answer."""
 CHANGED = "approval_changed"
 """The code of the refusal of an answer to a call that is no longer the one that was asked about."""
+TOO_LATE = "approval_expired"
+"""The code of the refusal of an answer that came after the time of its question."""
 EXPIRED = "expired"
 """The reason of a question that was cancelled because nobody answered it in time."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
@@ -93,11 +96,13 @@ class ApprovalPlace(Noun, frozen=True, kw_only=True):
     approval_id: str
     channel: str
     place: str
-    """The conversation on the channel; empty for the direct chat of the person."""
+    """The destination within the channel, as that of its delivery."""
     handle: str
     """The platform's receipt of the message."""
-    delivery_id: str
-    """The delivery that has sent it, which has the address."""
+    identity: ChannelIdentity
+    conversation_id: str | None = None
+    reference: Mapping[str, Any] = {}
+    queue: str = ""
     at: float
 
 
@@ -121,8 +126,7 @@ class Resumption(Noun, frozen=True, kw_only=True):
     """The payload of an event of the host's own, which goes on with a run after a decision."""
 
     approval_id: str
-    run_id: str
-    """The run that asked."""
+    owner: str
 
 
 class Decision(Value, frozen=True, kw_only=True):

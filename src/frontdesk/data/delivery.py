@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from frontdesk.data.approval import ApprovalPlace
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
 from frontdesk.data.request import ChannelRequest
@@ -128,6 +129,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
 
     It is unset when the platform can't change that message any more; what has to be said is then sent as a new one.
     """
+    approval_id: str | None = None
+    """The approval that it asks about; when it is accepted, the store keeps where the question is shown."""
     status: DeliveryStatus = "pending"
     attempts: int = 0
     """The number of tries since it was queued; a wait that the platform asked for does not count."""
@@ -153,6 +156,24 @@ class Delivery(Noun, frozen=True, kw_only=True):
     def idempotency_key(self) -> str:
         """Return the key by which a platform knows a part that it was sent before."""
         return self.delivery_id
+
+    @property
+    def shown_question(self) -> "ApprovalPlace | None":
+        """Return where its question is shown, if it asks one and was accepted with a receipt."""
+        if self.approval_id is None or self.status != "accepted" or self.receipt is None:
+            return None
+        return ApprovalPlace(
+            owner=self.owner,
+            approval_id=self.approval_id,
+            channel=self.channel,
+            place=self.place,
+            handle=self.receipt,
+            identity=self.identity,
+            conversation_id=self.conversation_id,
+            reference=self.reference,
+            queue=self.queue,
+            at=self.ended_at or self.created_at,
+        )
 
     @property
     def edits(self) -> bool:

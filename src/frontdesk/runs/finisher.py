@@ -136,7 +136,7 @@ class RunFinisher:
     ) -> RunRecord:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
-        new = await self._answers.new(turn.record, asked, turn.approval_ids or {})
+        new = self._answers.complete(await self._answers.new(turn.record, asked, turn.approval_ids or {}))
         for _ in range(_TRIES):
             turn.requester = await self._gate.requester(turn.admitted)
             try:

@@ -109,7 +109,7 @@ class RunStarter:
             with self._active.reserved(record):
                 await self._write_start(turn, record)
                 if request.approvals:
-                    attempt = await self._answers.take(admitted.owner, request.approvals)
+                    attempt = await self._answers.take(admitted.owner, request.approvals, admitted.caller)
                     turn.answer(request.approvals, attempt)
         return self._active.begin(turn, record)
 
@@ -117,6 +117,7 @@ class RunStarter:
         """Return the messages that resume the session beside the input: approvals, and results of client functions."""
         answers = turn.admitted.request.approvals
         questions = await self._answers.asked(turn.admitted.owner, turn.record, answers)
+        self._answers.need_unchanged(questions, answers)
         return [*await self._target.prepare(turn), *resumed(questions, answers)]
 
     async def _open_calls(self, turn: Turn, messages: Sequence[Message]) -> Sequence[Content] | None:

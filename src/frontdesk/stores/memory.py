@@ -257,6 +257,8 @@ class MemoryTransaction:
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
         self._checks.append((self._store.outbox.check, (delivery,)))
         self._writes.append((self._store.outbox.change, (delivery,)))
+        if (shown := delivery.shown_question) is not None:
+            self.add_place(shown)
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._writes.append((self._store.outbox.end_rest, (delivery, error, at)))

@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
         f"frontdesk.testing.store_{part}"
         for part in (
             "answers",
+            "approvals",
             "background",
             "boxes",
             "channel_values",
@@ -43,6 +44,7 @@ pytest.register_assert_rewrite(
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
+from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
@@ -75,6 +77,7 @@ class StoreContract(
     Background,
     Approvals,
     Answers,
+    Decisions,
     Checkpoints,
     Inbox,
     ControlEvents,

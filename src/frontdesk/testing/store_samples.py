@@ -7,8 +7,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.approvals.pending import digest
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalPlace, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.codec import from_json, to_json
@@ -155,11 +154,37 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
         session_id="ses_1",
         run_id="run_1",
         tool="pay",
-        digest=digest(request),
+        digest="d",
         request=request,
         created_at=at,
     )
     return record.replace(**fields)
+
+
+def vote(voter: str = OWNER, approval_id: str = "apr_1", *, approved: bool = True, at: float = NOW) -> ApprovalVote:
+    """Make a vote about a question."""
+    return ApprovalVote(owner=OWNER, approval_id=approval_id, voter=voter, approved=approved, at=at)
+
+
+def shown_at(
+    handle: str = "msg_1", approval_id: str = "apr_1", *, place: str = "chat", at: float = NOW
+) -> ApprovalPlace:
+    """Make a place where a question is shown."""
+    return ApprovalPlace(
+        owner=OWNER,
+        approval_id=approval_id,
+        channel="telegram",
+        place=place,
+        handle=handle,
+        identity=identity(),
+        conversation_id=place,
+        at=at,
+    )
+
+
+def audit_line(action: str = "approved", subject: str = "apr_1", *, at: float = NOW) -> AuditLine:
+    """Make a line of the audit log."""
+    return AuditLine(at=at, owner=OWNER, subject=subject, action=action, by=OWNER, reason="fine")
 
 
 def inbox_item(

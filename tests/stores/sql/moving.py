@@ -26,6 +26,7 @@ from frontdesk.testing.store_samples import (
     ODD_KEYS,
     OWNER,
     VALUE_PLACE,
+    audit_line,
     conversation,
     conversation_item,
     delivery,
@@ -45,7 +46,9 @@ from frontdesk.testing.store_samples import (
     sealed,
     seen,
     session,
+    shown_at,
     texts,
+    vote,
 )
 
 SESSIONS = len(ODD_KEYS) + 2
@@ -130,6 +133,10 @@ async def fill(place: Place) -> None:
         for number in range(3):
             transaction.add_approval(question(f"apr_{number}"))
         transaction.decide_approval(OWNER, "apr_0", "rejected", at=NOW, reason="no\0\ud800")
+        transaction.add_approval(question("apr_3", target_request_id="q\0", expires_at=NOW + 60))
+        transaction.add_vote(vote(approval_id="apr_0", approved=False))
+        transaction.add_place(shown_at("msg\0", "apr_0"))
+        transaction.add_audit(audit_line("rejected", "apr_0"))
         for number in range(3):
             transaction.accept(inbox_item(f"evt_{number}"))
         transaction.finish(inbox_item("evt_0"))
@@ -178,6 +185,10 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.background.get(OWNER, "run_3"),
         await store.approvals.of_session(OWNER, "ses_1"),
         await store.approvals.pending(OWNER),
+        await store.approvals.asked_as(OWNER, "q\0"),
+        await store.approvals.votes(OWNER, "apr_0"),
+        await store.approvals.places(OWNER, "apr_0"),
+        await store.audit.lines(),
         await store.inbox.waiting("host"),
         await store.inbox.next("telegram", "chat"),
         [await store.outbox.get(one) for one in ("del_1", "del_2")],

@@ -240,6 +240,8 @@ class SqlTransaction:
 
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
         self._ops.append(outbox.changed(delivery, hold, self._lease_sql))
+        if (shown := delivery.shown_question) is not None:
+            self.add_place(shown)
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._ops.append(outbox.rest_ended(delivery, error, at))

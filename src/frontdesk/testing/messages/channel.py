@@ -23,7 +23,7 @@ from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEd
 from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
-from frontdesk.testing.messages.render import parts_of
+from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
 from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
@@ -142,6 +142,14 @@ class MessageChannel(Channel):
     ) -> Sequence[ApprovalAnswer]:
         """Find the questions of the buttons that were pressed."""
         return await self._need_replies().settle(item, answers, waiting)
+
+    def question_in(self, content: Any) -> str | None:
+        """Return the id of the question that a message asks, by its buttons."""
+        return asked_in(msgspec.convert(content, Send).buttons)
+
+    def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
+        """Return the message that says what was decided."""
+        return msgspec.to_builtins(Send(text=decided(approval, name_of(by))))
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
         """Reply with the reason why there is no answer."""
