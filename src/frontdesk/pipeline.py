@@ -27,7 +27,9 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.delivery.push import can_push
 from frontdesk.errors import InvalidRequestError, RequestError
+from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.loggers import runs as log
 from frontdesk.runs.deferral import Deferral
@@ -137,8 +139,11 @@ class Pipeline:
 
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
-        admitted = await self.admit(request, event.caller, event.payload, settle, run_id=event.run_id)
-        admitted = admitted.pushing()
+        resumes = event.kind == "resume"
+        shown = None if resumes else event.payload
+        admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id)
+        if not resumes or can_push(self._channels[request.channel]):
+            admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         return await self.run_admitted(admitted, waits=True, event=event) if queued is None else queued
 
@@ -198,6 +203,8 @@ class Pipeline:
                     if run.cancel_requested:
                         log.warning(TOO_LATE, run.record.run_id)
                         raise asyncio.CancelledError
+                    if requests_in(update):
+                        update = await self._finisher.show(run.turn, update)
                     if hook is not None:
                         update = await call_stream_hook(hook, update, admitted.request.channel)
                         if update is None:

@@ -1,14 +1,21 @@
 """Answers count once, for what was asked, where it was asked, by whom it was asked of."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from agent_framework import AgentResponseUpdate, Content
 
 from frontdesk.approvals.answers import Answers, resumed
-from frontdesk.data.approval import ApprovalAnswer
+from frontdesk.approvals.decisions import Decisions
+from frontdesk.approvals.pending import digest
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import Delivery
+from frontdesk.data.identity import Caller
 from frontdesk.data.session import ForkPoint, SessionRecord
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
+from frontdesk.ids import RandomIds
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import OTHER, OWNER, keep_session, question, session
@@ -22,13 +29,28 @@ def no(approval_id: str = "apr_1") -> ApprovalAnswer:
     return ApprovalAnswer(approval_id=approval_id, approved=False, reason="too much")
 
 
+class Nowhere:
+    """No question is shown anywhere."""
+
+    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
+        return ()
+
+    async def wake(self, rows: Sequence[Delivery]) -> None:
+        raise AssertionError("there is nothing to send")
+
+
+def decisions(store: InMemoryStateStore, clock: FakeClock) -> Decisions:
+    return Decisions(store, clock, None, Nowhere())
+
+
 class TwoQuestions:
     """Questions `apr_1` and `apr_2` of a session that its owner may answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_repeat: bool = False) -> None:
         self.store = InMemoryStateStore()
         self.clock = FakeClock(2000.0)
-        self.answers = Answers(self.store, self.clock)
+        writes = decisions(self.store, self.clock)
+        self.answers = Answers(self.store, self.clock, RandomIds(), writes, may_repeat=may_repeat)
 
     async def ask(self, *ids: str, **fields: Any) -> None:
         await keep_session(self.store, session())
@@ -156,27 +178,38 @@ async def test_of_two_branches_only_one_can_answer(desk: TwoQuestions) -> None:
     [
         ({}, "ses_1", False, True),
         ({}, "branch", False, True),
-        ({}, "ses_other", False, False),
+        ({}, "ses_other", False, None),
         ({"digest": "another call"}, "ses_1", False, False),
         ({"digest": "another call"}, "branch", True, False),
         ({"status": "approved"}, "ses_1", False, False),
         ({"status": "approved"}, "ses_1", True, True),
         ({"status": "cancelled"}, "branch", True, True),
-        ({"status": "approved"}, "ses_other", True, False),
-        ({"owner": OTHER, "digest": "another call"}, "ses_other", False, None),
+        ({"status": "approved"}, "ses_other", True, None),
+        ({"owner": OTHER, "digest": "another call"}, "ses_1", False, None),
     ],
 )
-async def test_only_the_same_question_comes_again_under_its_id(
-    known: dict[str, Any], place: str, may_repeat: bool, kept: bool | None
+@pytest.mark.parametrize("released", [True, False], ids=["of a released version", "of this version"])
+async def test_only_the_same_question_comes_again_in_its_session(
+    known: dict[str, Any], place: str, may_repeat: bool, kept: bool | None, released: bool
 ) -> None:
-    desk = TwoQuestions()
-    await desk.ask("apr_1", **known)
+    """Kept: it is the one that is known; not kept: it is refused; `None`: it is another question."""
+    desk = TwoQuestions(may_repeat=may_repeat)
+    shown = "q" if released else "apr_1"
+    request = Content.from_function_approval_request("q", question().request.function_call)
+    call: dict[str, Any] = {"digest": digest(request)}
+    await desk.ask(shown, **(call | known), target_request_id=None if released else "q")
     where = session(place, parent=ForkPoint(session_id="ses_1", messages=0) if place == "branch" else None)
-    asked = question("apr_1", session_id=place)
+    asked = question("q", session_id=place, target_request_id="q", run_id="run_2", **call)
     if kept is False:
         with pytest.raises(ApprovalIdError) as caught:
-            await desk.answers.new(where, [question("apr_2"), asked], may_repeat=may_repeat)
+            await desk.answers.new(where, [question("p", target_request_id="p"), asked], {"p": "apr_p", "q": "apr_q"})
         assert caught.value.code == "approval_id_taken"
     else:
-        new = await desk.answers.new(where, [asked], may_repeat=may_repeat)
-        assert new == ([] if kept else [asked])
+        new = await desk.answers.new(where, [asked], {"q": "apr_q"})
+        assert new == ([] if kept else [asked.replace(approval_id="apr_q")])
+    ids: dict[str, str] = {}
+    update = AgentResponseUpdate(contents=[request], role="assistant")
+    (content,) = (await desk.answers.show(OWNER, where, ids, update)).contents
+    assert (content.id == shown) is (kept is True)
+    assert content.id == ids["q"]
+    assert request.id == "q"

@@ -15,6 +15,7 @@ from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.session import Lease
 from frontdesk.errors import StaleTurnError
 from frontdesk.stores.memory import InMemoryStateStore, MemoryTransaction
+from frontdesk.stores.memory_approvals import MemoryAudit
 from frontdesk.stores.memory_drawers import Shelf
 from frontdesk.testing import ChannelContract, StoreContract
 from frontdesk.testing.store_isolation import READS, WRITES
@@ -193,9 +194,9 @@ def last_link_counts(store: InMemoryStateStore) -> None:
 def cancels_for_all(store: InMemoryStateStore) -> None:
     plain = store.approvals.cancel_all
 
-    def cancel_all(owner: str, at: float, reason: str | None) -> None:
+    def cancel_all(owner: str, at: float, reason: str | None, audit: MemoryAudit) -> None:
         for one in list(store.approvals.owned):
-            plain(one, at, reason)
+            plain(one, at, reason, audit)
 
     store.approvals.cancel_all = cancel_all  # type: ignore[method-assign]
 

@@ -1,6 +1,5 @@
-"""The ids of approvals are the target's own, and one that names two calls runs neither for a yes to the other."""
+"""Approvals have ids of the host's; one id of the target's never lets a yes to one call run another."""
 
-import asyncio
 import logging
 from typing import Any
 
@@ -14,7 +13,7 @@ from frontdesk.data.approval import ApprovalAnswer
 from frontdesk.errors import ApprovalIdError, ConflictError
 from tests.scenarios.asking import Clerk
 from tests.scenarios.cast import scripted
-from tests.scenarios.desk import InvocationsHost, open_desk, until
+from tests.scenarios.desk import InvocationsHost, open_desk
 from tests.scenarios.pausing import Till
 from tests.test_pipeline import caller, in_session, opened, request
 
@@ -29,18 +28,69 @@ async def say_yes(desk: InvocationsHost, approval_id: str) -> Any:
     return await desk.post({"approval": {"id": approval_id, "approved": True}})
 
 
-async def test_a_yes_to_one_session_ran_the_call_of_another(caplog: pytest.LogCaptureFixture) -> None:
+def id_in(response: Any) -> str:
+    (approval,) = response.json()["approvals"]
+    return approval["id"]
+
+
+async def test_a_question_is_shown_and_answered_under_an_id_of_ours() -> None:
+    clerk = Clerk("q")
+    async with open_desk(clerk.answer) as desk:
+        shown = id_in(await desk.ask("pay 5", session_id="s"))
+        (kept,) = desk.ledger.kept_approvals.values()
+        assert (kept.approval_id, kept.target_request_id, kept.request.id) == (shown, "q", "q")
+        assert shown.startswith("apr_")
+        assert len(shown) <= 60
+        assert (await say_yes(desk, "q")).status_code == 404
+        assert (await say_yes(desk, shown)).json()["text"] == "done"
+        assert clerk.paid == [5]
+
+
+async def test_a_yes_to_one_session_ran_the_call_of_another() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer) as desk:
-        assert (await desk.ask("pay 5", session_id="one")).json()["approvals"][0]["id"] == "q"
-        with caplog.at_level(logging.ERROR):
-            refused = await desk.ask("pay 500", session_id="two")
-        assert error_of(refused) == (200, "approval_id_taken")
-        assert "'pay'" in caplog.text
-        (kept,) = desk.ledger.kept_approvals.values()
-        assert kept.request.function_call.parse_arguments() == {"amount": 5}
-        answered = (await say_yes(desk, "q")).json()
-        assert (answered["session_id"], answered["text"], clerk.paid) == ("one", "done", [5])
+        five, much = [id_in(await desk.ask(f"pay {one}", session_id=f"s{one}")) for one in (5, 500)]
+        assert five != much
+        for shown, amount in ((five, 5), (much, 500)):
+            clerk.paid.clear()
+            answered = (await say_yes(desk, shown)).json()
+            assert (answered["session_id"], answered["text"], clerk.paid) == (f"s{amount}", "done", [amount])
+
+
+async def test_a_stream_shows_the_id_that_is_answered() -> None:
+    clerk = Clerk("q")
+    async with open_desk(clerk.answer) as desk:
+        last = (await desk.events("pay 5", session_id="s"))[-1]
+        (kept,) = desk.ledger.kept_approvals
+        assert [one["id"] for one in last.data["approvals"]] == [kept]
+        assert (await say_yes(desk, kept)).json()["text"] == "done"
+
+
+async def test_the_responses_api_shows_and_takes_the_same_id() -> None:
+    clerk = Clerk("q")
+    async with open_desk(clerk.answer, channels=[ResponsesChannel()]) as desk:
+        asked = (await desk.client.post("/responses", json={"input": "pay 5"})).json()
+        (shown,) = [one["id"] for one in asked["output"] if one["type"] == "mcp_approval_request"]
+        (kept,) = desk.ledger.kept_approvals
+        yes = {"type": "mcp_approval_response", "approval_request_id": shown, "approve": True}
+        answer = {"previous_response_id": asked["id"], "input": [yes]}
+        answered = (await desk.client.post("/responses", json=answer)).json()
+        items = (await desk.client.get(f"/responses/{answered['id']}/input_items?order=asc")).json()["data"]
+        assert (shown, clerk.paid) == (kept, [5])
+        assert shown in {one.get("approval_request_id") for one in items}
+
+
+async def test_a_question_of_the_release_is_answered_by_the_id_that_was_shown() -> None:
+    clerk = Clerk("q", "q")
+    async with open_desk(clerk.answer) as desk:
+        shown = id_in(await desk.ask("pay 5", session_id="s"))
+        store, asked = desk.ledger._store, desk.ledger.kept_approvals[shown]
+        before = asked.replace(approval_id="q", target_request_id=None, requester=None, resume=None, schema_digest=None)
+        async with store.transaction() as transaction:
+            transaction.decide_approval(asked.owner, shown, "cancelled", at=1.0)
+            transaction.add_approval(before)
+        assert (await say_yes(desk, "q")).json()["text"] == "done"
+        assert clerk.paid == [5]
 
 
 async def test_a_question_without_an_id_was_kept_as_none() -> None:
@@ -64,56 +114,45 @@ async def test_two_questions_of_one_turn_with_one_id_are_refused() -> None:
         assert not desk.ledger.kept_approvals
 
 
-async def test_of_two_turns_that_ask_with_one_id_at_once_one_fails() -> None:
-    clerk = Clerk("q", "q")
-    clerk.go_on.clear()
-    async with open_desk(clerk.answer) as desk:
-        asked = [asyncio.create_task(desk.ask(f"pay {amount}", session_id=f"s{amount}")) for amount in (5, 500)]
-        await until(lambda: desk.active == 2)
-        clerk.go_on.set()
-        statuses = sorted([(await one).json()["status"] for one in asked])
-        assert statuses == ["completed", "failed"]
-        (kept,) = desk.ledger.kept_approvals.values()
-        assert (await say_yes(desk, "q")).json()["text"] == "done"
-        assert clerk.paid == [kept.request.function_call.parse_arguments()["amount"]]
-
-
 async def test_one_caller_does_not_block_another_by_an_id() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer, InvocationsChannel(auth=ApiKeyAuth(AUTH))) as desk:
         alice, bob = ({"x-api-key": one} for one in AUTH.values())
-        for who, amount in ((alice, 5), (bob, 7)):
-            assert (await desk.ask(f"pay {amount}", session_id="s", headers=who)).status_code == 200
-        for who, amount in ((alice, 5), (bob, 7)):
+        asked = [await desk.ask(f"pay {amount}", session_id="s", headers=who) for who, amount in ((alice, 5), (bob, 7))]
+        shown = [id_in(one) for one in asked]
+        assert (await desk.post({"approval": {"id": shown[0], "approved": True}}, headers=bob)).status_code == 404
+        for who, amount, approval_id in ((alice, 5, shown[0]), (bob, 7, shown[1])):
             clerk.paid.clear()
-            await desk.post({"approval": {"id": "q", "approved": True}}, headers=who)
+            await desk.post({"approval": {"id": approval_id, "approved": True}}, headers=who)
             assert clerk.paid == [amount]
 
 
 async def test_an_id_that_was_used_up_is_not_asked_again() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer) as desk:
-        await desk.ask("pay 5", session_id="s")
-        await say_yes(desk, "q")
+        shown = id_in(await desk.ask("pay 5", session_id="s"))
+        await say_yes(desk, shown)
         assert error_of(await desk.ask("pay 5", session_id="s")) == (200, "approval_id_taken")
-        assert (await say_yes(desk, "q")).status_code == 409
+        assert (await say_yes(desk, shown)).status_code == 409
         assert clerk.paid == [5]
 
 
-async def test_a_refused_question_fails_its_stream() -> None:
+async def test_a_refused_question_fails_its_stream(caplog: pytest.LogCaptureFixture) -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer) as desk:
-        await desk.ask("pay 5", session_id="one")
-        last = (await desk.events("pay 500", session_id="two"))[-1]
+        await desk.ask("pay 5", session_id="s")
+        with caplog.at_level(logging.ERROR):
+            last = (await desk.events("pay 500", session_id="s"))[-1]
         assert (last.name, last.data["error"]["code"]) == ("failed", "approval_id_taken")
+        assert "'pay'" in caplog.text
         assert len(desk.ledger.kept_approvals) == 1
 
 
 async def test_a_refused_question_fails_its_background_run() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer) as desk:
-        await desk.ask("pay 5", session_id="one")
-        queued = await desk.ask("pay 500", session_id="two", background=True)
+        await desk.ask("pay 5", session_id="s")
+        queued = await desk.ask("pay 500", session_id="s", background=True)
         ended = await desk.ended(queued.json()["id"])
         assert (ended["status"], ended["error"]["code"]) == ("failed", "approval_id_taken")
 
@@ -121,8 +160,9 @@ async def test_a_refused_question_fails_its_background_run() -> None:
 async def test_the_responses_api_says_so_too() -> None:
     clerk = Clerk("q", "q")
     async with open_desk(clerk.answer, channels=[ResponsesChannel()]) as desk:
-        assert (await desk.client.post("/responses", json={"input": "pay 5"})).status_code == 200
-        refused = (await desk.client.post("/responses", json={"input": "pay 500"})).json()
+        first = await desk.client.post("/responses", json={"input": "pay 5"})
+        again = {"input": "pay 500", "previous_response_id": first.json()["id"]}
+        refused = (await desk.client.post("/responses", json=again)).json()
         assert (refused["status"], refused["error"]["code"]) == ("failed", "server_error")
         assert "an id that another question has" in refused["error"]["message"]
 
@@ -138,9 +178,9 @@ async def test_a_yes_ran_what_a_later_turn_had_asked_under_the_same_id() -> None
         return f"paid {amount}"
 
     async with open_desk(scripted([paying(5), paying(500), ["done"]], tools=[pay])) as desk:
-        assert (await desk.ask("pay 5", session_id="s")).json()["approvals"][0]["id"] == "q"
+        shown = id_in(await desk.ask("pay 5", session_id="s"))
         assert error_of(await desk.ask("pay 500", session_id="s")) == (200, "approval_id_taken")
-        assert (await say_yes(desk, "q")).json()["text"] == "done"
+        assert (await say_yes(desk, shown)).json()["text"] == "done"
         assert paid == [5]
 
 
@@ -150,12 +190,13 @@ def paying(amount: int) -> list[Any]:
 
 
 async def test_a_workflow_in_another_session_asks_under_the_same_id() -> None:
-    till = Till(paying(5), paying(500), ["done"])
+    till = Till(paying(5), paying(500), ["done"], ["done"])
     async with open_desk(till) as desk:
-        assert (await desk.ask("pay 5", session_id="one")).json()["approvals"][0]["id"] == "q"
-        assert error_of(await desk.ask("pay 500", session_id="two")) == (200, "approval_id_taken")
-        assert (await say_yes(desk, "q")).json()["text"] == "done"
-        assert till.paid == [5]
+        five, much = [id_in(await desk.ask(f"pay {one}", session_id=f"s{one}")) for one in (5, 500)]
+        assert (await say_yes(desk, much)).json()["text"] == "done"
+        assert till.paid == [500]
+        assert (await say_yes(desk, five)).json()["text"] == "done"
+        assert till.paid == [500, 5]
 
 
 async def test_a_yes_resumed_a_branch_whose_checkpoint_waits_for_another_call() -> None:
@@ -166,7 +207,8 @@ async def test_a_yes_resumed_a_branch_whose_checkpoint_waits_for_another_call() 
         with pytest.raises(ApprovalIdError):
             await context.run(request("pay 500", previous_run_id=first.run_id), caller())
         (failed,) = [one for one in ledger.kept_runs.values() if one.status == "failed"]
-        yes = ApprovalAnswer(approval_id="q", approved=True)
+        (shown,) = ledger.kept_approvals
+        yes = ApprovalAnswer(approval_id=shown, approved=True)
         answer = request(None, session=ChannelSession(session_id=failed.session_id), approvals=(yes,))
         with pytest.raises(ConflictError):
             await context.run(answer.replace(checkpoint_id=failed.stopped_at.checkpoint_id), caller())

@@ -14,7 +14,7 @@ from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
@@ -196,6 +196,22 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Return a question that was asked of the caller, decided or not."""
         ...
 
+    async def decide(
+        self,
+        caller: Caller,
+        approval_id: str,
+        approved: bool,
+        *,
+        digest: str | None = None,
+        reason: str | None = None,
+    ) -> Decision:
+        """Decide a question at once, and let a run in the background go on with it, as the person who asked.
+
+        The decision, that run and what the audit log says of it are one transaction. `digest` is that of the question
+        as it was shown. A question that the channel's `run_hook` has given to another person is `not_yours`.
+        """
+        ...
+
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         """Make the request that answers questions and resumes what asked them; to be run or streamed.
 
@@ -296,6 +312,8 @@ class Channel(ABC):
     push_terms: PushTerms = PushTerms()
     push_is_idempotent: bool = False
     """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
+    push_edits: bool = False
+    """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites
+from frontdesk.abc.approvals import ApprovalStorage, ApprovalWrites, AuditLog
 from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
@@ -23,6 +23,7 @@ from frontdesk.abc.drawers.conversations import Conversations, ConversationWrite
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
 from frontdesk.abc.drawers.leaderships import Leaderships
+from frontdesk.abc.drawers.live import LiveAnswers, LiveAnswerWrites
 from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.abc.drawers.outbox import Outbox, OutboxWrites
 from frontdesk.abc.drawers.runs import Background, Runs, RunWrites
@@ -42,6 +43,7 @@ class StateTransaction(
     ApprovalWrites,
     InboxWrites,
     OutboxWrites,
+    LiveAnswerWrites,
     ConversationWrites,
     CheckpointWrites,
     Protocol,
@@ -97,10 +99,16 @@ class HostStateStore(Protocol):
     def approvals(self) -> ApprovalStorage: ...
 
     @property
+    def audit(self) -> AuditLog: ...
+
+    @property
     def inbox(self) -> Inbox: ...
 
     @property
     def outbox(self) -> Outbox: ...
+
+    @property
+    def live(self) -> LiveAnswers: ...
 
     @property
     def tasks(self) -> Tasks: ...

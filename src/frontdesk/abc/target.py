@@ -95,6 +95,10 @@ class TargetTurn(Protocol):
         """Return a question that was asked of the turn's owner, decided or not."""
         ...
 
+    async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
+        """Return the last question that the session has asked the turn's owner under an id of the target's."""
+        ...
+
 
 class Target(Protocol):
     """An agent, a workflow or a function, all run the same way."""
@@ -127,6 +131,15 @@ class Target(Protocol):
     @property
     def warnings(self) -> list[str]:
         """List what works, but not as well as it could."""
+        ...
+
+
+@runtime_checkable
+class ShowsToolSchemas(Protocol):
+    """A target whose tools can be seen before it runs."""
+
+    def tool_schema(self, name: str) -> str | None:
+        """Return a hash of the parameters of a tool as it is now; `None` if there is no such tool."""
         ...
 
 

@@ -1,27 +1,53 @@
 """Takes answers to approvals: each counts once, and only for the call that was asked about."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hmac import compare_digest
+from typing import TypeVar
 
 from agent_framework import Message
 
 from frontdesk.abc.channel import SettleAnswers
 from frontdesk.abc.store import HostStateStore
-from frontdesk.approvals.pending import answer, taken
+from frontdesk.approvals.decisions import Decisions, status_of
+from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, ApprovalAnswer, ApprovalStatus, PendingApproval
+from frontdesk.data.approval import ANSWERED, CHANGED, TOO_LATE, ApprovalAnswer, PendingApproval
+from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
-from frontdesk.ids import new_secret
+from frontdesk.ids import Ids, new_secret
+from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
+from frontdesk.kit.lineage import descends_from
+
+T = TypeVar("T")
+
+_CHANGED = "The call is no longer the one that was asked about: its arguments, or its tool, have changed. Ask again."
 
 
 class Answers:
     """Finds the questions that are answered, records answers, and tells new questions from known ones."""
 
-    def __init__(self, store: HostStateStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        ids: Ids,
+        decisions: Decisions,
+        *,
+        may_repeat: bool = False,
+        lifetime: float | None = None,
+    ) -> None:
+        """Take `may_repeat` for a target that asks again what it still waits for, as a workflow does.
+
+        Questions are cancelled after `lifetime` seconds without an answer.
+        """
         self._store = store
         self._clock = clock
+        self._ids = ids
+        self._decisions = decisions
+        self._may_repeat = may_repeat
+        self._lifetime = lifetime
 
     async def find(self, admitted: AdmittedRequest, settle: SettleAnswers | None = None) -> AdmittedRequest:
         """Return a request with the answers that count, and with the session that asked if it names none.
@@ -59,65 +85,98 @@ class Answers:
             raise InvalidRequestError("An approval is answered twice in one request.", param="approvals")
         questions = [await self._question(owner, session, given) for given in answers]
         for question, given in zip(questions, answers, strict=True):
-            if not question.waits or question.status not in ("pending", _decision(given)):
+            if question.is_expired(self._clock.now()):
+                await self._decisions.expire(question)
+                raise ConflictError("Nobody has answered this approval in time.", code=TOO_LATE, param="approvals")
+            if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
         return questions
 
+    def complete(self, questions: Sequence[PendingApproval]) -> list[PendingApproval]:
+        """Return new questions with what their tools take at present, and with the end of their time."""
+        return self._decisions.complete(questions, self._lifetime)
+
+    def need_unchanged(self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> None:
+        """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
+        for question, given in zip(questions, answers, strict=True):
+            if given.approved and self._decisions.has_changed(question):
+                raise ConflictError(_CHANGED, code=CHANGED, param="approvals")
+
+    async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
+        """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.
+
+        A question that the session has asked before, and that still waits, keeps the id under which it was shown.
+        """
+        for request in requests_in(value):
+            if isinstance(request.id, str) and request.id not in ids:
+                known = await self._stored(owner, session, request.id, digest(request))
+                ids[request.id] = self._ids.new("apr") if known is None else known.approval_id
+        return with_shown_ids(value, ids)
+
+    async def _stored(
+        self, owner: str, session: SessionRecord | None, target_id: str, digest: str
+    ) -> PendingApproval | None:
+        """Return the same question as the session, or one that it branched from, has asked it before."""
+        for question in reversed(await self._asked_as(owner, session, target_id)):
+            if compare_digest(question.digest, digest) and (question.status == "pending" or self._may_repeat):
+                return question
+        return None
+
+    async def _asked_as(self, owner: str, session: SessionRecord | None, target_id: str) -> list[PendingApproval]:
+        if session is None:
+            return []
+        questions = await self._store.approvals.asked_as(owner, target_id)
+        return [question for question in questions if await descends_from(self._store, session, question.session_id)]
+
     async def new(
-        self, session: SessionRecord | None, questions: Sequence[PendingApproval], *, may_repeat: bool
+        self, session: SessionRecord | None, questions: Sequence[PendingApproval], ids: Mapping[str, str]
     ) -> list[PendingApproval]:
-        """Return the questions that are not stored yet; an id that belongs to another question is an `ApprovalIdError`.
+        """Return the questions that are not stored yet, with ids of ours; the target may not use one of its ids twice.
 
         A pending question of the session, or of one that it branched from, may come again. A decided one may only if
-        the target repeats the requests that it waits for (`may_repeat`), as a workflow does.
+        the target repeats the requests that it waits for, as a workflow does. Any other question under the same id of
+        the target's is an `ApprovalIdError`.
         """
         fresh: list[PendingApproval] = []
         for question in questions:
-            stored = await self._store.approvals.get(question.owner, question.approval_id)
-            if stored is None:
-                fresh.append(question)
+            owner, target_id = question.owner, question.target_id
+            if await self._stored(owner, session, target_id, question.digest) is not None:
                 continue
-            same = compare_digest(stored.digest, question.digest) and (may_repeat or stored.status == "pending")
-            if not same or session is None or not await self._asked_in(stored, session):
+            if await self._asked_as(owner, session, target_id):
                 raise taken(question)
+            fresh.append(question.replace(approval_id=ids[target_id]))
         return fresh
 
-    async def take(self, owner: str, answers: Sequence[ApprovalAnswer]) -> str:
+    async def take(self, owner: str, answers: Sequence[ApprovalAnswer], caller: Caller | None = None) -> str:
         """Record the decisions, all or none, and return the attempt that may act on them."""
         now, attempt = self._clock.now(), new_secret()
+        questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
+        known = [question for question in questions if question is not None]
+        if len(known) < len(questions):
+            raise answered()
+        note, rows = await self._decisions.note_answers(known, answers, caller)
         try:
             async with self._store.transaction() as transaction:
                 for given in answers:
-                    decision = _decision(given)
                     transaction.decide_approval(
-                        owner, given.approval_id, decision, at=now, reason=given.reason, attempt=attempt
+                        owner, given.approval_id, status_of(given), at=now, reason=given.reason, attempt=attempt
                     )
+                note(transaction)
         except StoreError:
             raise answered() from None
+        await self._decisions.wake(rows)
         return attempt
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:
         question = await self._store.approvals.get(owner, answer.approval_id)
-        if question is None or not await self._asked_in(question, session):
+        if question is None or not await descends_from(self._store, session, question.session_id):
             raise _unknown()
         return question
-
-    async def _asked_in(self, question: PendingApproval, session: SessionRecord) -> bool:
-        """Tell whether a session, or one that it branched from, has asked the question."""
-        asking: SessionRecord | None = session
-        while asking is not None and asking.session_id != question.session_id:
-            parent = asking.parent
-            asking = None if parent is None else await self._store.sessions.get(asking.owner, parent.session_id)
-        return asking is not None
 
 
 def resumed(questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer]) -> list[Message]:
     """Return the messages that resume a run with answers."""
     return [answer(question, given.approved, given.reason) for question, given in zip(questions, answers, strict=True)]
-
-
-def _decision(answer: ApprovalAnswer) -> ApprovalStatus:
-    return "approved" if answer.approved else "rejected"
 
 
 def _unknown() -> NotFoundError:

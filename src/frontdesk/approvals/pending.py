@@ -8,15 +8,19 @@ import msgspec
 from agent_framework import Content, Message
 
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.request import AdmittedRequest
+from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.errors import ApprovalIdError
+from frontdesk.kit.framework.approval_ids import mark_shown
 from frontdesk.kit.framework.types import is_response
 from frontdesk.kit.framework.workflow_requests import approvals_in, requests_of
 from frontdesk.kit.names import LONGEST_ID
 
 
 def questions(result: Any, admitted: AdmittedRequest, session_id: str | None) -> Sequence[PendingApproval]:
-    """Return the tool calls of a result that need an approval; one without an id of its own is an `ApprovalIdError`."""
+    """Return the tool calls of a result that need an approval; one without an id of its own is an `ApprovalIdError`.
+
+    They have the ids of the target, until the host gives them ids of its own.
+    """
     contents = _approval_requests(result)
     if not contents:
         return ()
@@ -56,8 +60,12 @@ def _approval_requests(result: Any) -> Sequence[Content]:
 
 
 def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> PendingApproval:
+    target_id = _id(request)
     return PendingApproval(
-        approval_id=_id(request),
+        approval_id=target_id,
+        target_request_id=target_id,
+        requester=admitted.caller,
+        resume=_resuming(admitted.request),
         owner=admitted.owner,
         session_id=session_id,
         run_id=admitted.run_id,
@@ -68,8 +76,23 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
     )
 
 
+def _resuming(request: ChannelRequest) -> ChannelRequest:
+    """Return the request that goes on with a run once its question is decided, where the question was asked."""
+    return ChannelRequest(
+        channel=request.channel,
+        operation="approval",
+        conversation_id=request.conversation_id,
+        group=request.group,
+        reference=request.reference,
+        options=request.options,
+        response_target=request.response_target,
+        metadata=request.metadata,
+        details=request.details,
+    )
+
+
 def _id(request: Content) -> str:
-    """Return the id of a request; every channel must be able to send it back unchanged."""
+    """Return the target's id of a request, by which its answer finds the way back."""
     given: Any = request.id
     if given is None or given == "" or (isinstance(given, str) and given.isspace()):
         raise ApprovalIdError(
@@ -99,6 +122,8 @@ def _tool(request: Content) -> str:
 def answer(question: PendingApproval, approved: bool, reason: str | None) -> Message:
     """Return the message that resumes the run, made from the stored question and never from what the wire sent."""
     response = question.request.to_function_approval_response(approved)
+    if question.approval_id != question.target_id:
+        mark_shown(response, question.approval_id)
     contents: list[Content] = [response]
     if reason and not approved:
         contents.append(Content.from_text(reason))

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, cast,
 import msgspec
 
 from frontdesk.data import framework_codec, workflow_codec
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, ApprovalPlace, ApprovalVote, PendingApproval, Resumption
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
+from frontdesk.data.delivery import Attempt, Delivery, EditDelivery, InboxItem, Route, Skipped
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
@@ -48,6 +48,8 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "Address": Address,
     "AdmittedRequest": AdmittedRequest,
     "ApprovalAnswer": ApprovalAnswer,
+    "ApprovalPlace": ApprovalPlace,
+    "ApprovalVote": ApprovalVote,
     "Attempt": Attempt,
     "BackgroundRun": BackgroundRun,
     "Caller": Caller,
@@ -62,6 +64,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "Conversation": Conversation,
     "ConversationItem": ConversationItem,
     "Delivery": Delivery,
+    "EditDelivery": EditDelivery,
     "ForkPoint": ForkPoint,
     "Grant": Grant,
     "HostedRunResult": HostedRunResult,
@@ -76,6 +79,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "PendingApproval": PendingApproval,
     "PushGroup": PushGroup,
     "ResponseTarget": ResponseTarget,
+    "Resumption": Resumption,
     "Route": Route,
     "RunEvent": RunEvent,
     "RunFailure": RunFailure,

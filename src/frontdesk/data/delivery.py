@@ -3,16 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from frontdesk.data.approval import ApprovalPlace
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import Address
 
-EventKind = Literal["turn", "control"]
-"""Whether an event waits for its turn in its conversation, or acts on the turns themselves, such as `/cancel`."""
+EventKind = Literal["turn", "control", "resume"]
+"""Whether an event waits for its turn in its conversation, acts on the turns themselves, such as `/cancel`, or is the
+host's own, and goes on with a run after a decision."""
 CANCELLED = "cancelled"
 """The error of an event that somebody cancelled."""
 DeliveryStatus = Literal["pending", "sending", "accepted", "unknown", "dead", "cancelled"]
+DeliveryAction = Literal["send", "settle", "retract"]
+"""`send` sends a message, or replaces an earlier one. `settle` takes the buttons off an earlier one, and shows the text
+that it brings, if it brings one. `retract` removes one."""
 
 
 class InboxItem(Noun, frozen=True, kw_only=True):
@@ -118,6 +123,14 @@ class Delivery(Noun, frozen=True, kw_only=True):
     """The number of parts of the answer, the echo included."""
     payload: Any
     is_echo: bool = False
+    action: DeliveryAction = "send"
+    replaces: str | None = None
+    """The receipt or handle of the earlier message that it changes.
+
+    It is unset when the platform can't change that message any more; what has to be said is then sent as a new one.
+    """
+    approval_id: str | None = None
+    """The approval that it asks about; when it is accepted, the store keeps where the question is shown."""
     status: DeliveryStatus = "pending"
     attempts: int = 0
     """The number of tries since it was queued; a wait that the platform asked for does not count."""
@@ -145,6 +158,29 @@ class Delivery(Noun, frozen=True, kw_only=True):
         return self.delivery_id
 
     @property
+    def shown_question(self) -> "ApprovalPlace | None":
+        """Return where its question is shown, if it asks one and was accepted with a receipt."""
+        if self.approval_id is None or self.status != "accepted" or self.receipt is None:
+            return None
+        return ApprovalPlace(
+            owner=self.owner,
+            approval_id=self.approval_id,
+            channel=self.channel,
+            place=self.place,
+            handle=self.receipt,
+            identity=self.identity,
+            conversation_id=self.conversation_id,
+            reference=self.reference,
+            queue=self.queue,
+            at=self.ended_at or self.created_at,
+        )
+
+    @property
+    def edits(self) -> bool:
+        """Tell whether it changes a message that was sent, so that a second try does no harm."""
+        return self.replaces is not None or self.action != "send"
+
+    @property
     def kind(self) -> "DestinationKind":
         """Return whether it goes to a group or to one person."""
         # A direct chat that is answered waits in the queue of its person, whatever its own name.
@@ -159,6 +195,15 @@ class Delivery(Noun, frozen=True, kw_only=True):
     def destination(self) -> "Destination":
         """Return its destination: deliveries with the same one are sent in order."""
         return (self.channel, self.place)
+
+
+class EditDelivery(Noun, frozen=True, kw_only=True):
+    """A delivery that changes a message, as it is stored: hosts of earlier versions can't read it, and leave it alone.
+
+    They would send it as a new message.
+    """
+
+    delivery: Delivery
 
 
 DestinationKind = Literal["direct", "group"]

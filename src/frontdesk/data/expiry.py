@@ -22,6 +22,8 @@ class Expiry(Value, frozen=True, kw_only=True):
     last_seen: float | None = 30 * _DAY
     approvals: float | None = 30 * _DAY
     """Questions that were answered."""
+    audit: float | None = YEAR
+    """Lines of the audit log."""
     pending_approvals: float | None = YEAR
     """Questions without an answer, after the last turn of their session, which is kept as long."""
     inbox: float | None = 7 * _DAY

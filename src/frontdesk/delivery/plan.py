@@ -6,6 +6,7 @@ from typing import Any
 from agent_framework import AgentResponse, Message
 
 from frontdesk.abc.channel import Channel
+from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, Route
@@ -293,13 +294,19 @@ class Planner:
             result = await show_result(
                 channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
             )
-            return [row.replace(payload=encode_content(channel, part)) for part in parts_of(channel, result)]
+            return [_part(channel, row, content) for content in parts_of(channel, result)]
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
             log.error("the delivery on %s of run %s is dead: %s", channel.name, result.run.run_id, reason)
             if isinstance(error, CodecError):
                 log.error("it can't be stored: %s", error)
             return [row.replace(status="dead", error=reason, ended_at=row.created_at)]
+
+
+def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:
+    """Return a part with its content, and with the approval that it asks about, if it asks one."""
+    row = row.replace(payload=encode_content(channel, content))
+    return row.replace(approval_id=channel.question_in(content)) if isinstance(channel, ShowsQuestions) else row
 
 
 def _slim(run: RunRecord) -> RunRecord:

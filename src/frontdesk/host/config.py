@@ -49,6 +49,8 @@ class HostConfig:
     runs: RunLimits = RunLimits()
     on_interrupt: OnInterrupt = "fail"
     max_session_bytes: int = MAX_BYTES
+    approval_seconds: float | None = None
+    """For how long a question waits for its answer before it is cancelled; `None` for as long as its session lasts."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -56,6 +58,8 @@ class HostConfig:
         if self.runtime_mode not in ("long_running", "ephemeral", None):
             wrong.append(f"runtime_mode: {self.runtime_mode!r} is not 'long_running', 'ephemeral' or None")
         wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
+        if self.approval_seconds is not None and self.approval_seconds <= 0:
+            wrong.append("approval_seconds must be more than 0, or None")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}

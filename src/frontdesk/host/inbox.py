@@ -24,6 +24,7 @@ from frontdesk.data.session import SessionName
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
+from frontdesk.delivery.push import can_push
 from frontdesk.errors import (
     DeliveryExistsError,
     FrontdeskError,
@@ -39,6 +40,7 @@ from frontdesk.errors import (
 )
 from frontdesk.host.gathering import Gathering, merged
 from frontdesk.host.held_events import HeldEvent, HeldEvents
+from frontdesk.host.resumptions import Resumptions
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
@@ -48,7 +50,7 @@ from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 
-TASKS: Mapping[EventKind, str] = {"turn": "answer", "control": "control"}
+TASKS: Mapping[EventKind, str] = {"turn": "answer", "control": "control", "resume": "resume"}
 """The names of the tasks that work through the events of each kind."""
 MOST_AT_ONCE = 200
 MOST_CONTROL_AT_ONCE = 50
@@ -88,6 +90,7 @@ class InboxWorker:
         self._runner: DurableTaskRunner | None = None
         self._holder = ""
         self._held = HeldEvents(store, active)
+        self._resumptions = Resumptions(store, clock)
         self._gathering = Gathering(store, channels, clock)
         store.listen(self._held.on_change)
         self._stopping = False
@@ -101,6 +104,8 @@ class InboxWorker:
         # With room of their own, control events never wait for the end of a turn.
         control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
         runner.register(TASKS["control"], control, waiting=waiting, most=MOST_CONTROL_AT_ONCE)
+        resume, waiting = partial(self._work, kind="resume"), partial(self._waiting, kind="resume")
+        runner.register(TASKS["resume"], resume, waiting=waiting, most=MOST_CONTROL_AT_ONCE)
         self._runner = runner
 
     async def start(self) -> None:
@@ -134,6 +139,10 @@ class InboxWorker:
                 transaction.interrupt_earlier(item)
         if interrupts:
             await self._held.look(item)
+        await self.wake(item)
+
+    async def wake(self, item: InboxItem) -> None:
+        """Have an event that was written taken up."""
         if self._runner is not None:
             task_id = _task_id(item.kind, item.channel, item.conversation_id)
             await self._runner.schedule(TASKS[item.kind], _payload(item), task_id=task_id, at=item.not_before)
@@ -303,6 +312,9 @@ class InboxWorker:
     async def _answer(self, held: HeldEvent) -> bool:
         """Answer an event, and tell whether it is certain that it is done."""
         item = held.item
+        if item.kind == "resume":
+            await self._pipeline.answer(item, await self._aliases.inward_request(item.request))
+            return True
         channel = self._answering_channel(item)
         if channel is not None:
             await self._authorize(item)
@@ -387,9 +399,12 @@ class InboxWorker:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
         failure_notice = await self._failure_notice(item, error)
+        note = await self._resumptions.failed(item, error) if item.kind == "resume" else None
         try:
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
+                if note is not None:
+                    note(transaction)
                 for delivery in failure_notice:
                     transaction.add_delivery(delivery)
         except LostEventError:
@@ -401,9 +416,9 @@ class InboxWorker:
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)
-        if channel is None:
+        if channel is None or (item.kind == "resume" and not can_push(channel)):
             return ()
-        if not isinstance(channel, AnswersEvents):
+        if not isinstance(channel, AnswersEvents) or item.kind == "resume":
             return await self._planner.failure_notice(item.request, item.caller.identity, error.message)
         try:
             await channel.refuse(await self._aliases.outward(item), error)

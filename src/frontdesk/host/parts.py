@@ -7,7 +7,7 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
-from frontdesk.abc.target import Target
+from frontdesk.abc.target import ShowsToolSchemas, Target
 from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
@@ -15,12 +15,14 @@ from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.approvals.answers import Answers
+from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
 from frontdesk.data.request import ConversationScope
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
+from frontdesk.host.approvals import ApprovalExpiry, PlaceSettler
 from frontdesk.host.background.dispatcher import BackgroundDispatcher
 from frontdesk.host.channel_state.leadership import Leaders
 from frontdesk.host.channel_state.storage import Storages
@@ -85,11 +87,16 @@ class Parts:
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
+        schemas = target if isinstance(target, ShowsToolSchemas) else None
+        self.decisions = Decisions(store, clock, schemas, PlaceSettler(store, channels, clock, ids, self.outbox))
+        repeats, lifetime = target.info.checkpoints, config.approval_seconds
+        self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.inbox = self._answering(planner, presence)
         self.outbox.register(runner)
         self.inbox.register(runner)
+        ApprovalExpiry(store, self.decisions, clock).register(runner)
 
     def _answering(self, planner: Planner, presence: Presence) -> InboxWorker:
         return InboxWorker(
@@ -108,7 +115,7 @@ class Parts:
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active
-        answers, routes = Answers(self.store, self.clock), Routes(planner)
+        answers, routes = self.answers, Routes(planner)
         branches = Branches(self.store, turns, self.ids, target.info)
         scopes: dict[str, ConversationScope | None] = {
             name: channel.conversation_scope if channel.session_family == "host_tracked" else None

@@ -52,7 +52,8 @@ class Deferral:
     async def queue_event_if_needed(self, admitted: AdmittedRequest, event: InboxItem) -> HostedRunResult[Any] | None:
         """Do the same for an event of a platform, at the time when it came in."""
         if admitted.request.background:
-            return await self.queue(admitted, event, seen_at=event.received_at)
+            # An event that goes on after a decision says nothing of where the person is.
+            return await self.queue(admitted, event, seen_at=None if event.kind == "resume" else event.received_at)
         await self._presence.see(admitted, event.received_at)
         return None
 

@@ -91,7 +91,7 @@ class RunFinisher:
             return await self.fail(run, error)
         run.cancellable = False
         try:
-            record = await self._completed(run, result)
+            record, result = await self._completed(run, result)
         except (ApprovalIdError, UnlinkedError) as error:
             log.error("run %s asks for an approval that can't be recorded: %s", run.record.run_id, error)
             return await self.fail(run, error)
@@ -109,26 +109,34 @@ class RunFinisher:
             await self._outbox.wake(turn.deliveries)
         return HostedRunResult(result=result if record.status == "completed" else None, run=record)
 
-    async def _completed(self, run: ActiveRun, result: Any) -> RunRecord:
+    async def show(self, turn: Turn, value: Any) -> Any:
+        """Return an update or a result with the questions in it under ids of ours."""
+        turn.approval_ids = turn.approval_ids or {}
+        return await self._answers.show(turn.admitted.owner, turn.record, turn.approval_ids, value)
+
+    async def _completed(self, run: ActiveRun, result: Any) -> tuple[RunRecord, Any]:
+        """Write the end of a run; return its record, and the result as it was recorded."""
         turn, admitted = run.turn, run.turn.admitted
         asked = questions(result, admitted, run.record.session_id)
         if asked and (run.record.session_id is None or not admitted.request.store):
             raise SessionRequiredError(_NOWHERE_TO_WAIT)
+        if asked or turn.approval_ids:
+            result = await self.show(turn, result)
         route = ORIGINATING
         if admitted.is_delivered:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             turn.deliveries = await self._planner.rows(admitted, result, ended, route, turn.messages)
         if asked:
-            return await self._record_questions(run, result, route, asked)
-        return await self._recorder.completed(turn, run.record, result, route)
+            return await self._record_questions(run, result, route, asked), result
+        return await self._recorder.completed(turn, run.record, result, route), result
 
     async def _record_questions(
         self, run: ActiveRun, result: Any, route: Route, asked: Sequence[PendingApproval]
     ) -> RunRecord:
         """Record a result with questions, if the requester still has the owner's key."""
         turn = run.turn
-        new = await self._answers.new(turn.record, asked, may_repeat=self._target.info.checkpoints)
+        new = self._answers.complete(await self._answers.new(turn.record, asked, turn.approval_ids or {}))
         for _ in range(_TRIES):
             turn.requester = await self._gate.requester(turn.admitted)
             try:

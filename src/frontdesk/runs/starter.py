@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from agent_framework import Message
+from agent_framework import Content, Message
 
 from frontdesk.abc.target import Target
 from frontdesk.approvals.answers import Answers, resumed
@@ -13,6 +13,7 @@ from frontdesk.data.request import AdmittedRequest, ConversationScope
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
 from frontdesk.kit.aio.current import current_turn
+from frontdesk.kit.framework.approval_ids import with_shown_ids
 from frontdesk.kit.framework.client_outputs import need_new_calls, tells_of_calls
 from frontdesk.kit.framework.contents import open_calls
 from frontdesk.runs.routes import Routes
@@ -103,12 +104,12 @@ class RunStarter:
         messages = await (self._resuming_messages(turn) if request.approvals else self._target.prepare(turn))
         record = self._recorder.begin(turn, messages)
         if request.approvals:
-            record = record.replace(open_calls=open_calls([*await turn.history(), *messages]) or None)
+            record = record.replace(open_calls=await self._open_calls(turn, messages))
         if job is not None or request.approvals or request.idempotency_key is not None:
             with self._active.reserved(record):
                 await self._write_start(turn, record)
                 if request.approvals:
-                    attempt = await self._answers.take(admitted.owner, request.approvals)
+                    attempt = await self._answers.take(admitted.owner, request.approvals, admitted.caller)
                     turn.answer(request.approvals, attempt)
         return self._active.begin(turn, record)
 
@@ -116,7 +117,14 @@ class RunStarter:
         """Return the messages that resume the session beside the input: approvals, and results of client functions."""
         answers = turn.admitted.request.approvals
         questions = await self._answers.asked(turn.admitted.owner, turn.record, answers)
+        self._answers.need_unchanged(questions, answers)
         return [*await self._target.prepare(turn), *resumed(questions, answers)]
+
+    async def _open_calls(self, turn: Turn, messages: Sequence[Message]) -> Sequence[Content] | None:
+        """Return the calls that the run goes on with, and questions about them under the ids that were shown."""
+        questions = [await turn.question(answer.approval_id) for answer in turn.admitted.request.approvals]
+        ids = {question.target_id: question.approval_id for question in questions if question is not None}
+        return [with_shown_ids(call, ids) for call in open_calls([*await turn.history(), *messages])] or None
 
     async def _write_start(self, turn: Turn, record: RunRecord) -> None:
         """Record that a run begins, where another process must know if this one ends."""

@@ -16,6 +16,7 @@ from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.errors import UnreadableRecordError
 from frontdesk.kit.aio.large import is_heavy
 from frontdesk.kit.aio.threads import ThreadWork
+from frontdesk.kit.lineage import descends_from
 from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore
@@ -65,6 +66,8 @@ class Turn:
     """The deliveries of the result to other places, written together with it."""
     requester: IdentityRecord | None = None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
+    approval_ids: dict[str, str] | None = None
+    """The ids under which the questions of this run are shown, by the target's ids; `None` if it has asked nothing."""
     _work: ThreadWork | None = None
     _written: asyncio.Event | None = None
 
@@ -172,3 +175,11 @@ class Turn:
     async def question(self, approval_id: str) -> PendingApproval | None:
         """Return an approval that the turn's owner was asked for, decided or not."""
         return await self._store.approvals.get(self.admitted.owner, approval_id)
+
+    async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
+        """Return the last approval that the session has asked the turn's owner for under an id of the target's."""
+        asked = await self._store.approvals.asked_as(self.admitted.owner, target_request_id)
+        for question in reversed(asked):
+            if self.record is not None and await descends_from(self._store, self.record, question.session_id):
+                return question
+        return None

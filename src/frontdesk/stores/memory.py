@@ -10,27 +10,29 @@ from typing import Any, Self
 
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock, SystemClock
-from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.expiry import YEAR
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import ApprovalExistsError, RunExistsError
 from frontdesk.kit.auth.nonces import ProcessNonces
+from frontdesk.stores.memory_approvals import MemoryApprovals, MemoryAudit, is_same_question
 from frontdesk.stores.memory_background import MemoryBackground
 from frontdesk.stores.memory_channels import MemoryChannelValues, MemoryConversationAliases, MemoryLeaderships
 from frontdesk.stores.memory_drawers import (
-    MemoryApprovals,
     MemoryCheckpoints,
     MemoryConversations,
     MemoryRuns,
     MemorySessions,
 )
 from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.stores.memory_live import MemoryLiveAnswers
 from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
 from frontdesk.stores.memory_sweep import MemorySweep
@@ -58,8 +60,10 @@ class InMemoryStateStore:
         self.runs = MemoryRuns(limit)
         self.background = MemoryBackground()
         self.approvals = MemoryApprovals(limit)
+        self.audit = MemoryAudit(10 * limit)
         self.inbox = MemoryInbox(10 * limit)
         self.outbox = MemoryOutbox(limit)
+        self.live = MemoryLiveAnswers(limit)
         self.tasks = MemoryTasks(10 * limit)
         self.conversations = MemoryConversations(limit, clock)
         self.checkpoints = MemoryCheckpoints(limit)
@@ -183,9 +187,11 @@ class MemoryTransaction:
         self._writes.append((self._store.background.end, job.key))
 
     def add_approval(self, approval: PendingApproval) -> None:
-        new = (self._store.approvals.check_new, (approval.owner, approval.approval_id))
+        self._checks.append((self._store.approvals.check_new, (approval,)))
         # Of two in one transaction neither is there when they are checked.
-        self._checks.append((_refuse_second, ()) if new in self._checks else new)
+        added = [arguments[0] for write, arguments in self._writes if write == self._store.approvals.add]
+        if any(_is_known(known, approval) for known in added):
+            self._checks.append((_refuse_second, ()))
         self._writes.append((self._store.approvals.add, (approval,)))
 
     def decide_approval(
@@ -197,8 +203,9 @@ class MemoryTransaction:
         at: float,
         reason: str | None = None,
         attempt: str | None = None,
+        first: bool = False,
     ) -> None:
-        self._checks.append((self._store.approvals.check, (owner, approval_id, status)))
+        self._checks.append((self._store.approvals.check, (owner, approval_id, status, first)))
         self._writes.append((self._store.approvals.decide, (owner, approval_id, status, at, reason, attempt)))
 
     def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
@@ -209,7 +216,16 @@ class MemoryTransaction:
         self._writes.append((self._store.approvals.release, (owner, approval_id, attempt)))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        self._writes.append((self._store.approvals.cancel_all, (owner, at, reason)))
+        self._writes.append((self._store.approvals.cancel_all, (owner, at, reason, self._store.audit)))
+
+    def add_vote(self, vote: ApprovalVote) -> None:
+        self._writes.append((self._store.approvals.add_vote, (vote,)))
+
+    def add_place(self, place: ApprovalPlace) -> None:
+        self._writes.append((self._store.approvals.add_place, (place,)))
+
+    def add_audit(self, line: AuditLine) -> None:
+        self._writes.append((self._store.audit.add, (line,)))
 
     def accept(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.accept, (item,)))
@@ -241,9 +257,15 @@ class MemoryTransaction:
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
         self._checks.append((self._store.outbox.check, (delivery,)))
         self._writes.append((self._store.outbox.change, (delivery,)))
+        if (shown := delivery.shown_question) is not None:
+            self.add_place(shown)
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._writes.append((self._store.outbox.end_rest, (delivery, error, at)))
+
+    def save_live(self, live: LiveAnswer) -> None:
+        self._checks.append((self._store.live.check, (live,)))
+        self._writes.append((self._store.live.save, (live,)))
 
     def save_conversation(self, conversation: Conversation) -> None:
         self._writes.append((self._store.conversations.save, (conversation,)))
@@ -262,6 +284,11 @@ class MemoryTransaction:
 
     def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None:
         self._writes.append((self._store.checkpoints.delete, (session_id, checkpoint_id)))
+
+
+def _is_known(known: PendingApproval, other: PendingApproval) -> bool:
+    same_id = (known.owner, known.approval_id) == (other.owner, other.approval_id)
+    return same_id or (known.owner == other.owner and is_same_question(known, other))
 
 
 def _refuse_second() -> None:

@@ -7,11 +7,10 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalStatus, PendingApproval
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import ApprovalExistsError, LostAnswerError, StaleTurnError, StoreError
+from frontdesk.errors import StaleTurnError
 
 _MOST_PAST = 100
 """The number of earlier sessions that are kept for a name."""
@@ -254,94 +253,6 @@ class MemoryRuns:
             # A run that was deleted while it ran keeps nothing.
             if (event.owner, event.run_id) in self.records:
                 self.log.setdefault((event.owner, event.run_id), []).append(event)
-
-
-class MemoryApprovals:
-    """Approvals, by owner and id: the ids come from the target, which knows nothing of owners."""
-
-    def __init__(self, limit: int) -> None:
-        self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
-        self.owned: dict[str, dict[str, None]] = {}
-
-    def _forget(self, key: tuple[str, str], record: PendingApproval) -> None:
-        owned = self.owned.get(record.owner, {})
-        owned.pop(record.approval_id, None)
-        if not owned:
-            self.owned.pop(record.owner, None)
-
-    async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
-        return self.records.get((owner, approval_id))
-
-    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
-        return [approval for approval in self._of(owner) if approval.session_id == session_id]
-
-    async def pending(self, owner: str) -> Sequence[PendingApproval]:
-        return [approval for approval in self._of(owner) if approval.waits]
-
-    def _of(self, owner: str) -> list[PendingApproval]:
-        records = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
-        return [record for record in records if record is not None]
-
-    def check(self, owner: str, approval_id: str, status: ApprovalStatus) -> None:
-        """Refuse a decision about an approval that is decided, unless it is the same and has not begun."""
-        record = self.records.get((owner, approval_id))
-        if record is None or not record.waits or record.status not in ("pending", status):
-            raise StoreError("the approval is not pending")
-
-    def decide(
-        self,
-        owner: str,
-        approval_id: str,
-        status: ApprovalStatus,
-        at: float,
-        reason: str | None,
-        attempt: str | None = None,
-    ) -> None:
-        """Record a decision."""
-        decided: dict[str, Any] = {"status": status, "decided_at": at, "reason": reason}
-        self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
-
-    def check_attempt(self, owner: str, approval_id: str, attempt: str) -> None:
-        """Refuse an attempt that does not hold the decision."""
-        record = self.records.get((owner, approval_id))
-        if record is None or record.attempt != attempt:
-            raise LostAnswerError
-
-    def begin(self, owner: str, approval_id: str) -> None:
-        """Make a decision final."""
-        self._change(owner, approval_id, begun=True)
-
-    def release(self, owner: str, approval_id: str, attempt: str) -> None:
-        """Let the decision of an attempt be made again."""
-        record = self.records.get((owner, approval_id))
-        if record is not None and record.attempt == attempt:
-            self._change(owner, approval_id, attempt=None, begun=False)
-
-    def _change(self, owner: str, approval_id: str, **changes: Any) -> None:
-        record = self.records.get((owner, approval_id))
-        if record is not None:
-            self.records.put((owner, approval_id), record.replace(**changes))
-
-    def cancel_all(self, owner: str, at: float, reason: str | None) -> None:
-        for approval in self._of(owner):
-            if approval.waits:
-                self.decide(owner, approval.approval_id, "cancelled", at, reason)
-
-    def check_new(self, owner: str, approval_id: str) -> None:
-        """Refuse an id that the owner has."""
-        if (owner, approval_id) in self.records:
-            raise ApprovalExistsError
-
-    def add(self, approval: PendingApproval) -> None:
-        """Keep an approval whose id is new."""
-        self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
-        self.records.put((approval.owner, approval.approval_id), approval)
-
-    def drop_sessions(self, gone: Collection[str]) -> None:
-        for key, record in self.records.items():
-            if record.session_id in gone:
-                self.records.pop(key)
-                self._forget(key, record)
 
 
 _number = attrgetter("number")

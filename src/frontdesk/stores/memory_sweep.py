@@ -14,7 +14,7 @@ EVERY = 60.0
 
 
 class MemorySweep:
-    """Drops idle sessions, conversations, identities, expired grants and channel values, at intervals.
+    """Drops idle sessions, conversations, identities, and what has expired, at intervals.
 
     The other drawers evict old records by themselves.
     """
@@ -44,6 +44,7 @@ class MemorySweep:
         now = self._clock.now()
         self._store.identities.drop_ended(now)
         self._store.channel_values.drop_expired(now)
+        self._store.live.drop_expired(now)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)

@@ -23,6 +23,7 @@ from frontdesk.data.codec import register_answer
 from frontdesk.data.request import ChannelRequest, ClientTool
 from frontdesk.errors import FrontdeskError, InvalidRequestError
 from frontdesk.kit.framework.messages import need_messages
+from frontdesk.kit.framework.tool_schemas import schema_digest, tools_of
 from frontdesk.kit.names import is_named
 from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import asks_for_attributes, bind, binding, binding_findings
@@ -66,6 +67,9 @@ class AgentTarget:
             reads_attributes=asks_for_attributes(self._binding),
         )
         self._warned_of_leftovers = False
+
+    def tool_schema(self, name: str) -> str | None:
+        return schema_digest(tools_of(self.native), name)
 
     def check(self, request: ChannelRequest) -> None:
         if request.options and not self.info.options:
@@ -232,10 +236,7 @@ def _unstructured(result: AgentResponse[Any]) -> AgentResponse[Any]:
 
 
 def _tool_names(agent: Any) -> tuple[str, ...]:
-    tools: list[Any] = list(_defaults(agent).get("tools") or ())
-    for server in getattr(agent, "mcp_tools", None) or ():
-        tools.extend(getattr(server, "functions", ()))
-    return tuple(str(tool.name) for tool in tools if hasattr(tool, "name"))
+    return tuple(str(tool.name) for tool in tools_of(agent) if hasattr(tool, "name"))
 
 
 def _stay_local(agent: Any) -> dict[str, Any]:

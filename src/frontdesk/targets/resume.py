@@ -8,6 +8,7 @@ from agent_framework import Content, Message, WorkflowCheckpoint
 
 from frontdesk.abc.target import TargetTurn
 from frontdesk.approvals.pending import digest
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.request import ClientOutput
 from frontdesk.data.session import CheckpointRef, SessionRecord
 from frontdesk.errors import (
@@ -38,7 +39,7 @@ class Plan:
         """Whether the run resumes in the middle, instead of with a new message."""
         self.responses: dict[str, Any] = {}
         self.approvals: dict[str, str] = {}
-        """The requests of the approvals that are answered, by the approval's id."""
+        """The requests of the approvals that are answered, by the target's id of the approval."""
         self.earlier: Mapping[str, Any] | None = None
         """The answers of earlier runs, for a workflow that is resumed by a replay."""
         self.storage: RunStorage | PauseStorage | ReadOnly | None = None
@@ -109,8 +110,9 @@ class Resumption:
             return Plan()
         checkpoint = await self._checkpoint(turn, record)
         if request.client_outputs or request.approvals:
-            plan = _answered(turn, checkpoint)
-            await _need_same_calls(turn, checkpoint)
+            questions = [await turn.question(answer.approval_id) for answer in request.approvals]
+            plan = _answered(turn, checkpoint, questions)
+            _need_same_calls(checkpoint, questions)
         elif checkpoint is not None and request.checkpoint_id is not None and request.input is None:
             plan = self._continued(checkpoint)
         else:
@@ -171,9 +173,9 @@ class Resumption:
                 "This checkpoint is in the middle of a run: it goes on without a message.", param="checkpoint_id"
             )
         waiting = _waiting(checkpoint)
-        open_requests = [request for request in waiting if await _is_open(turn, record, request)]
+        open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
         if open_requests:
-            names = ", ".join(_name(request) for request in open_requests)
+            names = ", ".join(open_requests)
             raise ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
         if waiting:
             log.warning(
@@ -189,7 +191,9 @@ def _waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:
     return list(checkpoint.pending_request_info_events.values())
 
 
-def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
+def _answered(
+    turn: TargetTurn, checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]
+) -> Plan:
     request = turn.admitted.request
     waiting = [] if checkpoint is None else _waiting(checkpoint)
     calls = {call_id_of(call): call for call in calls_in(waiting)}
@@ -202,25 +206,25 @@ def _answered(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> Plan:
         for output in request.client_outputs
     }
     asked = {str(question.data.id): question for question in waiting if is_approval(question)}
-    plan.approvals = {approval_id: str(question.request_id) for approval_id, question in asked.items()}
-    if any(answer.approval_id not in asked for answer in request.approvals):
+    plan.approvals = {target_id: str(question.request_id) for target_id, question in asked.items()}
+    answered = [None if question is None else asked.get(question.target_id) for question in questions]
+    if None in answered:
         raise _once("The session does not wait for this approval.")
     # An executor resumes when all its answers are there. If the answer to a call came last, it could be sent again in
     # another branch, and the approval would count there too.
-    executors = {asked[answer.approval_id].source_executor_id for answer in request.approvals}
+    executors = {question.source_executor_id for question in answered if question is not None}
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
         raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
     return plan
 
 
-async def _need_same_calls(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> None:
+def _need_same_calls(checkpoint: WorkflowCheckpoint | None, questions: Sequence[PendingApproval | None]) -> None:
     """Refuse an approval if the call that waits under its id in the checkpoint is not the one that was shown."""
     waiting = approvals_in([] if checkpoint is None else checkpoint.pending_request_info_events.values())
     requests = {str(content.id): content for content in waiting}
-    for answer in turn.admitted.request.approvals:
-        question = await turn.question(answer.approval_id)
-        if question is None or not compare_digest(question.digest, digest(requests[answer.approval_id])):
+    for question in questions:
+        if question is None or not compare_digest(question.digest, digest(requests[question.target_id])):
             raise _once("The session does not wait for this approval.")
 
 
@@ -255,14 +259,13 @@ def _fitted(call: Request, given: ClientOutput) -> Any:
     return fit_answer(given.output, call.response_type, given.call_id)
 
 
-async def _is_open(turn: TargetTurn, record: SessionRecord, request: Request) -> bool:
-    """Tell whether a request can still be answered; an approval can until its tool has begun."""
+async def _open_name(turn: TargetTurn, record: SessionRecord, request: Request) -> str | None:
+    """Return the id under which a request can still be answered, if it can; an approval can until its tool begins."""
     if not is_approval(request):
-        return True
-    question = await turn.question(_name(request))
-    # In a group the approval may belong to another person.
-    return record.owner != turn.admitted.owner if question is None else question.waits
-
-
-def _name(request: Request) -> str:
-    return str(approvals_in([request])[0].id) if is_approval(request) else call_id_of(request)
+        return call_id_of(request)
+    target_id = str(request.data.id)
+    question = await turn.question_asked_as(target_id)
+    if question is None:
+        # In a group the approval may belong to another person.
+        return target_id if record.owner != turn.admitted.owner else None
+    return question.approval_id if question.waits else None

@@ -17,11 +17,12 @@ from agent_framework import (
 from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
 from frontdesk.kit.framework.client_outputs import as_results
+from frontdesk.kit.framework.tool_schemas import schema_digest, tools_of
 from frontdesk.kit.framework.types import whole_outputs
 from frontdesk.kit.framework.workflow_requests import asked, requests_of
 from frontdesk.loggers import runs as log
 from frontdesk.targets.binding import asks_for_attributes, bind, binding_findings, binding_in
-from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint
+from frontdesk.targets.blueprint import WORKFLOW_AGENTS, Blueprint, agents_in
 from frontdesk.targets.checkpoints import Checkpoints, ReadOnly, own_storage
 from frontdesk.targets.extras import function_results, refuse_extras
 from frontdesk.targets.resume import Plan, need_pause
@@ -36,7 +37,7 @@ class WorkflowTarget:
         self.native = native
         self._make = make
         blueprint = Blueprint(make, checkpoints)
-        sample = blueprint.sample
+        self._sample = sample = blueprint.sample
         self.findings, self.warnings = blueprint.findings, blueprint.warnings
         self._resumption = blueprint.resumption
         self._input_types: list[Any] = list(getattr(sample, "input_types", ()))
@@ -52,6 +53,9 @@ class WorkflowTarget:
             reads_attributes=asks_for_attributes(bindings),
             outputs=tuple(getattr(sample, "output_types", ())),
         )
+
+    def tool_schema(self, name: str) -> str | None:
+        return schema_digest((tool for agent in agents_in(self._sample) for tool in tools_of(agent)), name)
 
     def check(self, request: ChannelRequest) -> None:
         refuse_extras(request, "workflow")

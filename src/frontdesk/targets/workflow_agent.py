@@ -26,6 +26,7 @@ from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import need_messages
+from frontdesk.kit.framework.tool_schemas import schema_digest, tools_of
 from frontdesk.kit.framework.types import is_event
 from frontdesk.kit.framework.workflow_requests import Request, is_approval, request_content
 from frontdesk.loggers import runs as log
@@ -67,6 +68,9 @@ class WorkflowAgentTarget:
             reads_attributes=asks_for_attributes(bindings),
             history=self._history,
         )
+
+    def tool_schema(self, name: str) -> str | None:
+        return schema_digest((tool for agent in agents_in(self._sample.workflow) for tool in tools_of(agent)), name)
 
     def check(self, request: ChannelRequest) -> None:
         refuse_extras(request, "agent")

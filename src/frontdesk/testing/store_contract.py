@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
         f"frontdesk.testing.store_{part}"
         for part in (
             "answers",
+            "approvals",
             "background",
             "boxes",
             "channel_values",
@@ -29,6 +30,7 @@ pytest.register_assert_rewrite(
             "leaderships",
             "leases",
             "links",
+            "live",
             "nonces",
             "outbox",
             "people",
@@ -42,6 +44,7 @@ pytest.register_assert_rewrite(
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
+from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
@@ -53,6 +56,7 @@ from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
+from frontdesk.testing.store_live import LiveAnswers  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
 from frontdesk.testing.store_outbox import Outbox  # noqa: E402
 from frontdesk.testing.store_people import Identities  # noqa: E402
@@ -73,11 +77,13 @@ class StoreContract(
     Background,
     Approvals,
     Answers,
+    Decisions,
     Checkpoints,
     Inbox,
     ControlEvents,
     Bundles,
     Outbox,
+    LiveAnswers,
     Tasks,
     Conversations,
     Nonces,

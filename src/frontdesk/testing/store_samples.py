@@ -7,7 +7,7 @@ from typing import Any
 from agent_framework import Content, Message
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
-from frontdesk.data.approval import PendingApproval
+from frontdesk.data.approval import ApprovalPlace, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.channel_value import SealedValue, ValuePlace
 from frontdesk.data.codec import from_json, to_json
@@ -16,6 +16,7 @@ from frontdesk.data.conversation_alias import merge_aliases
 from frontdesk.data.delivery import Delivery, EventKind, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
@@ -160,6 +161,32 @@ def question(approval_id: str = "apr_1", *, owner: str = OWNER, at: float = NOW,
     return record.replace(**fields)
 
 
+def vote(voter: str = OWNER, approval_id: str = "apr_1", *, approved: bool = True, at: float = NOW) -> ApprovalVote:
+    """Make a vote about a question."""
+    return ApprovalVote(owner=OWNER, approval_id=approval_id, voter=voter, approved=approved, at=at)
+
+
+def shown_at(
+    handle: str = "msg_1", approval_id: str = "apr_1", *, place: str = "chat", at: float = NOW
+) -> ApprovalPlace:
+    """Make a place where a question is shown."""
+    return ApprovalPlace(
+        owner=OWNER,
+        approval_id=approval_id,
+        channel="telegram",
+        place=place,
+        handle=handle,
+        identity=identity(),
+        conversation_id=place,
+        at=at,
+    )
+
+
+def audit_line(action: str = "approved", subject: str = "apr_1", *, at: float = NOW) -> AuditLine:
+    """Make a line of the audit log."""
+    return AuditLine(at=at, owner=OWNER, subject=subject, action=action, by=OWNER, reason="fine")
+
+
 def inbox_item(
     event_id: str = "evt_1",
     *,
@@ -179,6 +206,12 @@ def inbox_item(
         received_at=NOW,
         kind=kind,
     )
+
+
+def live_answer(run_id: str = "run_1", **fields: Any) -> LiveAnswer:
+    """Make a live answer whose first message is being sent."""
+    live = LiveAnswer(run_id=run_id, channel="telegram", place="1", state="opening", fence=1, expires_at=NOW + 60)
+    return live.replace(**fields)
 
 
 def delivery(delivery_id: str = "del_1", *, due_at: float = NOW, **fields: Any) -> Delivery:

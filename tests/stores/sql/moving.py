@@ -26,6 +26,7 @@ from frontdesk.testing.store_samples import (
     ODD_KEYS,
     OWNER,
     VALUE_PLACE,
+    audit_line,
     conversation,
     conversation_item,
     delivery,
@@ -36,6 +37,7 @@ from frontdesk.testing.store_samples import (
     job,
     keep_session,
     link,
+    live_answer,
     move_conversation,
     named,
     question,
@@ -44,7 +46,9 @@ from frontdesk.testing.store_samples import (
     sealed,
     seen,
     session,
+    shown_at,
     texts,
+    vote,
 )
 
 SESSIONS = len(ODD_KEYS) + 2
@@ -129,6 +133,10 @@ async def fill(place: Place) -> None:
         for number in range(3):
             transaction.add_approval(question(f"apr_{number}"))
         transaction.decide_approval(OWNER, "apr_0", "rejected", at=NOW, reason="no\0\ud800")
+        transaction.add_approval(question("apr_3", target_request_id="q\0", expires_at=NOW + 60))
+        transaction.add_vote(vote(approval_id="apr_0", approved=False))
+        transaction.add_place(shown_at("msg\0", "apr_0"))
+        transaction.add_audit(audit_line("rejected", "apr_0"))
         for number in range(3):
             transaction.accept(inbox_item(f"evt_{number}"))
         transaction.finish(inbox_item("evt_0"))
@@ -147,6 +155,8 @@ async def fill(place: Place) -> None:
     assert await store.leaderships.claim("chat", "poll\0er", "host") is not None
     assert await move_conversation(store, "old\0", "new\0")
     await store.channel_values.set(VALUE_PLACE, sealed(expires_at=NOW + 60))
+    async with store.transaction() as transaction:
+        transaction.save_live(live_answer(place="odd\0", state="open", handles=("h\0",)))
     place.execute("UPDATE runs SET data = ? WHERE run_id = 'run_2'", (b"torn",))
     assert await store.runs.get(OWNER, "run_2") is None
     await store.close()
@@ -175,6 +185,10 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.background.get(OWNER, "run_3"),
         await store.approvals.of_session(OWNER, "ses_1"),
         await store.approvals.pending(OWNER),
+        await store.approvals.asked_as(OWNER, "q\0"),
+        await store.approvals.votes(OWNER, "apr_0"),
+        await store.approvals.places(OWNER, "apr_0"),
+        await store.audit.lines(),
         await store.inbox.waiting("host"),
         await store.inbox.next("telegram", "chat"),
         [await store.outbox.get(one) for one in ("del_1", "del_2")],
@@ -187,6 +201,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversation_aliases.find("chat", "new\0"),
         await store.conversation_aliases.version("chat"),
         await store.channel_values.get(VALUE_PLACE, now=NOW),
+        await store.live.get("run_1", "telegram", "odd\0"),
         await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 

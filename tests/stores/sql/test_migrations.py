@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from frontdesk.data.approval import Resumption
 from frontdesk.data.channel_value import SealedValue
 from frontdesk.data.codec import encode
 from frontdesk.data.conversation_alias import ConversationAlias
 from frontdesk.data.delivery import Attempt
-from frontdesk.data.identity import PushGroup, Reach
+from frontdesk.data.identity import Caller, PushGroup, Reach
+from frontdesk.data.request import ChannelRequest
 from frontdesk.data.session import SessionName
 from frontdesk.data.task import TaskRecord
 from frontdesk.errors import StoreError
@@ -23,6 +25,7 @@ from frontdesk.testing.store_samples import (
     NOW,
     OWNER,
     VALUE_PLACE,
+    audit_line,
     conversation,
     conversation_item,
     delivery,
@@ -34,13 +37,16 @@ from frontdesk.testing.store_samples import (
     job,
     keep_session,
     link,
+    live_answer,
     named,
     question,
     run,
     said,
     seen,
     session,
+    shown_at,
     texts,
+    vote,
 )
 from tests.stores.sql.bases import Base
 
@@ -48,7 +54,19 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"current_name", "data", "first_name", "history", "next_name", "push_group", "reason", "receipt", "reference"}
+BLOBS = {
+    "current_name",
+    "data",
+    "first_name",
+    "handles",
+    "history",
+    "next_name",
+    "push_group",
+    "reason",
+    "receipt",
+    "reference",
+    "replaces",
+}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -62,6 +80,22 @@ QUEUED = delivery(
     error="blocked",
     history=(Attempt(at=NOW, code="blocked"),),
 )
+SETTLED = delivery(
+    "del_3",
+    answer_id="ans_2",
+    conversation_id="chat",
+    attempts=1,
+    fence=2,
+    number=5,
+    action="settle",
+    replaces='{"id":"msg_1"}',
+)
+LOST = live_answer("run_9", place="chat", state="lost", handles=("msg_1", "msg_2"), fence=2)
+LIVE_ANSWERS = 17
+"""The version since which a delivery can change a message."""
+OUR_IDS = 18
+"""The version since which approvals have ids of the host's."""
+RESUMED = Resumption(approval_id="apr_4", owner=OWNER)
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
@@ -101,6 +135,26 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert encode(list(await store.approvals.of_session(OWNER, "ses_1"))) == encode([question(), decided])
     taken = question("apr_3", session_id="ses_2", status="approved", decided_at=NOW, attempt="att_1", begun=False)
     assert encode(list(await store.approvals.of_session(OWNER, "ses_2"))) == encode([taken] if version >= 11 else [])
+    ours = question(
+        "apr_4",
+        session_id="ses_4",
+        target_request_id="q",
+        requester=Caller(identity=identity()),
+        resume=ChannelRequest(channel="telegram", operation="approval", conversation_id="chat"),
+        schema_digest="s",
+        expires_at=NOW + 60,
+        request=question("q").request,
+    )
+    since = version >= OUR_IDS
+    assert encode(list(await store.approvals.of_session(OWNER, "ses_4"))) == encode([ours] if since else [])
+    assert encode(list(await store.approvals.asked_as(OWNER, "q"))) == encode([ours] if since else [])
+    assert encode(list(await store.approvals.asked_as(OWNER, "apr_1"))) == encode([question()])
+    assert list(await store.approvals.votes(OWNER, "apr_4")) == ([vote(approval_id="apr_4")] if since else [])
+    assert list(await store.approvals.places(OWNER, "apr_4")) == ([shown_at(approval_id="apr_4")] if since else [])
+    lines = [line.replace(number=0) for line in await store.audit.lines(subject="apr_4")]
+    assert lines == ([audit_line(subject="apr_4")] if since else [])
+    resumed = await store.inbox.next("telegram", "apr_4", kind="resume")
+    assert (None if resumed is None else resumed.payload) == (RESUMED if since else None)
     assert await store.inbox.next("telegram", "chat") == inbox_item().replace(number=1)
     busy = [await store.inbox.next("telegram", "busy", kind=kind) for kind in ("turn", "control")]
     turn = inbox_item("evt_3", chat="busy").replace(number=3, fence=1, attempts=1, run_id="run_3", cancelled="ses_1")
@@ -109,6 +163,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert busy == ([turn, control] if version >= CONTROL_EVENTS else [None, None])
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
+    assert await store.outbox.get("del_3") == (SETTLED if version >= LIVE_ANSWERS else None)
+    assert list(await store.live.lost()) == ([LOST] if version >= LIVE_ANSWERS else [])
     assert await store.conversations.get(OWNER, "conv_1") == conversation(topic="t")
     items = await store.conversations.items(OWNER, "conv_1")
     assert [one.replace(number=0) for one in items] == [conversation_item("item_1")]

@@ -11,6 +11,7 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
 from frontdesk.kit.aio.large import off_loop, weight_of
+from frontdesk.kit.framework.approval_ids import with_id
 from frontdesk.kit.http.bodies import count_values
 
 Found = dict[str, Any]
@@ -92,7 +93,7 @@ class References:
             self._questions[item_id] = None
             with suppress(NotFoundError):
                 approval = await self._context.get_approval(self._caller, item_id)
-                item = msgspec.to_builtins(self._renderer.question(approval.request))
+                item = msgspec.to_builtins(self._renderer.question(with_id(approval.request, approval.approval_id)))
                 self._questions |= await self._known({item_id: item}, where)
         return self._questions[item_id]
 

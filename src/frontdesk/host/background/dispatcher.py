@@ -161,7 +161,8 @@ class BackgroundDispatcher:
         self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
     ) -> RunRecord:
         config = self._config
-        notices = self._notifier.work_goes_on(job.admitted) if event is not None else ()
+        is_asked = event is not None and event.kind != "resume"
+        notices = self._notifier.work_goes_on(job.admitted) if is_asked else ()
         session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
         lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:

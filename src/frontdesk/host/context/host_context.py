@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext, SettleAnswers
 from frontdesk.abc.target import TargetInfo
-from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
@@ -210,6 +210,22 @@ class HostContext(ChannelCalls):
         if approval is None:
             raise NotFoundError("There is no such approval.")
         return approval
+
+    async def decide(
+        self,
+        caller: Caller,
+        approval_id: str,
+        approved: bool,
+        *,
+        digest: str | None = None,
+        reason: str | None = None,
+    ) -> Decision:
+        owner = (await self._allowed(caller)).isolation_key
+        if owner is None:
+            return Decision(outcome="not_yours")
+        answer = ApprovalAnswer(approval_id=approval_id, approved=approved, reason=reason)
+        parts = self._parts
+        return await parts.decisions.decide(caller, owner, answer, digest, parts.gate.new_run_id, parts.inbox.wake)
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from agent_framework import Content, Message
 
+from frontdesk.kit.framework.approval_ids import shown_id
 from frontdesk.kit.framework.contents import call_arguments, call_outcome, file_name
 
 INCLUDES = frozenset(
@@ -117,7 +118,7 @@ def _message_items(role: str, parts: list[dict[str, Any]]) -> list[dict[str, Any
 def _item_of(content: Content) -> dict[str, Any] | None:
     """Return the item that a content alone makes, if it makes one."""
     if content.type == "function_approval_response":
-        answer = {"approval_request_id": str(content.id), "approve": bool(content.approved)}
+        answer = {"approval_request_id": shown_id(content), "approve": bool(content.approved)}
         return {"type": "mcp_approval_response", **answer}
     if content.type == "function_call":
         called = {"name": str(content.name), "arguments": call_arguments(content) or "{}"}

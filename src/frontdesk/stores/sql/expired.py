@@ -21,6 +21,11 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.session_id = sessions.session_
 """
 """Old sessions without branches, without approvals that are still awaited, and without a lease."""
 
+_ABOUT_APPROVALS = (
+    ("approval_votes", "owner, approval_id, voter"),
+    ("approval_places", "owner, approval_id, channel, place, handle"),
+)
+"""The tables about approvals, and their keys."""
 _OWNED = (
     ("sessions", "owner"),
     ("conversations", "owner"),
@@ -55,7 +60,11 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     if expiry.last_seen is not None:
         yield _plain("last_seen", "isolation_key", "at", now - expiry.last_seen)
     if expiry.approvals is not None:
-        yield _plain("approvals", "number", "decided_at", now - expiry.approvals)
+        yield _approvals(now - expiry.approvals)
+        for table, key in _ABOUT_APPROVALS:
+            yield _left_over(table, key, now - expiry.approvals)
+    if expiry.audit is not None:
+        yield _plain("audit", "number", "at", now - expiry.audit)
     if expiry.inbox is not None:
         yield _plain("inbox", "number", "done_at", now - expiry.inbox)
     if expiry.deliveries is not None:
@@ -67,17 +76,20 @@ def batches(expiry: Expiry, now: float) -> Iterator[Batch]:
     # A nonce has its own time of expiry too.
     yield _plain("nonces", "scope, nonce", "expires_at", now)
     yield _plain("channel_values", "channel, storage, name", "expires_at", now)
+    yield _plain("live", "run_id, channel, place", "expires_at", now)
 
 
 def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
     """Drop those of some sessions that have expired; each statement checks, because a turn may have come since."""
     kept = now - (expiry.sessions or 0.0)
     # Without a limit, nothing is old enough.
-    asked = -1.0 if expiry.pending_approvals is None else min(kept, now - expiry.pending_approvals)
-    old, values = _OLD_SESSIONS.format(marks=_marks(ids)), (*ids, kept, asked, now)
+    limit = -1.0 if expiry.pending_approvals is None else min(kept, now - expiry.pending_approvals)
+    old, values = _OLD_SESSIONS.format(marks=_marks(ids)), (*ids, kept, limit, now)
+    asked = f"SELECT owner, session_id {old}"
     parts = [
         _some("history", "number", "session_id", f"SELECT session_id {old}", values),
-        _some("approvals", "number", "owner, session_id", f"SELECT owner, session_id {old}", values),
+        *_about(f"SELECT owner, approval_id FROM approvals WHERE (owner, session_id) IN ({asked})", values),
+        _some("approvals", "number", "owner, session_id", asked, values),
         _some("checkpoints", "session_id, checkpoint_id", "session_id", f"SELECT session_id {old}", values),
     ]
     whole = [Do(f"DELETE {old} RETURNING session_id", values, answers=True)]
@@ -126,6 +138,25 @@ def _runs(kind: str, limit: float) -> Batch:
     events = _some("events", "run_id, owner, number", "run_id, owner", _OLD_RUNS, values)
     gone = Do(f"DELETE FROM runs WHERE (run_id, owner) IN ({_OLD_RUNS}) RETURNING 1", values, answers=True)
     return Batch([events], [gone])
+
+
+def _approvals(limit: float) -> Batch:
+    old = "FROM approvals WHERE decided_at < ? ORDER BY decided_at, number LIMIT ?"
+    values = (limit, AT_ONCE)
+    gone = Do(f"DELETE FROM approvals WHERE number IN (SELECT number {old}) RETURNING 1", values, answers=True)
+    return Batch(_about(f"SELECT owner, approval_id {old}", values), [gone])
+
+
+def _about(approvals: str, values: tuple[Any, ...]) -> list[Do]:
+    """Drop a few votes and places of approvals that are to be dropped."""
+    return [_some(table, key, "owner, approval_id", approvals, values) for table, key in _ABOUT_APPROVALS]
+
+
+def _left_over(table: str, key: str, limit: float) -> Batch:
+    """Drop rows about approvals that a host of an earlier version has dropped alone."""
+    gone = f"SELECT 1 FROM approvals a WHERE a.owner = {table}.owner AND a.approval_id = {table}.approval_id"
+    old = f"SELECT {key} FROM {table} WHERE at < ? AND NOT EXISTS ({gone}) LIMIT ?"
+    return Batch((), [Do(f"DELETE FROM {table} WHERE ({key}) IN ({old}) RETURNING 1", (limit, AT_ONCE), answers=True)])
 
 
 def _plain(table: str, key: str, column: str, limit: float, *, later: bool = False) -> Batch:

@@ -21,7 +21,7 @@ _NAMES = (
 )
 _UNCLAIMED = "UPDATE inbox SET holder = '', until = 0, attempts = attempts - 1 WHERE number = ? AND fence = ?"
 # Literals, so that the planner can use the partial indexes.
-_KINDS: Mapping[EventKind, str] = {"turn": "kind = 'turn'", "control": "kind = 'control'"}
+_KINDS: Mapping[EventKind, str] = {"turn": "kind = 'turn'", "control": "kind = 'control'", "resume": "kind = 'resume'"}
 # A `due_by` that is too far away comes from a clock that was set back since.
 _DUE = " AND (not_before IS NULL OR not_before <= ? OR due_by <= ? OR due_by > ?)"
 _BEHIND = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number > ?"

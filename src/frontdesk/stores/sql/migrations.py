@@ -337,6 +337,75 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
+# The handle of the message that a delivery changes, which is unset when that can't be changed any more.
+_LIVE_ANSWERS = Step(
+    (
+        "ALTER TABLE deliveries ADD COLUMN replaces {blob}",
+        # The messages that show an answer while it is written.
+        """CREATE TABLE live (
+            run_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            state TEXT NOT NULL,
+            handles {blob},
+            fence BIGINT NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (run_id, channel, place)
+        )""",
+        "CREATE INDEX live_by_end ON live (expires_at)",
+        "CREATE INDEX live_lost ON live (run_id) WHERE state = 'lost'",
+    ),
+    min_reader=10,
+)
+
+# Ids of the host's own. In rows of an earlier version the target's id is the approval's, and the new columns are NULL.
+_APPROVALS_BY_OUR_IDS = Step(
+    (
+        "ALTER TABLE approvals ADD COLUMN run_id TEXT",
+        "ALTER TABLE approvals ADD COLUMN target_request_id TEXT",
+        "ALTER TABLE approvals ADD COLUMN expires_at DOUBLE PRECISION",
+        """CREATE INDEX approvals_by_request ON approvals (owner, target_request_id, run_id)
+            WHERE target_request_id IS NOT NULL""",
+        """CREATE INDEX approvals_by_end ON approvals (expires_at)
+            WHERE status = 'pending' AND expires_at IS NOT NULL""",
+        """CREATE TABLE approval_votes (
+            owner TEXT NOT NULL,
+            approval_id TEXT NOT NULL,
+            voter TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            data {blob} NOT NULL,
+            PRIMARY KEY (owner, approval_id, voter)
+        )""",
+        "CREATE INDEX approval_votes_by_time ON approval_votes (at)",
+        """CREATE TABLE approval_places (
+            owner TEXT NOT NULL,
+            approval_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            handle TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            data {blob} NOT NULL,
+            PRIMARY KEY (owner, approval_id, channel, place, handle)
+        )""",
+        "CREATE INDEX approval_places_by_time ON approval_places (at)",
+        # Rows are only added, until they expire.
+        """CREATE TABLE audit (
+            number {serial},
+            at DOUBLE PRECISION NOT NULL,
+            owner TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            action TEXT NOT NULL,
+            actor TEXT NOT NULL,
+            reason {blob}
+        )""",
+        "CREATE INDEX audit_of_subject ON audit (subject, number)",
+        "CREATE INDEX audit_in_order ON audit (number)",
+        "CREATE INDEX audit_by_time ON audit (at)",
+        "CREATE INDEX inbox_resume ON inbox (number) WHERE done_at IS NULL AND kind = 'resume'",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -354,6 +423,8 @@ STEPS: tuple[Sequence[str], ...] = (
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
     _CONTROL_EVENTS,
+    _LIVE_ANSWERS,
+    _APPROVALS_BY_OUR_IDS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

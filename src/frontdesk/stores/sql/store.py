@@ -6,6 +6,7 @@ from pathlib import Path
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
+from frontdesk.stores.sql.approvals import SqlApprovals, SqlAudit
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.channel_values import SqlChannelValues
 from frontdesk.stores.sql.conversation_aliases import SqlConversationAliases
@@ -13,11 +14,12 @@ from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.leaderships import SqlLeaderships
+from frontdesk.stores.sql.live import SqlLiveAnswers
 from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
 from frontdesk.stores.sql.people import SqlIdentities
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.runs import SqlApprovals, SqlCheckpoints, SqlRuns
+from frontdesk.stores.sql.runs import SqlCheckpoints, SqlRuns
 from frontdesk.stores.sql.sessions import Leases, SqlSessions
 from frontdesk.stores.sql.sweep import Sweep
 from frontdesk.stores.sql.tasks import SqlTasks
@@ -58,8 +60,10 @@ class SqlStateStore:
         self.runs = SqlRuns(engine, self._records)
         self.background = SqlBackground(engine, self._records, lease_sql)
         self.approvals = SqlApprovals(engine, self._records)
+        self.audit = SqlAudit(engine)
         self.inbox = SqlInbox(engine, self._records, lease_sql)
         self.outbox = SqlOutbox(engine, self._records, lease_sql)
+        self.live = SqlLiveAnswers(engine, self._records)
         self.tasks = SqlTasks(engine, self._records, lease_sql)
         self.conversations = SqlConversations(engine, self._records)
         self.checkpoints = SqlCheckpoints(engine)

@@ -6,25 +6,20 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ApprovalStatus, PendingApproval
+from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import encode, form_of, seal
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
+from frontdesk.data.live import LiveAnswer
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.data.session import Lease, SessionName, SessionRecord
-from frontdesk.errors import (
-    ApprovalExistsError,
-    IdentityChangedError,
-    LostAnswerError,
-    RunExistsError,
-    StaleTurnError,
-    StoreError,
-)
-from frontdesk.stores.sql import background, inbox, outbox, tables
+from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnError, StoreError
+from frontdesk.stores.sql import approvals, background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.live import saved
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
@@ -188,15 +183,7 @@ class SqlTransaction:
         self._ops += background.ended(job, self._lease_sql)
 
     def add_approval(self, approval: PendingApproval) -> None:
-        row = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
-        self._ops.append(
-            Do(
-                "INSERT INTO approvals (owner, approval_id, session_id, status, data) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (owner, approval_id) DO NOTHING",
-                (*row, encode(approval)),
-                ApprovalExistsError(),
-            )
-        )
+        self._ops.append(approvals.added(approval))
 
     def decide_approval(
         self,
@@ -207,23 +194,27 @@ class SqlTransaction:
         at: float,
         reason: str | None = None,
         attempt: str | None = None,
+        first: bool = False,
     ) -> None:
-        decided = (status, at, _bytes(reason), attempt, int(attempt is None))
-        values = (*decided, key(owner), key(approval_id), status)
-        self._ops.append(Do(_DECIDED, values, StoreError("the approval is not pending")))
+        self._ops.append(approvals.decided(owner, approval_id, status, at, reason, attempt, first))
 
     def begin_approval(self, owner: str, approval_id: str, attempt: str) -> None:
-        place = (key(owner), key(approval_id), attempt)
-        self._ops.append(Do(f"UPDATE approvals SET begun = 1 {_OF_ATTEMPT}", place, LostAnswerError()))
+        self._ops.append(approvals.begun(owner, approval_id, attempt))
 
     def release_approval(self, owner: str, approval_id: str, attempt: str) -> None:
-        place = (key(owner), key(approval_id), attempt)
-        # Without its name, a write of the attempt that arrives later changes nothing.
-        self._ops.append(Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place))
+        self._ops.append(approvals.released(owner, approval_id, attempt))
 
     def cancel_approvals(self, owner: str, *, at: float, reason: str | None = None) -> None:
-        for waits in ("status = 'pending'", "begun = 0"):
-            self._ops.append(Do(f"{_CANCELLED} AND {waits}", (at, _bytes(reason), key(owner))))
+        self._ops.extend(approvals.cancelled(owner, at, reason))
+
+    def add_vote(self, vote: ApprovalVote) -> None:
+        self._ops.append(approvals.voted(vote))
+
+    def add_place(self, place: ApprovalPlace) -> None:
+        self._ops.append(approvals.placed(place))
+
+    def add_audit(self, line: AuditLine) -> None:
+        self._ops.append(approvals.audited(line))
 
     def accept(self, item: InboxItem) -> None:
         self._ops.append(inbox.accepted(item))
@@ -249,9 +240,14 @@ class SqlTransaction:
 
     def change_delivery(self, delivery: Delivery, *, hold: float = 0.0) -> None:
         self._ops.append(outbox.changed(delivery, hold, self._lease_sql))
+        if (shown := delivery.shown_question) is not None:
+            self.add_place(shown)
 
     def end_rest(self, delivery: Delivery, *, error: str, at: float) -> None:
         self._ops.append(outbox.rest_ended(delivery, error, at))
+
+    def save_live(self, live: LiveAnswer) -> None:
+        self._ops.append(saved(live))
 
     def save_conversation(self, conversation: Conversation) -> None:
         row = (key(conversation.conversation_id), key(conversation.owner), self._clock.now(), encode(conversation))
@@ -309,16 +305,4 @@ _NEW_RUN = (
     "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (run_id, owner) DO NOTHING"
 )
-_DECIDED = (
-    "UPDATE approvals SET status = ?, decided_at = ?, reason = ?, attempt = ?, begun = ? "
-    "WHERE owner = ? AND approval_id = ? AND (status = 'pending' OR (status = ? AND begun = 0))"
-)
-_OF_ATTEMPT = "WHERE owner = ? AND approval_id = ? AND attempt = ?"
-_CANCELLED = (
-    "UPDATE approvals SET status = 'cancelled', decided_at = ?, reason = ?, attempt = NULL, begun = 1 WHERE owner = ?"
-)
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogatepass")

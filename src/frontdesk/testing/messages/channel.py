@@ -20,9 +20,10 @@ from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
+from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
-from frontdesk.testing.messages.render import parts_of
+from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
 from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
@@ -34,6 +35,7 @@ class MessageChannel(Channel):
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
     # The channel accepts only what the platform has signed.
     takes_http: ClassVar[bool] = False
+    push_edits = True
 
     def __init__(
         self,
@@ -108,7 +110,9 @@ class MessageChannel(Channel):
         return [msgspec.to_builtins(part) for part in parts]
 
     async def push_part(self, part: Part) -> str | None:
-        """Send one message; return its id."""
+        """Send one message, or change one that was sent; return its id."""
+        if part.replaces is not None:
+            return await change(self.client, part, part.replaces)
         send = msgspec.convert(part.content, Send)
         # A message is a reply only in the chat of the question.
         reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
@@ -138,6 +142,14 @@ class MessageChannel(Channel):
     ) -> Sequence[ApprovalAnswer]:
         """Find the questions of the buttons that were pressed."""
         return await self._need_replies().settle(item, answers, waiting)
+
+    def question_in(self, content: Any) -> str | None:
+        """Return the id of the question that a message asks, by its buttons."""
+        return asked_in(msgspec.convert(content, Send).buttons)
+
+    def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
+        """Return the message that says what was decided."""
+        return msgspec.to_builtins(Send(text=decided(approval, name_of(by))))
 
     async def refuse(self, item: InboxItem, error: RequestError) -> None:
         """Reply with the reason why there is no answer."""

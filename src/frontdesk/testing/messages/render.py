@@ -6,6 +6,7 @@ from typing import Any, cast
 from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
 
 from frontdesk.data.approval import PendingApproval
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import ForbiddenError, RequestError
@@ -16,7 +17,9 @@ from frontdesk.kit.framework.workflow_requests import approvals_in, calls_in, re
 from frontdesk.kit.names import digest
 from frontdesk.testing.messages.wire import Button, Media, Send
 
-APPROVE, REJECT = "approve", "reject"
+APPROVE, REJECT = "ok", "no"
+_EARLIER = {"approve": APPROVE, "reject": REJECT}
+"""The words of earlier versions, before a digest of the question's id."""
 _DIGITS = 32
 
 
@@ -99,32 +102,45 @@ def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
 
 
 def _buttons(approval_id: str) -> tuple[Button, ...]:
-    name = _name(approval_id)
     return (
-        Button(text="Approve", data=f"{APPROVE}:{name}"),
-        Button(text="Reject", data=f"{REJECT}:{name}"),
+        Button(text="Approve", data=f"{APPROVE}:{approval_id}"),
+        Button(text="Reject", data=f"{REJECT}:{approval_id}"),
     )
 
 
 def _name(approval_id: str) -> str:
-    # A button has room for little, and an approval's id has any length.
+    # Ids of earlier versions are the target's, and have any length.
     return digest(approval_id)[:_DIGITS]
 
 
 def read_button(data: str) -> tuple[str, bool]:
-    """Return the short name of the question that a button answers, or an empty one; and whether it says yes."""
+    """Return the name of the question that a button answers, or an empty one; and whether it says yes."""
     word, _, name = data.partition(":")
-    return (name if word in (APPROVE, REJECT) else ""), word == APPROVE
+    verb = _EARLIER.get(word, word)
+    return (name if verb in (APPROVE, REJECT) else ""), verb == APPROVE
+
+
+def asked_in(buttons: Sequence[Button]) -> str | None:
+    """Return the id of the question that a message with buttons asks; `None` if it asks none."""
+    names = {name for button in buttons if (name := read_button(button.data)[0])}
+    return names.pop() if len(names) == 1 else None
 
 
 def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:
-    """Find a question by its short name among those that wait."""
-    return next((question for question in waiting if _name(question.approval_id) == name), None)
+    """Find a question among those that wait, by its id, or by the short name of earlier versions."""
+    names = ((question, (question.approval_id, _name(question.approval_id))) for question in waiting)
+    return next((question for question, known in names if name in known), None)
 
 
-def decided(question: PendingApproval, approved: bool, who: str) -> str:
-    """Return the text that replaces a question once it was answered."""
-    return f"{question.tool}: {'approved' if approved else 'rejected'} by {who}"
+def decided(question: PendingApproval, who: str) -> str:
+    """Return the text that replaces a question once it was decided."""
+    by = f" by {who}" if who else ""
+    return f"{question.tool}: {question.reason if question.status == 'cancelled' else question.status}{by}"
+
+
+def name_of(identity: ChannelIdentity | None) -> str:
+    """Return the name of a person, or an empty one."""
+    return "" if identity is None else str(identity.attributes.get("name", ""))
 
 
 def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:

@@ -14,7 +14,15 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
-from frontdesk.testing.messages.render import challenge_text, decided, find_question, parts_of, read_button, refusal
+from frontdesk.testing.messages.render import (
+    challenge_text,
+    decided,
+    find_question,
+    name_of,
+    parts_of,
+    read_button,
+    refusal,
+)
 from frontdesk.testing.messages.wire import Edit
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
@@ -92,21 +100,28 @@ class Replies:
     async def settle(
         self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
-        """Find the questions of buttons among those that wait, and show what was decided in their place."""
+        """Find the questions of buttons among those that wait, and confirm the click.
+
+        The message itself is settled by a delivery, which is written with the decision.
+        """
         settled: list[ApprovalAnswer] = []
         for answer in answers:
             question = find_question(answer.approval_id, waiting)
             if question is None:
                 raise NotFoundError(_NOT_YOURS)
-            await self._show(item, decided(question, answer.approved, item.caller.identity.attributes["name"]))
+            status = "approved" if answer.approved else "rejected"
+            await self._show(item, question, decided(question.replace(status=status), name_of(item.caller.identity)))
             settled.append(answer.replace(approval_id=question.approval_id))
         return settled
 
-    async def _show(self, item: InboxItem, text: str) -> None:
+    async def _show(self, item: InboxItem, question: PendingApproval, text: str) -> None:
         clicked = item.request.attributes
         # The decision counts, whether or not the platform shows it.
         with suppress(PushError):
             await self._client.answer(clicked["callback_id"], text)
+            if question.target_request_id is not None:
+                return
+            # Of a question of an earlier version the host does not know where it is shown.
             edit = Edit(chat_id=item.conversation_id, message_id=clicked["message_id"], text=text)
             await self._client.edit(edit)
 

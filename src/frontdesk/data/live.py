@@ -1,0 +1,28 @@
+"""Answers that are shown while they are written, as the store has them."""
+
+from typing import Literal
+
+from frontdesk.data.noun import Value
+
+LiveState = Literal["opening", "open", "lost", "closed"]
+"""How far a live answer is.
+
+`opening`: the platform is being asked for its first message, which may have arrived. `open`: its messages are known.
+`lost`: nobody knows which messages it has, or what still happens to them, so that none of them is changed any more.
+`closed`: its run has ended, and the outbox has what is left to be done.
+"""
+
+
+class LiveAnswer(Value, frozen=True, kw_only=True):
+    """The messages on a platform that show the answer of a run while it is written."""
+
+    run_id: str
+    channel: str
+    place: str
+    """The destination within the channel, as that of the deliveries of the answer."""
+    state: LiveState
+    handles: tuple[str, ...] = ()
+    """What the channel knows its messages by, in their order."""
+    fence: int
+    """The number of the claim of the event that is answered; only the last claim may write."""
+    expires_at: float

@@ -1,0 +1,151 @@
+"""Approvals and the audit log of the in-memory store."""
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
+from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
+from frontdesk.stores.memory_drawers import Shelf
+
+
+class MemoryApprovals:
+    """Approvals, by owner and id: those of earlier versions come from the target, which knows nothing of owners."""
+
+    def __init__(self, limit: int) -> None:
+        self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
+        self.owned: dict[str, dict[str, None]] = {}
+        self._votes: dict[tuple[str, str], dict[str, ApprovalVote]] = {}
+        self._places: dict[tuple[str, str], dict[tuple[str, str, str], ApprovalPlace]] = {}
+
+    def _forget(self, key: tuple[str, str], record: PendingApproval) -> None:
+        owned = self.owned.get(record.owner, {})
+        owned.pop(record.approval_id, None)
+        if not owned:
+            self.owned.pop(record.owner, None)
+        self._votes.pop(key, None)
+        self._places.pop(key, None)
+
+    async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
+        return self.records.get((owner, approval_id))
+
+    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
+        return [approval for approval in self._of(owner) if approval.session_id == session_id]
+
+    async def pending(self, owner: str) -> Sequence[PendingApproval]:
+        return [approval for approval in self._of(owner) if approval.waits]
+
+    def _of(self, owner: str) -> list[PendingApproval]:
+        records = (self.records.get((owner, approval_id)) for approval_id in self.owned.get(owner, ()))
+        return [record for record in records if record is not None]
+
+    async def asked_as(self, owner: str, target_request_id: str) -> Sequence[PendingApproval]:
+        return [approval for approval in self._of(owner) if approval.target_id == target_request_id]
+
+    async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
+        records = [record for _, record in self.records.items()]
+        return [record for record in records if record.is_expired(now)][:limit]
+
+    async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
+        return list(self._votes.get((owner, approval_id), {}).values())
+
+    async def places(self, owner: str, approval_id: str) -> Sequence[ApprovalPlace]:
+        return list(self._places.get((owner, approval_id), {}).values())
+
+    def add_vote(self, vote: ApprovalVote) -> None:
+        """Keep a vote of a voter."""
+        self._votes.setdefault((vote.owner, vote.approval_id), {})[vote.voter] = vote
+
+    def add_place(self, place: ApprovalPlace) -> None:
+        """Keep a place that is new."""
+        places = self._places.setdefault((place.owner, place.approval_id), {})
+        places.setdefault((place.channel, place.place, place.handle), place)
+
+    def check(self, owner: str, approval_id: str, status: ApprovalStatus, first: bool = False) -> None:
+        """Refuse a decision about an approval that is decided, unless it is the same and may be made again."""
+        record = self.records.get((owner, approval_id))
+        if record is None or not record.waits or record.status not in ("pending", "pending" if first else status):
+            raise StoreError("the approval is not pending")
+
+    def decide(
+        self,
+        owner: str,
+        approval_id: str,
+        status: ApprovalStatus,
+        at: float,
+        reason: str | None,
+        attempt: str | None = None,
+    ) -> None:
+        """Record a decision."""
+        decided: dict[str, Any] = {"status": status, "decided_at": at, "reason": reason}
+        self._change(owner, approval_id, **decided, attempt=attempt, begun=attempt is None)
+
+    def check_attempt(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Refuse an attempt that does not hold the decision."""
+        record = self.records.get((owner, approval_id))
+        if record is None or record.attempt != attempt:
+            raise LostAnswerError
+
+    def begin(self, owner: str, approval_id: str) -> None:
+        """Make a decision final."""
+        self._change(owner, approval_id, begun=True)
+
+    def release(self, owner: str, approval_id: str, attempt: str) -> None:
+        """Let the decision of an attempt be made again."""
+        record = self.records.get((owner, approval_id))
+        if record is not None and record.attempt == attempt:
+            self._change(owner, approval_id, attempt=None, begun=False)
+
+    def _change(self, owner: str, approval_id: str, **changes: Any) -> None:
+        record = self.records.get((owner, approval_id))
+        if record is not None:
+            self.records.put((owner, approval_id), record.replace(**changes))
+
+    def cancel_all(self, owner: str, at: float, reason: str | None, audit: "MemoryAudit") -> None:
+        for approval in self._of(owner):
+            if approval.waits:
+                name = approval.approval_id
+                self.decide(owner, name, "cancelled", at, reason)
+                audit.add(AuditLine(at=at, owner=owner, subject=name, action="cancelled", reason=reason))
+
+    def check_new(self, approval: PendingApproval) -> None:
+        """Refuse an id that the owner has, and a second question of a run under one id of the target's."""
+        if (approval.owner, approval.approval_id) in self.records:
+            raise ApprovalExistsError
+        for known in self._of(approval.owner):
+            if is_same_question(known, approval):
+                raise ApprovalExistsError
+
+    def add(self, approval: PendingApproval) -> None:
+        """Keep an approval whose id is new."""
+        self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
+        self.records.put((approval.owner, approval.approval_id), approval)
+
+    def drop_sessions(self, gone: Collection[str]) -> None:
+        for key, record in self.records.items():
+            if record.session_id in gone:
+                self.records.pop(key)
+                self._forget(key, record)
+
+
+def is_same_question(known: PendingApproval, other: PendingApproval) -> bool:
+    """Tell whether two questions are of one run, under one id of the target's."""
+    target_id = known.target_request_id
+    return target_id is not None and (known.run_id, target_id) == (other.run_id, other.target_request_id)
+
+
+class MemoryAudit:
+    """The last lines of the audit log."""
+
+    def __init__(self, limit: int) -> None:
+        self._lines: deque[AuditLine] = deque(maxlen=limit)
+        self._count = 0
+
+    async def lines(self, *, subject: str | None = None, after: int = 0, limit: int = 200) -> Sequence[AuditLine]:
+        known = (line for line in self._lines if line.number > after and subject in (None, line.subject))
+        return list(known)[:limit]
+
+    def add(self, line: AuditLine) -> None:
+        """Add a line at the end."""
+        self._count += 1
+        self._lines.append(line.replace(number=self._count))

@@ -1,0 +1,188 @@
+"""The drawers of approvals and of the audit log, and the statements that write them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+from frontdesk.data.approval import ApprovalPlace, ApprovalStatus, ApprovalVote, AuditLine, PendingApproval
+from frontdesk.data.codec import encode
+from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
+from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.records import Records
+from frontdesk.stores.sql.runs import as_bytes, text
+from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.writes import Do
+
+_STATUSES: tuple[str, ...] = get_args(ApprovalStatus)
+_COLUMNS = "number, owner, approval_id, status, decided_at, reason, attempt, begun, data"
+_QUESTION = f"SELECT {_COLUMNS} FROM approvals WHERE owner = ?"
+# Each half has an index of its own.
+_WAITING = f"{_QUESTION} AND status = 'pending' UNION ALL {_QUESTION} AND begun = 0 ORDER BY number"
+# Rows of earlier versions have the target's id as their own.
+_ASKED_AS = (
+    f"{_QUESTION} AND target_request_id = ? "
+    f"UNION ALL {_QUESTION} AND approval_id = ? AND target_request_id IS NULL ORDER BY number"
+)
+_EXPIRED = f"SELECT {_COLUMNS} FROM approvals WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
+
+
+class SqlApprovals:
+    """Approvals that wait for a human."""
+
+    def __init__(self, engine: Engine, records: Records) -> None:
+        self._engine = engine
+        self._records = records
+
+    async def get(self, owner: str, approval_id: str) -> PendingApproval | None:
+        approvals = await self._read(f"{_QUESTION} AND approval_id = ?", (key(owner), key(approval_id)))
+        return approvals[0] if approvals else None
+
+    async def of_session(self, owner: str, session_id: str) -> Sequence[PendingApproval]:
+        return await self._read(f"{_QUESTION} AND session_id = ? ORDER BY number", (key(owner), key(session_id)))
+
+    async def pending(self, owner: str) -> Sequence[PendingApproval]:
+        return await self._read(_WAITING, (key(owner), key(owner)))
+
+    async def asked_as(self, owner: str, target_request_id: str) -> Sequence[PendingApproval]:
+        place = (key(owner), key(target_request_id))
+        return await self._read(_ASKED_AS, (*place, *place))
+
+    async def expired(self, now: float, *, limit: int = 100) -> Sequence[PendingApproval]:
+        return await self._read(_EXPIRED, (now, limit))
+
+    async def votes(self, owner: str, approval_id: str) -> Sequence[ApprovalVote]:
+        return await self._about("approval_votes", ("voter",), owner, approval_id)
+
+    async def places(self, owner: str, approval_id: str) -> Sequence[ApprovalPlace]:
+        return await self._about("approval_places", ("channel", "place", "handle"), owner, approval_id)
+
+    async def _about(self, table: str, columns: Sequence[str], owner: str, approval_id: str) -> list[Any]:
+        rows = await self._engine.read(
+            f"SELECT {', '.join(columns)}, data FROM {table} WHERE owner = ? AND approval_id = ? "
+            f"ORDER BY at, {', '.join(columns)}",
+            (key(owner), key(approval_id)),
+        )
+        names = ("owner", "approval_id", *columns)
+        about = (key(owner), key(approval_id))
+        return await self._records.read_all(table, [((table, names, (*about, *row[:-1])), row[-1]) for row in rows])
+
+    async def _read(self, sql: str, values: Sequence[Any]) -> list[PendingApproval]:
+        approvals: list[PendingApproval] = []
+        for _, owner, approval_id, *decision, data in await self._engine.read(sql, values):
+            status, decided_at, reason, attempt, begun = decision
+            place = ("approvals", ("owner", "approval_id"), (owner, approval_id))
+            approval: PendingApproval | None = await self._records.read("approvals", place, data)
+            if approval is not None:
+                self._records.require_known(place, status, _STATUSES)
+                decided = {"status": status, "decided_at": decided_at, "reason": text(reason)}
+                approvals.append(approval.replace(**decided, attempt=attempt, begun=bool(begun)))
+        return approvals
+
+
+class SqlAudit:
+    """The audit log."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def lines(self, *, subject: str | None = None, after: int = 0, limit: int = 200) -> Sequence[AuditLine]:
+        about, values = ("", ()) if subject is None else ("subject = ? AND ", (key(subject),))
+        rows = await self._engine.read(
+            f"SELECT number, at, owner, subject, action, actor, reason FROM audit WHERE {about}number > ? "
+            "ORDER BY number LIMIT ?",
+            (*values, after, limit),
+        )
+        return [
+            AuditLine(number=number, at=at, owner=owner, subject=name, action=action, by=actor, reason=text(reason))
+            for number, at, owner, name, action, actor, reason in rows
+        ]
+
+
+def added(approval: PendingApproval) -> Do:
+    """Insert a question whose id is new."""
+    target_id = None if approval.target_request_id is None else key(approval.target_request_id)
+    names = (key(approval.owner), key(approval.approval_id), key(approval.session_id), approval.status)
+    asked = (key(approval.run_id), target_id)
+    return Do(
+        "INSERT INTO approvals (owner, approval_id, session_id, status, run_id, target_request_id, expires_at, data) "
+        "SELECT ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ? WHERE NOT EXISTS ("
+        "SELECT 1 FROM approvals WHERE owner = ? AND run_id = ? AND target_request_id = ?) ON CONFLICT DO NOTHING",
+        (*names, *asked, approval.expires_at, encode(approval), names[0], *asked),
+        ApprovalExistsError(),
+    )
+
+
+def decided(
+    owner: str,
+    approval_id: str,
+    status: ApprovalStatus,
+    at: float,
+    reason: str | None,
+    attempt: str | None,
+    first: bool,
+) -> Do:
+    """Record a decision, unless there is another one, or any if it has to be the first."""
+    values = (status, at, as_bytes(reason), attempt, int(attempt is None), key(owner), key(approval_id))
+    free = "status = 'pending'" if first else "(status = 'pending' OR (status = ? AND begun = 0))"
+    sql = f"{_DECIDED} AND {free}"
+    return Do(sql, values if first else (*values, status), StoreError("the approval is not pending"))
+
+
+def begun(owner: str, approval_id: str, attempt: str) -> Do:
+    """Make the decision of an attempt final."""
+    place = (key(owner), key(approval_id), attempt)
+    return Do(f"UPDATE approvals SET begun = 1 {_OF_ATTEMPT}", place, LostAnswerError())
+
+
+def released(owner: str, approval_id: str, attempt: str) -> Do:
+    """Let the decision of an attempt be made again."""
+    # Without its name, a write of the attempt that arrives later changes nothing.
+    place = (key(owner), key(approval_id), attempt)
+    return Do(f"UPDATE approvals SET begun = 0, attempt = NULL {_OF_ATTEMPT}", place)
+
+
+def cancelled(owner: str, at: float, reason: str | None) -> Iterator[Do]:
+    """Decide the questions that wait for an owner as cancelled, with a line in the audit log for each."""
+    for waits in ("status = 'pending'", "begun = 0"):
+        yield Do(f"{_AUDIT_CANCELLED} AND {waits} ORDER BY number", (at, as_bytes(reason), key(owner)))
+        yield Do(f"{_CANCELLED} AND {waits}", (at, as_bytes(reason), key(owner)))
+
+
+def voted(vote: ApprovalVote) -> Do:
+    """Insert a vote, or replace that of the same voter."""
+    return Do(
+        "INSERT INTO approval_votes (owner, approval_id, voter, at, data) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (owner, approval_id, voter) DO UPDATE SET at = excluded.at, data = excluded.data",
+        (key(vote.owner), key(vote.approval_id), key(vote.voter), vote.at, encode(vote)),
+    )
+
+
+def placed(place: ApprovalPlace) -> Do:
+    """Insert a place that is new."""
+    names = (key(place.owner), key(place.approval_id), key(place.channel), key(place.place), key(place.handle))
+    return Do(
+        "INSERT INTO approval_places (owner, approval_id, channel, place, handle, at, data) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*names, place.at, encode(place)),
+    )
+
+
+def audited(line: AuditLine) -> Do:
+    """Add a line to the audit log."""
+    names = (key(line.owner), key(line.subject), line.action, key(line.by))
+    return Do(f"{_AUDIT} VALUES (?, ?, ?, ?, ?, ?)", (line.at, *names, as_bytes(line.reason)))
+
+
+_DECIDED = (
+    "UPDATE approvals SET status = ?, decided_at = ?, reason = ?, attempt = ?, begun = ? "
+    "WHERE owner = ? AND approval_id = ?"
+)
+_OF_ATTEMPT = "WHERE owner = ? AND approval_id = ? AND attempt = ?"
+_CANCELLED = (
+    "UPDATE approvals SET status = 'cancelled', decided_at = ?, reason = ?, attempt = NULL, begun = 1 WHERE owner = ?"
+)
+_AUDIT = "INSERT INTO audit (at, owner, subject, action, actor, reason)"
+# Postgres has to be told the types of parameters that are selected.
+_AUDIT_CANCELLED = (
+    f"{_AUDIT} SELECT CAST(? AS DOUBLE PRECISION), owner, approval_id, 'cancelled', '', COALESCE(?, reason) "
+    "FROM approvals WHERE owner = ?"
+)

@@ -1,0 +1,143 @@
+"""The part of the store contract about the ids of approvals, votes, places and the audit log."""
+
+import pytest
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.codec import encode
+from frontdesk.errors import ApprovalExistsError, StoreError
+from frontdesk.testing.store_samples import (
+    NOW,
+    ODD_KEYS,
+    OTHER,
+    OWNER,
+    audit_line,
+    inbox_item,
+    question,
+    shown_at,
+    vote,
+)
+
+
+class Decisions:
+    """Questions are found by the target's ids; votes, places and audit lines are written with the decision."""
+
+    async def test_a_question_is_found_by_the_id_of_its_target(self, store: HostStateStore) -> None:
+        first, second = (question(f"apr_{run_id}", target_request_id="q", run_id=run_id) for run_id in ("a", "b"))
+        released, other = question("q"), question("apr_c", owner=OTHER, target_request_id="q")
+        async with store.transaction() as transaction:
+            for asked in (first, released, second, other, question("apr_d", target_request_id="r")):
+                transaction.add_approval(asked)
+        assert encode(list(await store.approvals.asked_as(OWNER, "q"))) == encode([first, released, second])
+        assert encode(list(await store.approvals.asked_as(OTHER, "q"))) == encode([other])
+        assert list(await store.approvals.asked_as(OWNER, "apr_a")) == []
+
+    async def test_odd_ids_of_a_target_are_told_apart(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            for number, odd in enumerate(ODD_KEYS):
+                transaction.add_approval(question(f"apr_{number}", target_request_id=odd))
+        for number, odd in enumerate(ODD_KEYS):
+            (asked,) = await store.approvals.asked_as(OWNER, odd)
+            assert (asked.approval_id, asked.target_request_id) == (f"apr_{number}", odd)
+
+    @pytest.mark.parametrize("together", [True, False])
+    async def test_a_run_asks_once_under_one_id_of_its_target(self, store: HostStateStore, together: bool) -> None:
+        first, again = (question(name, target_request_id="q") for name in ("apr_1", "apr_2"))
+
+        async def ask(*questions: PendingApproval) -> None:
+            async with store.transaction() as transaction:
+                for asked in questions:
+                    transaction.add_approval(asked)
+
+        if not together:
+            await ask(first)
+        with pytest.raises(ApprovalExistsError):
+            await ask(*((first, again) if together else (again,)))
+        assert len(await store.approvals.pending(OWNER)) == (0 if together else 1)
+
+    async def test_the_first_decision_can_be_asked_for(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            transaction.add_approval(question())
+
+        async def decide(attempt: str) -> None:
+            async with store.transaction() as transaction:
+                transaction.add_audit(audit_line())
+                transaction.decide_approval(OWNER, "apr_1", "approved", at=NOW, attempt=attempt, first=True)
+
+        await decide("att_1")
+        with pytest.raises(StoreError):
+            await decide("att_2")
+        asked = await store.approvals.get(OWNER, "apr_1")
+        assert asked is not None
+        assert (asked.attempt, asked.begun, asked.waits) == ("att_1", False, True)
+        assert len(await store.audit.lines()) == 1
+
+    async def test_votes_and_places_are_those_of_one_question(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            for name in ("apr_1", "apr_2"):
+                transaction.add_approval(question(name))
+            transaction.add_vote(vote(approved=False))
+            transaction.add_vote(vote(at=NOW + 1))
+            transaction.add_vote(vote(OTHER, at=NOW + 2))
+            for place in (
+                shown_at(),
+                shown_at(at=NOW + 9),
+                shown_at("msg_2", at=NOW + 1),
+                shown_at(approval_id="apr_2"),
+            ):
+                transaction.add_place(place)
+        assert list(await store.approvals.votes(OWNER, "apr_1")) == [vote(at=NOW + 1), vote(OTHER, at=NOW + 2)]
+        assert list(await store.approvals.places(OWNER, "apr_1")) == [shown_at(), shown_at("msg_2", at=NOW + 1)]
+        for read in (store.approvals.votes, store.approvals.places):
+            assert list(await read(OTHER, "apr_1")) == []
+
+    async def test_the_audit_log_only_grows(self, store: HostStateStore) -> None:
+        for action, subject in (("approved", "apr_1"), ("rejected", "apr_2"), ("expired", "apr_1")):
+            async with store.transaction() as transaction:
+                transaction.add_audit(audit_line(action, subject))
+        lines = list(await store.audit.lines())
+        assert [(line.action, line.subject) for line in lines] == [
+            ("approved", "apr_1"),
+            ("rejected", "apr_2"),
+            ("expired", "apr_1"),
+        ]
+        assert lines[0].replace(number=0) == audit_line()
+        assert [line.action for line in await store.audit.lines(subject="apr_1")] == ["approved", "expired"]
+        assert [line.action for line in await store.audit.lines(after=lines[0].number, limit=1)] == ["rejected"]
+
+    async def test_each_question_that_is_cancelled_has_a_line(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            for asked in (question("apr_1"), question("apr_2"), question("apr_3"), question("apr_4", owner=OTHER)):
+                transaction.add_approval(asked)
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_2", "approved", at=NOW, attempt="att_1")
+            transaction.decide_approval(OWNER, "apr_3", "approved", at=NOW)
+        async with store.transaction() as transaction:
+            transaction.cancel_approvals(OWNER, at=NOW + 1, reason="unlinked")
+        lines = await store.audit.lines()
+        assert {(line.owner, line.subject, line.action, line.reason, line.at) for line in lines} == {
+            (OWNER, name, "cancelled", "unlinked", NOW + 1) for name in ("apr_1", "apr_2")
+        }
+        assert len(lines) == 2
+
+    async def test_questions_that_have_expired_are_listed(self, store: HostStateStore) -> None:
+        times = {"apr_1": NOW, "apr_2": NOW + 1, "apr_3": None, "apr_4": NOW}
+        async with store.transaction() as transaction:
+            for number, (name, expires_at) in enumerate(times.items()):
+                owner = OTHER if number == 3 else OWNER
+                transaction.add_approval(question(name, owner=owner, expires_at=expires_at))
+        assert {asked.approval_id for asked in await store.approvals.expired(NOW)} == {"apr_1", "apr_4"}
+        assert len(await store.approvals.expired(NOW, limit=1)) == 1
+        async with store.transaction() as transaction:
+            transaction.decide_approval(OWNER, "apr_1", "rejected", at=NOW)
+        assert [asked.approval_id for asked in await store.approvals.expired(NOW)] == ["apr_4"]
+
+    async def test_an_event_that_resumes_waits_apart_from_turns(self, store: HostStateStore) -> None:
+        async with store.transaction() as transaction:
+            for kind in ("turn", "control", "resume"):
+                transaction.accept(inbox_item(kind, kind=kind))
+        for kind in ("turn", "control", "resume"):
+            (waiting,) = await store.inbox.waiting("host", kind=kind)
+            item = await store.inbox.claim(waiting.channel, waiting.conversation_id, "host", kind=kind)
+            assert item is not None
+            assert (item.event_id, item.kind) == (kind, kind)
