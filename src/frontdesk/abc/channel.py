@@ -19,6 +19,7 @@ from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import (
     AcceptInGroup,
     CancelBy,
@@ -49,8 +50,12 @@ class ChannelCommandContext(Protocol):
     event: InboxItem | None
     """The event that it came with, if it was accepted into the inbox."""
 
-    async def reply(self, text: str) -> None:
-        """Answer where the command came from."""
+    async def reply(self, reply: Reply | str, /) -> None:
+        """Answer the command. What it says is sent when it has ended, and once.
+
+        A command that a crash cuts off is run again, and has said nothing until then. On a channel that accepts no
+        events, the channel sends it at once.
+        """
         ...
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
@@ -150,10 +155,12 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
-    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
+    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
         """Answer an event with the channel's own words, behind all that is on its way to the same conversation.
 
-        The same number for the same event is one reply, however often the event is dealt with.
+        While the event is worked on, the reply is kept, and written in the transaction that finishes it; of an event
+        that asks something of the target, before the target is asked. Later it is written at once. The same number for
+        the same event is one reply, however often the event is dealt with.
         """
         ...
 
@@ -244,7 +251,7 @@ class ChannelContext(ChannelStateContext, Protocol):
         ...
 
     async def cancel_turns(
-        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], str] | None = None
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
         """Cancel the turns of an event's sender that came before it in its conversation, and finish the event.
 

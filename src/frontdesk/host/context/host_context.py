@@ -10,6 +10,7 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
@@ -135,8 +136,8 @@ class HostContext(ChannelCalls):
     async def accept(self, item: InboxItem) -> None:
         await self._parts.inbox.accept(item)
 
-    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
-        await self._parts.inbox.reply(item, text, number)
+    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
+        await self._parts.inbox.reply(item, reply, number)
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))

@@ -12,6 +12,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, ConversationScope, OnBusy
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
@@ -22,10 +23,10 @@ from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
-from frontdesk.testing.messages.render import parts_of
+from frontdesk.testing.messages.render import parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
-from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
+from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send, Whisper
 
 
 class MessageChannel(Channel):
@@ -90,7 +91,7 @@ class MessageChannel(Channel):
         return self._config.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self._replies = Replies(self.client, context, self._config.text_limit)
+        self._replies = Replies(self.client, context)
         room = _Room(self, self._config, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
@@ -107,8 +108,22 @@ class MessageChannel(Channel):
             parts[0] = msgspec.structs.replace(parts[0], **result.run.details)
         return [msgspec.to_builtins(part) for part in parts]
 
+    def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
+        """Return the messages of a reply as JSON values; only who pressed a button can be shown something alone."""
+        clicked, details = item.request.attributes.get("callback_id"), item.request.details
+        if reply.to == "only_me":
+            text = reply.full_text[: self._config.text_limit]
+            return [msgspec.to_builtins(Whisper(callback_id=clicked, text=text))] if clicked else None
+        parts = parts_of_reply(reply, self._config.text_limit)
+        if parts and reply.to == "here" and "reply_to" in details:
+            parts[0] = msgspec.structs.replace(parts[0], **details)
+        return [msgspec.to_builtins(part) for part in parts]
+
     async def push_part(self, part: Part) -> str | None:
         """Send one message; return its id."""
+        if "callback_id" in part.content:
+            whisper = msgspec.convert(part.content, Whisper)
+            return await self.client.answer(whisper.callback_id, whisper.text)
         send = msgspec.convert(part.content, Send)
         # A message is a reply only in the chat of the question.
         reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
@@ -139,9 +154,9 @@ class MessageChannel(Channel):
         """Find the questions of the buttons that were pressed."""
         return await self._need_replies().settle(item, answers, waiting)
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Reply with the reason why there is no answer."""
-        await self._need_replies().refuse(item, error)
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer."""
+        return await self._need_replies().refuse(item, error)
 
     def _need_replies(self) -> Replies:
         if self._replies is None:

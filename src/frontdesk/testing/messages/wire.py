@@ -139,6 +139,13 @@ class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
+class Whisper(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that is shown to the person alone who pressed a button."""
+
+    callback_id: str
+    text: str
+
+
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the menu."""
 
