@@ -194,6 +194,18 @@ class PushRefusedError(PushError):
     permanent = True
 
 
+class PushNotModifiedError(PushRefusedError):
+    """The message has this content already."""
+
+    code = "not_modified"
+
+
+class PushNotEditableError(PushRefusedError):
+    """The message to be changed is gone, or too old to be changed."""
+
+    code = "not_editable"
+
+
 class PushLimitedError(PushError):
     """The platform wants us to wait."""
 

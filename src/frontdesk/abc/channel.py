@@ -303,6 +303,8 @@ class Channel(ABC):
     push_terms: PushTerms = PushTerms()
     push_is_idempotent: bool = False
     """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
+    push_edits: bool = False
+    """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.abc.runner import RetryPolicy
-from frontdesk.data.delivery import DestinationKind
+from frontdesk.data.delivery import DeliveryAction, DestinationKind
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
 from frontdesk.data.result import HostedRunResult
@@ -59,6 +59,14 @@ class PushPart(Value, frozen=True, kw_only=True):
     is_echo: bool = False
     kind: DestinationKind = "direct"
     attempt: int = 1
+    action: DeliveryAction = "send"
+    """What to do: only a channel with `push_edits` is asked for anything else than to send a new message."""
+    replaces: str | None = None
+    """The receipt or handle of the message to change.
+
+    The same change may be asked for again: a platform's "not modified" is a `PushNotModifiedError`, its "not found" and
+    "too old to edit" are a `PushNotEditableError`.
+    """
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ from frontdesk.data import framework_codec, workflow_codec
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
-from frontdesk.data.delivery import Attempt, Delivery, InboxItem, Route, Skipped
+from frontdesk.data.delivery import Attempt, Delivery, EditDelivery, InboxItem, Route, Skipped
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
@@ -63,6 +63,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "Conversation": Conversation,
     "ConversationItem": ConversationItem,
     "Delivery": Delivery,
+    "EditDelivery": EditDelivery,
     "ForkPoint": ForkPoint,
     "Grant": Grant,
     "HostedRunResult": HostedRunResult,

@@ -13,6 +13,9 @@ EventKind = Literal["turn", "control"]
 CANCELLED = "cancelled"
 """The error of an event that somebody cancelled."""
 DeliveryStatus = Literal["pending", "sending", "accepted", "unknown", "dead", "cancelled"]
+DeliveryAction = Literal["send", "settle", "retract"]
+"""`send` sends a message, or replaces an earlier one. `settle` takes the buttons off an earlier one, and shows the text
+that it brings, if it brings one. `retract` removes one."""
 
 
 class InboxItem(Noun, frozen=True, kw_only=True):
@@ -118,6 +121,12 @@ class Delivery(Noun, frozen=True, kw_only=True):
     """The number of parts of the answer, the echo included."""
     payload: Any
     is_echo: bool = False
+    action: DeliveryAction = "send"
+    replaces: str | None = None
+    """The receipt or handle of the earlier message that it changes.
+
+    It is unset when the platform can't change that message any more; what has to be said is then sent as a new one.
+    """
     status: DeliveryStatus = "pending"
     attempts: int = 0
     """The number of tries since it was queued; a wait that the platform asked for does not count."""
@@ -145,6 +154,11 @@ class Delivery(Noun, frozen=True, kw_only=True):
         return self.delivery_id
 
     @property
+    def edits(self) -> bool:
+        """Tell whether it changes a message that was sent, so that a second try does no harm."""
+        return self.replaces is not None or self.action != "send"
+
+    @property
     def kind(self) -> "DestinationKind":
         """Return whether it goes to a group or to one person."""
         # A direct chat that is answered waits in the queue of its person, whatever its own name.
@@ -159,6 +173,15 @@ class Delivery(Noun, frozen=True, kw_only=True):
     def destination(self) -> "Destination":
         """Return its destination: deliveries with the same one are sent in order."""
         return (self.channel, self.place)
+
+
+class EditDelivery(Noun, frozen=True, kw_only=True):
+    """A delivery that changes a message, as it is stored: hosts of earlier versions can't read it, and leave it alone.
+
+    They would send it as a new message.
+    """
+
+    delivery: Delivery
 
 
 DestinationKind = Literal["direct", "group"]

@@ -29,7 +29,8 @@ class Reply(Noun, frozen=True):
     """`only_me` is shown by the platform to the sender alone, as a pop-up of a button is. Where a platform can't do
     that, it goes to the sender's direct chat."""
     replaces: str | None = None
-    """The receipt of a message of ours that it takes the place of."""
+    """The receipt of a message of ours that its first part takes the place of, if it can still be changed; not of one
+    that is shown to the sender alone."""
 
     @property
     def full_text(self) -> str:

@@ -11,8 +11,9 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import SupportsPushLookup
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Attempt, Delivery, DeliveryStatus, Destination
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.delivery.circuit import Circuit
+from frontdesk.delivery.edits import after_error, before_call, noted, receipt_of
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import look_up, read_payload, reference_of, send
 from frontdesk.delivery.retry import Dead, Retry, after_unknown, decide, delay, spread
@@ -29,7 +30,6 @@ _AT_ONCE = float("-inf")
 """A time in the past: the rest is read again, because it may have changed with this part."""
 _MOST = 200
 """The number of parts that are sent before other destinations get their turn."""
-_HISTORY = 20
 _MARGIN = 15.0
 """The seconds for which a part stays claimed after its push must have timed out."""
 _PAUSE = 0.5
@@ -106,6 +106,10 @@ class DestinationDrain:
             return await self._end(row, "unknown" if row.status == "unknown" else "dead", _TOO_OLD)
         if (until := self._waits_until(row, steady)) > steady:
             return until
+        channel = self._outlet.channel
+        if (changed := before_call(row, can_edit=channel.push_edits, now=self._clock.now())) is not None:
+            await self._write(changed)
+            return _AT_ONCE
         free_at = self._outlet.circuit.free_at(steady)
         if free_at <= steady:
             free_at = self._outlet.limits.enter(self._destination[1], steady, row.kind)
@@ -143,9 +147,9 @@ class DestinationDrain:
             raise
         circuit.succeed()
         now = self._clock.now()
-        done = _noted(claimed, now, "accepted")
+        done = noted(claimed, now, "accepted").replace(receipt=receipt_of(claimed, receipt))
         # Written together with the next part, which often follows at once.
-        self._unwritten = done.replace(status="accepted", receipt=receipt, error=None, ended_at=now)
+        self._unwritten = done.replace(status="accepted", error=None, ended_at=now)
         return None
 
     async def _claim(self, row: Delivery) -> Delivery:
@@ -159,6 +163,9 @@ class DestinationDrain:
         """Record a failure; that of a probe of an open circuit does not count as an attempt of the part."""
         steady = self._clock.steady()
         self._note_error(error, steady)
+        if (changed := after_error(row, error, self._clock.now())) is not None:
+            await self._write(changed)
+            return _AT_ONCE
         if is_probe and self._outlet.circuit.is_open:
             row = row.replace(attempts=row.attempts - 1)
         now, age = self._clock.now(), steady - queued
@@ -170,12 +177,12 @@ class DestinationDrain:
             left=self._terms.longest_age - age,
         )
         if isinstance(decision, Dead):
-            return await self._end(_noted(row, now, error.code), "dead", decision.reason)
+            return await self._end(noted(row, now, error.code), "dead", decision.reason)
         if isinstance(decision, Retry):
             attempts = row.attempts if decision.counts else row.attempts - 1
             # Parts that wait for the platform go before one that has just failed.
             after = max(decision.after, 2 * (self._outlet.circuit.free_at(steady) - steady))
-            retried = _noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
+            retried = noted(row, now, error.code, age).replace(status="pending", attempts=attempts, error=error.code)
             return await self._wait(retried.replace(due_at=now + after), steady + after)
         return await self._mark_unknown(row, error.code, queued)
 
@@ -206,19 +213,19 @@ class DestinationDrain:
         """Record that a part may have arrived: look it up, send it again, or leave it."""
         channel, policy = self._outlet.channel, self._terms.retry
         how = after_unknown(
-            repeatable=channel.push_is_idempotent,
-            can_ask=isinstance(channel, SupportsPushLookup),
+            repeatable=channel.push_is_idempotent or row.edits,
+            can_ask=isinstance(channel, SupportsPushLookup) and not row.edits,
             attempts=row.attempts,
             policy=policy,
         )
         now, steady = self._clock.now(), self._clock.steady()
-        noted = _noted(row, now, code, steady - queued).replace(error=code)
+        failed = noted(row, now, code, steady - queued).replace(error=code)
         if how == "leave":
             log.warning("delivery %s on %s may have arrived, or not: %s", row.delivery_id, row.channel, code)
-            await self._write(noted.replace(status="unknown", ended_at=now))
+            await self._write(failed.replace(status="unknown", ended_at=now))
             return _AT_ONCE
         after = 0.0 if code == INTERRUPTED else delay(policy, row.attempts, spread(row.delivery_id, row.attempts))
-        waiting = noted.replace(status="unknown" if how == "ask" else "pending", due_at=now + after)
+        waiting = failed.replace(status="unknown" if how == "ask" else "pending", due_at=now + after)
         await self._wait(waiting, steady + after)
         return _AT_ONCE
 
@@ -236,10 +243,10 @@ class DestinationDrain:
             return await self._mark_unknown(row.replace(attempts=row.attempts + 1), error.code, queued)
         now = self._clock.now()
         if receipt is None:
-            noted = _noted(row, now, "not found", self._clock.steady() - queued)
-            await self._write(noted.replace(status="pending", due_at=now))
+            missing = noted(row, now, "not found", self._clock.steady() - queued)
+            await self._write(missing.replace(status="pending", due_at=now))
         else:
-            arrived = _noted(row, now, "found")
+            arrived = noted(row, now, "found")
             await self._write(arrived.replace(status="accepted", receipt=receipt, error=None, ended_at=now))
         return _AT_ONCE
 
@@ -278,7 +285,3 @@ class DestinationDrain:
             return
         async with self._store.transaction() as transaction:
             transaction.change_delivery(accepted.replace(fence=row.fence))
-
-
-def _noted(row: Delivery, now: float, code: str, waited: float | None = None) -> Delivery:
-    return row.replace(history=(*row.history, Attempt(at=now, code=code, waited=waited))[-_HISTORY:])

@@ -184,6 +184,8 @@ class Planner:
             rows = self._plain(blank, said, "completed", request.details if here else None)
         else:
             rows = self._encoded(blank, parts)
+        if rows and reply.to != "only_me":
+            rows[0] = rows[0].replace(replaces=reply.replaces)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:

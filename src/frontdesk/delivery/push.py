@@ -99,6 +99,8 @@ def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping
         is_echo=delivery.is_echo,
         kind=delivery.kind,
         attempt=delivery.attempts,
+        action=delivery.action,
+        replaces=delivery.replaces,
     )
 
 

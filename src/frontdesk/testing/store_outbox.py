@@ -54,6 +54,20 @@ class Outbox:
         await add(store, sample)
         assert bare(await store.outbox.get("del_1")) == sample
 
+    async def test_what_a_delivery_changes_is_read_as_it_was_written_and_can_be_unset(
+        self, store: HostStateStore
+    ) -> None:
+        samples = [
+            delivery("del_1", replaces='{"id": "\\u0000"}'),
+            delivery("del_2", replaces="", action="settle", payload=None),
+            delivery("del_3", action="retract"),
+        ]
+        await add(store, *samples)
+        assert [bare(row) for row in await store.outbox.open(HERE)] == samples
+        assert [bare(await store.outbox.get(sample.delivery_id)) for sample in samples] == samples
+        await change(store, samples[0].replace(replaces=None))
+        assert bare(await store.outbox.get("del_1")) == samples[0].replace(replaces=None, fence=1)
+
     async def test_a_delivery_is_found_by_its_receipt_on_its_channel(self, store: HostStateStore) -> None:
         long = "r" * 200
         receipts = ["r_1", *filter(None, ODD_KEYS), f"{long}a", f"{long}b", "r" * 10_000]

@@ -48,7 +48,18 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"current_name", "data", "first_name", "history", "next_name", "push_group", "reason", "receipt", "reference"}
+BLOBS = {
+    "current_name",
+    "data",
+    "first_name",
+    "history",
+    "next_name",
+    "push_group",
+    "reason",
+    "receipt",
+    "reference",
+    "replaces",
+}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -62,6 +73,18 @@ QUEUED = delivery(
     error="blocked",
     history=(Attempt(at=NOW, code="blocked"),),
 )
+SETTLED = delivery(
+    "del_3",
+    answer_id="ans_2",
+    conversation_id="chat",
+    attempts=1,
+    fence=2,
+    number=5,
+    action="settle",
+    replaces='{"id":"msg_1"}',
+)
+LIVE_ANSWERS = 17
+"""The version since which a delivery can change a message."""
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
@@ -109,6 +132,7 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert busy == ([turn, control] if version >= CONTROL_EVENTS else [None, None])
     assert await store.outbox.get("del_1") == delivery(attempts=1, error="e")
     assert await store.outbox.get("del_2") == (QUEUED if version >= 7 else None)
+    assert await store.outbox.get("del_3") == (SETTLED if version >= LIVE_ANSWERS else None)
     assert await store.conversations.get(OWNER, "conv_1") == conversation(topic="t")
     items = await store.conversations.items(OWNER, "conv_1")
     assert [one.replace(number=0) for one in items] == [conversation_item("item_1")]

@@ -1,15 +1,15 @@
 """Pushes: part by part, to a conversation or to a person, and looked for when nobody knows what became of them."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from agent_framework import AgentResponse, Message
 
+from frontdesk.abc.push import PushPart
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord
-from frontdesk.errors import PushRefusedError, PushUnknownError
+from frontdesk.errors import PushNotEditableError, PushNotModifiedError, PushRefusedError, PushUnknownError
 from frontdesk.testing.messages import LookupMessageChannel, MessagePlatform, Person
 from tests.testing.messages.starting import new_platform
 
@@ -23,9 +23,9 @@ def result(text: str, **details: Any) -> HostedRunResult[Any]:
     return HostedRunResult(result=AgentResponse(messages=[Message("assistant", [text])]), run=run)
 
 
-def part(who: Person, content: Any, key: str, conversation_id: str | None = None) -> Any:
+def part(who: Person, content: Any, key: str, conversation_id: str | None = None, **fields: Any) -> PushPart:
     identity = ChannelIdentity(channel="messages", native_id=who.user_id)
-    return SimpleNamespace(identity=identity, conversation_id=conversation_id, content=content, idempotency_key=key)
+    return PushPart(identity=identity, conversation_id=conversation_id, content=content, idempotency_key=key, **fields)
 
 
 async def test_parts_go_to_the_person_or_to_the_conversation() -> None:
@@ -78,3 +78,50 @@ async def test_a_push_to_a_person() -> None:
         nobody = ChannelIdentity(channel="messages", native_id="nobody")
         with pytest.raises(PushRefusedError, match="user_not_found"):
             await channel.push(nobody, "hello")
+
+
+@pytest.mark.parametrize("in_chat", [True, False])
+async def test_a_message_is_replaced_settled_and_removed(in_chat: bool) -> None:
+    async with new_platform() as platform:
+        channel, ada = channel_on(platform), await platform.user("Ada")
+        there = ada.chat_id if in_chat else None
+        asked = {"text": "May I?", "buttons": [{"text": "Yes", "data": "y"}]}
+        receipt = await channel.push_part(part(ada, asked, "a", there))
+        assert await channel.push_part(part(ada, {"text": "Hi"}, "b", there, replaces=receipt)) == receipt
+        with pytest.raises(PushNotModifiedError):
+            await channel.push_part(part(ada, {"text": "Hi"}, "b", there, replaces=receipt))
+        await channel.push_part(part(ada, asked, "c", there, replaces=receipt))
+        assert await channel.push_part(part(ada, None, "d", there, replaces=receipt, action="settle")) == receipt
+        (shown,) = await platform.answers(ada.chat_id)
+        assert (shown.text, shown.buttons, shown.edits) == ("May I?", (), 3)
+        decided = {"text": "Yes, by Ada", "buttons": asked["buttons"]}
+        await channel.push_part(part(ada, decided, "e", there, replaces=receipt, action="settle"))
+        (shown,) = await platform.answers(ada.chat_id)
+        assert (shown.text, shown.buttons) == ("Yes, by Ada", ())
+        assert await channel.push_part(part(ada, None, "f", there, replaces=receipt, action="retract")) == receipt
+        assert await platform.answers(ada.chat_id) == []
+        assert [entry.method for entry in platform.log_on_disk()] == ["send", "edit", "edit", "edit", "edit", "delete"]
+        with pytest.raises(PushNotEditableError, match="message_not_found"):
+            await channel.push_part(part(ada, None, "f", there, replaces=receipt, action="retract"))
+
+
+async def test_a_message_that_is_too_old_is_not_changed() -> None:
+    async with new_platform() as platform:
+        channel, ada = channel_on(platform), await platform.user("Ada")
+        receipt = await channel.push_part(part(ada, {"text": "old"}, "a"))
+        await platform.set(edit_seconds=0.0)
+        for action in ("send", "settle", "retract"):
+            with pytest.raises(PushNotEditableError, match="too_old"):
+                await channel.push_part(part(ada, {"text": "new"}, "b", replaces=receipt, action=action))
+        assert [message.text for message in await platform.answers(ada.chat_id)] == ["old"]
+
+
+async def test_a_text_that_becomes_a_picture_goes() -> None:
+    async with new_platform() as platform:
+        channel, ada = channel_on(platform), await platform.user("Ada")
+        receipt = await channel.push_part(part(ada, {"text": "soon"}, "a"))
+        picture = {"media": [{"media_type": "image/png", "data": "aGk="}]}
+        for _ in range(2):
+            with pytest.raises(PushNotEditableError):
+                await channel.push_part(part(ada, picture, "b", replaces=receipt))
+        assert await platform.answers(ada.chat_id) == []

@@ -337,6 +337,9 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
+# The handle of the message that a delivery changes, which is unset when that can't be changed any more.
+_LIVE_ANSWERS = Step(["ALTER TABLE deliveries ADD COLUMN replaces {blob}"], min_reader=10)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -354,6 +357,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
     _CONTROL_EVENTS,
+    _LIVE_ANSWERS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any, get_args
 
 from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination, EditDelivery
 from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError, UnreadableRecordError
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine
@@ -16,7 +16,7 @@ from frontdesk.stores.sql.tables import DIGEST, key
 from frontdesk.stores.sql.writes import Do
 
 _STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
-_STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "fence")
+_STATE = ("status", "attempts", "due_at", "queued_at", "ended_at", "receipt", "error", "history", "replaces", "fence")
 _PLACE = ("delivery_id", "channel", "place", "owner", "run_id", "answer_id", "part")
 # All parts of an answer have one number, so that no part of another answer comes between them. Two processes that
 # write at once may use the same number.
@@ -87,7 +87,7 @@ class SqlOutbox:
 
     async def _place(self, place: str, data: Any) -> str:
         try:
-            return decode(bytes(data)).place
+            return _unwrapped(decode(bytes(data))).place
         except CodecError:
             return place
 
@@ -126,20 +126,20 @@ class SqlOutbox:
     async def _delivery(self, delivery_id: str, number: int, *rest: Any) -> Delivery | None:
         *state, held_for, data = rest
         place = ("deliveries", ("delivery_id",), (delivery_id,))
-        delivery: Delivery | None = await self._records.read("deliveries", place, data)
-        if delivery is None:
+        record: Delivery | EditDelivery | None = await self._records.read("deliveries", place, data)
+        if record is None:
             return None
         now = dict(zip(_STATE, state, strict=True))
         self._records.require_known(place, now["status"], _STATUSES)
-        now |= {"receipt": text(now["receipt"]), "error": text(now["error"])}
+        now |= {name: text(now[name]) for name in ("receipt", "error", "replaces")}
         now["history"] = () if now["history"] is None else tuple(decode(bytes(now["history"])))
-        return delivery.replace(**now, number=number, held_for=held_for)
+        return _unwrapped(record).replace(**now, number=number, held_for=held_for)
 
 
 def added(delivery: Delivery, *, once: bool) -> Do:
     """Insert a delivery behind all others."""
     named = (delivery.delivery_id, *delivery.destination, delivery.owner, delivery.run_id, delivery.answer_id)
-    row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_fixed_part(delivery)))
+    row = (*map(key, named), delivery.part, *_state(delivery), delivery.fence, encode(_record(delivery)))
     return Do(_ADD, (key(delivery.answer_id), *row), DeliveryExistsError() if once else None)
 
 
@@ -166,12 +166,20 @@ def rest_ended(delivery: Delivery, error: str, at: float) -> Do:
 def _state(delivery: Delivery) -> tuple[Any, ...]:
     history = encode(list(delivery.history)) if delivery.history else None
     times = (delivery.due_at, delivery.queued_at, delivery.ended_at)
-    return (delivery.status, delivery.attempts, *times, _bytes(delivery.receipt), _bytes(delivery.error), history)
+    texts = (_bytes(delivery.receipt), _bytes(delivery.error))
+    return (delivery.status, delivery.attempts, *times, *texts, history, _bytes(delivery.replaces))
 
 
-def _fixed_part(delivery: Delivery) -> Delivery:
+def _record(delivery: Delivery) -> Delivery | EditDelivery:
     """Return the part of a delivery that never changes; the rest is in columns."""
-    return delivery.replace(status="pending", attempts=0, receipt=None, error=None, history=(), ended_at=None, fence=0)
+    fixed = delivery.replace(
+        status="pending", attempts=0, receipt=None, error=None, history=(), ended_at=None, fence=0, replaces=None
+    )
+    return EditDelivery(delivery=fixed) if delivery.edits else fixed
+
+
+def _unwrapped(record: Delivery | EditDelivery) -> Delivery:
+    return record.delivery if isinstance(record, EditDelivery) else record
 
 
 def _bytes(value: str | None) -> bytes | None:

@@ -21,6 +21,7 @@ from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
+from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import parts_of, parts_of_reply
@@ -35,6 +36,7 @@ class MessageChannel(Channel):
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
     # The channel accepts only what the platform has signed.
     takes_http: ClassVar[bool] = False
+    push_edits = True
 
     def __init__(
         self,
@@ -120,7 +122,9 @@ class MessageChannel(Channel):
         return [msgspec.to_builtins(part) for part in parts]
 
     async def push_part(self, part: Part) -> str | None:
-        """Send one message; return its id."""
+        """Send one message, or change one that was sent; return its id."""
+        if part.replaces is not None:
+            return await change(self.client, part, part.replaces)
         if "callback_id" in part.content:
             whisper = msgspec.convert(part.content, Whisper)
             return await self.client.answer(whisper.callback_id, whisper.text)

@@ -5,14 +5,23 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from frontdesk.data.delivery import DeliveryAction
 from frontdesk.data.identity import ChannelIdentity
-from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
+from frontdesk.errors import (
+    PushError,
+    PushLimitedError,
+    PushNotEditableError,
+    PushNotModifiedError,
+    PushRefusedError,
+    PushUnknownError,
+)
 from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk.testing.messages.wire import (
     AnswerClick,
     Command,
     Commands,
+    Delete,
     Edit,
     Events,
     Me,
@@ -25,6 +34,11 @@ from frontdesk.testing.messages.wire import (
 )
 
 T = TypeVar("T")
+_REFUSALS: dict[str, type[PushRefusedError]] = {
+    "not_modified": PushNotModifiedError,
+    "message_not_found": PushNotEditableError,
+    "too_old": PushNotEditableError,
+}
 
 
 class Part(Protocol):
@@ -38,6 +52,10 @@ class Part(Protocol):
     def content(self) -> Any: ...
     @property
     def idempotency_key(self) -> str: ...
+    @property
+    def action(self) -> DeliveryAction: ...
+    @property
+    def replaces(self) -> str | None: ...
 
 
 class PlatformClient:
@@ -60,6 +78,10 @@ class PlatformClient:
     async def edit(self, edit: Edit) -> Sent:
         """Change the text of a message of ours."""
         return await self._post("edit", edit, Sent)
+
+    async def delete(self, delete: Delete) -> None:
+        """Remove a message of ours."""
+        await self._post("delete", delete, Any)
 
     async def answer(self, callback_id: str, text: str = "") -> None:
         """Show a text to the person who pressed a button."""
@@ -129,5 +151,5 @@ def failure(status: int, body: bytes) -> PushError:
     if status in (408, 504):
         return PushUnknownError(message, code=problem.code)
     if 400 <= status < 500:
-        return PushRefusedError(message, code=problem.code)
+        return _REFUSALS.get(problem.code, PushRefusedError)(message, code=problem.code)
     return PushError(message, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)

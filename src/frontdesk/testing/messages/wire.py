@@ -123,13 +123,22 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: bool = False
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """Another text, and other buttons, for a message of ours."""
+class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Another text, and other buttons, for a message of ours; without a text, the old one stays."""
 
-    chat_id: str
+    chat_id: str = ""
+    user_id: str = ""
     message_id: str
-    text: str
+    text: str = ""
     buttons: tuple[Button, ...] = ()
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of ours that is to be removed."""
+
+    chat_id: str = ""
+    user_id: str = ""
+    message_id: str
 
 
 class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from frontdesk.testing.messages.platform.nouns import RefusedError
 from frontdesk.testing.messages.wire import (
     AnswerClick,
     Commands,
+    Delete,
     Edit,
     Me,
     Problem,
@@ -48,6 +49,7 @@ class Api:
         self._bot: dict[str, Callable[[Call], Awaitable[Any]]] = {
             "send": self._send,
             "edit": self._edit,
+            "delete": self._delete,
             "answer": self._answer,
             "commands": self._commands,
             "webhook": self._webhook,
@@ -82,7 +84,7 @@ class Api:
 
     def _chat(self, method: str, call: Call) -> str:
         """Return the chat that a call is about; read only if a fault could depend on it."""
-        if not self._platform.faults.counts() or method not in ("send", "edit"):
+        if not self._platform.faults.counts() or method not in ("send", "edit", "delete"):
             return ""
         asked = _send.decode(call.body)
         return self._world.direct(asked.user_id) if asked.user_id else asked.chat_id
@@ -128,6 +130,10 @@ class Api:
 
     async def _edit(self, call: Call) -> Any:
         return await self._accepts.edit(msgspec.json.decode(call.body, type=Edit))
+
+    async def _delete(self, call: Call) -> Any:
+        await self._accepts.delete(msgspec.json.decode(call.body, type=Delete))
+        return {}
 
     async def _answer(self, call: Call) -> Any:
         await self._accepts.answer(msgspec.json.decode(call.body, type=AnswerClick))

@@ -7,7 +7,7 @@ import msgspec
 from frontdesk.testing.messages.platform.journal import Entry, Journal
 from frontdesk.testing.messages.platform.nouns import Place, RefusedError, Said
 from frontdesk.testing.messages.platform.world import World
-from frontdesk.testing.messages.wire import AnswerClick, Button, Commands, Edit, Send, Sent
+from frontdesk.testing.messages.wire import AnswerClick, Button, Commands, Delete, Edit, Send, Sent
 
 _LONGEST_KEY = 128
 
@@ -38,6 +38,7 @@ class Bot:
             media=send.media,
             buttons=send.buttons,
             reply_to=send.reply_to,
+            at=self._world.now(),
         )
         sent = Sent(message_id=message.message_id, chat_id=place.chat.chat_id)
         if key:
@@ -86,20 +87,36 @@ class Bot:
 
     async def edit(self, edit: Edit) -> Sent:
         """Change a message of the bot."""
-        message = self._world.place(edit.chat_id).messages.get(edit.message_id)
+        place, message = self._own(edit)
+        if edit.text and not edit.text.strip():
+            raise RefusedError(400, "empty_message", "A message needs a text.")
+        text = edit.text or message.text
+        if (message.text, message.buttons) == (text, edit.buttons):
+            raise RefusedError(400, "not_modified", "The message is the same as before.")
+        self._check_text(text, edit.buttons)
+        sent = Sent(message_id=edit.message_id, chat_id=place.chat.chat_id)
+        await self._accept("edit", chat_id=sent.chat_id, message_id=sent.message_id, text=text, buttons=edit.buttons)
+        message.text, message.buttons, message.edits = text, edit.buttons, message.edits + 1
+        self._world.change()
+        return sent
+
+    async def delete(self, delete: Delete) -> None:
+        """Remove a message of the bot."""
+        place, message = self._own(delete)
+        await self._accept("delete", chat_id=place.chat.chat_id, message_id=message.message_id)
+        place.messages.pop(message.message_id, None)
+        self._world.change()
+
+    def _own(self, change: Edit | Delete) -> tuple[Place, Said]:
+        """Return a message of the bot that can be changed, and its chat."""
+        place = self._world.place(self._world.direct(change.user_id) if change.user_id else change.chat_id)
+        message = place.messages.get(change.message_id)
         if message is None or message.user_id != self._world.me.user_id:
             raise RefusedError(404, "message_not_found", "There is no such message of yours.")
-        if not edit.text.strip():
-            raise RefusedError(400, "empty_message", "A message needs a text.")
-        if (message.text, message.buttons) == (edit.text, edit.buttons):
-            raise RefusedError(400, "not_modified", "The message is the same as before.")
-        self._check_text(edit.text, edit.buttons)
-        await self._accept(
-            "edit", chat_id=edit.chat_id, message_id=edit.message_id, text=edit.text, buttons=edit.buttons
-        )
-        message.text, message.buttons, message.edits = edit.text, edit.buttons, message.edits + 1
-        self._world.change()
-        return Sent(message_id=edit.message_id, chat_id=edit.chat_id)
+        oldest = self._world.settings.edit_seconds
+        if oldest is not None and self._world.now() - message.at >= oldest:
+            raise RefusedError(400, "too_old", "The message is too old to be changed.")
+        return place, message
 
     async def answer(self, answer: AnswerClick) -> None:
         """Show a text to the person who pressed a button."""

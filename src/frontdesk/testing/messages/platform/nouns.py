@@ -30,6 +30,8 @@ class Settings(msgspec.Struct, kw_only=True):
     """The seconds until an event that was not acknowledged is sent again."""
     hold: bool = False
     """Whether events wait until they are released."""
+    edit_seconds: float | None = None
+    """The age at which a message of the bot is too old to be changed or removed; none without it."""
 
 
 class Said(msgspec.Struct, kw_only=True):
@@ -42,6 +44,7 @@ class Said(msgspec.Struct, kw_only=True):
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
     edits: int = 0
+    at: float = 0.0
 
 
 class EventState(msgspec.Struct, kw_only=True):
