@@ -137,7 +137,7 @@ class Pipeline:
 
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
-        admitted = await self.admit(request, event.caller, event.payload, settle, run_id=event.run_id)
+        admitted = await self.admit(request, event.caller, event.protocol_request, settle, run_id=event.run_id)
         admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         return await self.run_admitted(admitted, waits=True, event=event) if queued is None else queued

@@ -63,6 +63,11 @@ class InboxItem(Noun, frozen=True, kw_only=True):
         return (self, *self.bundle)
 
     @property
+    def protocol_request(self) -> Any:
+        """Return the platform's event for the channel's `run_hook`; a list where several are answered together."""
+        return [member.payload for member in self.members] if self.bundle else self.payload
+
+    @property
     def is_cancelled(self) -> bool:
         """Tell whether it was cancelled, or one of the messages that are answered with it."""
         return any(member.cancelled is not None for member in self.members)

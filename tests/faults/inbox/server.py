@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
+from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelCommandContext, ChannelIdentity, Reply, RetryPolicy
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
@@ -72,11 +72,17 @@ def make() -> AgentFrameworkHost:
         gather_seconds=given.get("gather", 0.0),
     )
     channel.push_terms = TERMS
+    channel.commands = (ChannelCommand("say", "Say each word", _say_words),)
     where: dict[str, Any] = {"state_dir": given["place"]}
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
     return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
+
+
+async def _say_words(call: ChannelCommandContext) -> None:
+    for word in str(call.request.input).split():
+        await call.reply(Reply(word, to="direct"))
 
 
 class InboxServer:

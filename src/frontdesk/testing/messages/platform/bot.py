@@ -122,6 +122,9 @@ class Bot:
         """Show a text to the person who pressed a button."""
         if answer.callback_id not in self._world.clicks:
             raise RefusedError(404, "click_not_found", "Nobody pressed that.")
+        longest = self._world.settings.click_seconds
+        if longest is not None and self._world.now() >= self._world.clicked_at[answer.callback_id] + longest:
+            raise RefusedError(400, "click_too_old", "The button was pressed too long ago.")
         await self._accept("answer", callback_id=answer.callback_id, text=answer.text)
         self._world.clicks[answer.callback_id] = answer.text
         self._world.change()

@@ -26,6 +26,8 @@ class Settings(msgspec.Struct, kw_only=True):
     data_limit: int = 64
     dedupe: bool = True
     """Whether a second send with the same key is recognised."""
+    click_seconds: float | None = None
+    """The seconds for which a button that was pressed can be answered; without a limit if there are none."""
     retry_seconds: float = 2.0
     """The seconds until an event that was not acknowledged is sent again."""
     hold: bool = False

@@ -28,6 +28,7 @@ class World:
         self.open: dict[int, EventState] = {}
         """The events that were not acknowledged, by their numbers."""
         self.clicks: dict[str, str] = {}
+        self.clicked_at: dict[str, float] = {}
         self.changes = 0
         self._direct: dict[str, str] = {}
         self._ids = RandomIds()
@@ -108,7 +109,7 @@ class World:
         """Press a button as a user; whoever sees a message can press the buttons under it."""
         place, sender = self._present(user_id, chat_id)
         click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data)
-        self.clicks[click.callback_id] = ""
+        self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
         return self._happened("click", place, sender, click=click)
 
     def _present(self, user_id: str, chat_id: str) -> tuple[Place, User]:
