@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from starlette.middleware import Middleware
@@ -9,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
+from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
@@ -153,6 +155,16 @@ class ChannelContext(ChannelStateContext, Protocol):
 
     async def accept(self, item: InboxItem) -> None:
         """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
+        ...
+
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        """Keep a platform's event, and wait for what is said to it, to write that into the HTTP reply to the event.
+
+        What was said counts as sent when the block is left. If the block raises an error of its own, it is pushed at
+        once; if the client is gone meanwhile, it is dealt with like a push without an answer. What comes after
+        `seconds`, at most 120, is pushed. An event that the platform sends again, because it got no reply, gets the
+        same parts under the same keys.
+        """
         ...
 
     async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:

@@ -49,6 +49,8 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """Until when more messages of its sender are waited for, to be answered with it; each of them moves it."""
     due_by: float | None = None
     """When it is answered at the latest, however many come."""
+    reply_by: float | None = None
+    """Until when its sender waits on the wire, so that its answer is kept for the reply and not pushed before."""
     bundle: tuple["InboxItem", ...] = ()
     """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
 
@@ -71,6 +73,13 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     def is_cancelled(self) -> bool:
         """Tell whether it was cancelled, or one of the messages that are answered with it."""
         return any(member.cancelled is not None for member in self.members)
+
+
+class KnownEvent(NamedTuple):
+    """An event that was accepted: the id of the run that answers it, and whether it is done."""
+
+    run_id: str | None
+    is_done: bool
 
 
 class WaitingEvent(NamedTuple):
@@ -144,6 +153,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
     queued_at: float | None = None
     """The time when it was last queued: when it was made, or when an operator asked for another try."""
     due_at: float
+    reply_by: float | None = None
+    """Until when it is kept for the reply to its event; from then on it is pushed."""
     ended_at: float | None = None
     """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0

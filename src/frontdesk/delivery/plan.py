@@ -15,6 +15,7 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord, RunStatus
+from frontdesk.delivery.awaited import keep_for_reply
 from frontdesk.delivery.push import can_push, encode_content, parts_of
 from frontdesk.delivery.replies import place_reply
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
@@ -175,7 +176,9 @@ class Planner:
             log.error("a reply can't be made by %s: %s", item.channel, error)
             return []
         here = reply.to != "direct" or not request.group
-        blank = self._blank("", request, identity, f"run_{key}", originating=here)
+        # Whoever waits for an answer on the wire finds all that is said by the id of the event's run.
+        run_id = f"run_{key}" if item.reply_by is None or item.run_id is None else item.run_id
+        blank = self._blank("", request, identity, run_id, originating=here)
         if reply.to == "only_me":
             # Nobody else sees it, so that it does not wait for what is sent to the whole group.
             blank = blank.replace(queue=identity.native_id)
@@ -186,7 +189,12 @@ class Planner:
             rows = self._encoded(blank, parts)
         if rows and reply.to != "only_me":
             rows[0] = rows[0].replace(replaces=reply.replaces)
+            rows = self.keep_for_reply(rows, item)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
+
+    def keep_for_reply(self, rows: Sequence[Delivery], event: InboxItem) -> list[Delivery]:
+        """Return deliveries, with those to the conversation of an event kept for who waits on the wire for them."""
+        return keep_for_reply(rows, event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""

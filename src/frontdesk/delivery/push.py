@@ -60,7 +60,7 @@ async def send(
     channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None
 ) -> str | None:
     """Send a part with its payload, and return the platform's receipt; raise a `PushError` for every failure."""
-    part = _part(channel, delivery, payload, reference)
+    part = part_of(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
         return await _call_platform(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
@@ -76,11 +76,12 @@ async def look_up(
     reference: Mapping[str, Any] | None = None,
 ) -> str | None:
     """Return the receipt of a part that has arrived after all; `None` if it has not."""
-    part = _part(channel, delivery, payload, reference)
+    part = part_of(channel, delivery, payload, reference)
     return await _call_platform(channel, lambda: platform.find_push(part))
 
 
-def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None) -> PushPart:
+def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None) -> PushPart:
+    """Return a part as a channel gets it; a `PushRefusedError` if the channel can't read its payload."""
     try:
         content = (
             call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload

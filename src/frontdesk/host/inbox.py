@@ -7,11 +7,12 @@ again, because it is not known how far it came; an event that ends its process a
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any
 
 from frontdesk.abc.allowlist import Allowed
+from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import AnswersEvents, SettlesAnswers
 from frontdesk.abc.runner import DurableTaskRunner
@@ -37,6 +38,7 @@ from frontdesk.errors import (
     TooManyRequestsError,
     UnreadableRecordError,
 )
+from frontdesk.host.awaited_replies import AwaitedReplies
 from frontdesk.host.event_replies import EventReplies
 from frontdesk.host.gathering import Gathering, merged
 from frontdesk.host.held_events import HeldEvent, HeldEvents
@@ -89,6 +91,7 @@ class InboxWorker:
         self._holder = ""
         self._held = HeldEvents(store, active)
         self._replies = EventReplies(store, planner, outbox, aliases)
+        self._awaited = AwaitedReplies(store, channels, outbox, clock, aliases)
         self._gathering = Gathering(store, channels, clock)
         store.listen(self._held.on_change)
         self._stopping = False
@@ -122,10 +125,7 @@ class InboxWorker:
 
     async def accept(self, item: InboxItem) -> None:
         """Store an event; when this returns, it is written."""
-        item = await self._aliases.inward(item)
-        if item.run_id is None:
-            item = item.replace(run_id=self._gate.new_run_id(item.channel))
-        item = self._gathering.postponed(item)
+        item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and self._interrupts(item.channel)
         async with self._store.transaction() as transaction:
             transaction.accept(item)
@@ -138,6 +138,13 @@ class InboxWorker:
         if self._runner is not None:
             task_id = _task_id(item.kind, item.channel, item.conversation_id)
             await self._runner.schedule(TASKS[item.kind], _payload(item), task_id=task_id, at=item.not_before)
+
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        """Store an event and wait for its answer, which the block writes into the reply to the event."""
+        return self._awaited.reply_to(self._with_run(item), seconds, self.accept)
+
+    def _with_run(self, item: InboxItem) -> InboxItem:
+        return item if item.run_id is not None else item.replace(run_id=self._gate.new_run_id(item.channel))
 
     async def reply(self, item: InboxItem, reply: Reply | str, number: int) -> None:
         """Keep a reply until the event is finished; write it at once if this process does not work on the event."""
@@ -212,6 +219,7 @@ class InboxWorker:
                 again = await self._process(held)
             finally:
                 self._held.remove(item)
+                self._awaited.notify(item)
             if again is not None:
                 return again
         return None
@@ -409,7 +417,9 @@ class InboxWorker:
         if channel is None:
             return ()
         if not isinstance(channel, AnswersEvents):
-            return await self._planner.failure_notice(item.request, item.caller.identity, error.message)
+            run_id = "" if item.reply_by is None else item.run_id or ""
+            rows = await self._planner.failure_notice(item.request, item.caller.identity, error.message, run_id=run_id)
+            return self._planner.keep_for_reply(rows, item)
         try:
             replies = await channel.refuse(await self._aliases.outward(item), error)
             return await self._replies.refusal_rows(item, replies)

@@ -20,7 +20,7 @@ from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelCommandContext,
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
-from frontdesk.host import inbox
+from frontdesk.host import awaited_replies, inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
@@ -47,6 +47,7 @@ def make() -> AgentFrameworkHost:
     inbox._LEFT_ALONE = given.get("left_alone", inbox._LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
     destination_drain._MARGIN = 0.5
+    awaited_replies.HOLD = 0.5
     ledger = Path(given["ledger"])
 
     async def repeat(text: str) -> str:
@@ -70,6 +71,7 @@ def make() -> AgentFrameworkHost:
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
+        reply_seconds=given.get("reply_seconds", 5.0),
     )
     channel.push_terms = TERMS
     channel.commands = (ChannelCommand("say", "Say each word", _say_words),)

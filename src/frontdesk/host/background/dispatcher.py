@@ -161,7 +161,7 @@ class BackgroundDispatcher:
         self, job: BackgroundRun, record: RunRecord, event: InboxItem | None, seen_at: float | None
     ) -> RunRecord:
         config = self._config
-        notices = self._notifier.work_goes_on(job.admitted) if event is not None else ()
+        notices = self._notifier.work_goes_on(job.admitted, event) if event is not None else ()
         session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
         lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:

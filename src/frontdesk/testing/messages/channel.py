@@ -27,7 +27,7 @@ from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
-from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send, Whisper
+from frontdesk.testing.messages.wire import Command, Event, Problem, Refusal, Replied, Send, Whisper
 
 
 class MessageChannel(Channel):
@@ -128,25 +128,22 @@ class MessageChannel(Channel):
         if "callback_id" in part.content:
             whisper = msgspec.convert(part.content, Whisper)
             return await self.client.answer(whisper.callback_id, whisper.text)
+        return (await self.client.send(self.placed(part))).message_id
+
+    def placed(self, part: Part) -> Send:
+        """Return the message of a part, with its key and the chat that it goes to."""
         send = msgspec.convert(part.content, Send)
         # A message is a reply only in the chat of the question.
         reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
-        send = msgspec.structs.replace(send, chat_id="", reply_to=reply_to, idempotency_key=part.idempotency_key)
-        return await self._send(send, part.identity, part.conversation_id)
+        send = msgspec.structs.replace(send, reply_to=reply_to, idempotency_key=part.idempotency_key)
+        return _addressed(send, part.identity, part.conversation_id)
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
         """Send a result to a person's direct chat; return the id of the last message."""
         receipt: str | None = None
         for message in parts_of(result, self._config.text_limit):
-            receipt = await self._send(message, identity, None)
+            receipt = (await self.client.send(_addressed(message, identity, None))).message_id
         return receipt
-
-    async def _send(self, send: Send, identity: ChannelIdentity, conversation_id: str | None) -> str:
-        if conversation_id is None:
-            placed = msgspec.structs.replace(send, user_id=identity.native_id)
-        else:
-            placed = msgspec.structs.replace(send, chat_id=conversation_id)
-        return (await self.client.send(placed)).message_id
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
@@ -212,15 +209,28 @@ class _Room:
         challenge = challenge_in(body)
         if challenge is not None:
             return await send_json(call.send, 200, msgspec.json.encode(challenge))
-        await self.take(body)
-        await send_json(call.send, 200, b"{}")
+        event = decode(body)
+        item = self._item(event)
+        if item is None or not event.expects_reply:
+            await self._accept(item)
+            return await send_json(call.send, 200, b"{}")
+        async with self._context.accept_and_wait(item, self._config.reply_seconds) as reply:
+            messages = tuple(self._channel.placed(part) for part in reply.parts)
+            await send_json(call.send, 200, msgspec.json.encode(Replied(messages=messages)))
 
     async def take(self, event: bytes) -> None:
         """Store an event that is meant for us."""
+        await self._accept(self._item(decode(event)))
+
+    async def _accept(self, item: InboxItem | None) -> None:
+        if item is not None:
+            await self._context.accept(item)
+
+    def _item(self, event: Event) -> InboxItem | None:
         if self._intake.me is None:
             raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
         item = to_item(
-            decode(event),
+            event,
             channel=self._channel.name,
             me=self._intake.me,
             accept_in_group=self._channel.accept_in_group,
@@ -228,14 +238,18 @@ class _Room:
             now=self._context.now(),
             hooked=self._channel.run_hook is not None,
         )
-        if item is not None:
-            await self._context.accept(item.replace(kind="control") if self._is_control(item) else item)
+        return item if item is None or not self._is_control(item) else item.replace(kind="control")
 
     def _is_control(self, item: InboxItem) -> bool:
         if item.request.operation != "command":
             return False
         name = item.request.attributes["command"]
         return any(command.control for command in self._context.commands() if command.name == name)
+
+
+def _addressed(send: Send, identity: ChannelIdentity, conversation_id: str | None) -> Send:
+    user_id = identity.native_id if conversation_id is None else ""
+    return msgspec.structs.replace(send, chat_id=conversation_id or "", user_id=user_id)
 
 
 def _kept(given: str | Secret) -> Secret | None:

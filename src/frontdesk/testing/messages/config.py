@@ -8,6 +8,15 @@ from frontdesk.kit.auth.secrets import Secret
 HowEventsCome = Literal["webhook", "polling"]
 OnEdit = Literal["ignore", "answer"]
 SHORTEST_SECRET = 16
+_POSITIVE = (
+    "signature_seconds",
+    "max_body_bytes",
+    "body_timeout",
+    "poll_seconds",
+    "call_timeout",
+    "reply_seconds",
+    "text_limit",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +33,8 @@ class MessageConfig:
     body_timeout: float = 10.0
     poll_seconds: float = 20.0
     call_timeout: float = 10.0
+    reply_seconds: float = 5.0
+    """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
     register_native_commands: bool = True
@@ -44,5 +55,4 @@ class MessageConfig:
             wrong.append("public_url has no effect with intake='polling'")
         if self.on_edit not in ("ignore", "answer"):
             wrong.append(f"on_edit must be 'ignore' or 'answer', not {self.on_edit!r}")
-        positive = ("signature_seconds", "max_body_bytes", "body_timeout", "poll_seconds", "call_timeout", "text_limit")
-        return wrong + [f"{name} must be positive" for name in positive if getattr(self, name) <= 0]
+        return wrong + [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]

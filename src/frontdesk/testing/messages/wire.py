@@ -83,6 +83,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     sender: User
     message: MessageIn | None = None
     click: Click | None = None
+    expects_reply: bool = False
+    """Whether the platform takes messages in the response to the event."""
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +123,12 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
     chat_id: str
     duplicate: bool = False
+
+
+class Replied(msgspec.Struct, frozen=True, kw_only=True):
+    """The response to an event that expects a reply: messages that are sent at once."""
+
+    messages: tuple[Send, ...] = ()
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,7 +20,7 @@ class Platform:
         self.world = World(settings)
         self.bot = Bot(self.world, journal)
         self.faults = Faults()
-        self.webhooks = Webhooks(self.world)
+        self.webhooks = Webhooks(self.world, self.bot)
 
 
 Action = Callable[[Platform, dict[str, Any]], Awaitable[Any]]

@@ -30,6 +30,10 @@ class Settings(msgspec.Struct, kw_only=True):
     """The seconds for which a button that was pressed can be answered; without a limit if there are none."""
     retry_seconds: float = 2.0
     """The seconds until an event that was not acknowledged is sent again."""
+    expects_replies: bool = False
+    """Whether events that happen from now on take messages in the response of the webhook."""
+    lose_replies: int = 0
+    """The number of responses with messages that get lost on their way."""
     hold: bool = False
     """Whether events wait until they are released."""
     edit_seconds: float | None = None

@@ -146,6 +146,7 @@ class World:
             sender=sender,
             message=message,
             click=click,
+            expects_reply=self.settings.expects_replies,
         )
         state = EventState(event=event)
         self.events[event.event_id] = self.open[event.number] = state
