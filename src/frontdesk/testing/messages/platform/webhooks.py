@@ -86,7 +86,9 @@ class Webhooks:
         queue = self._queues[chat_id]
         while queue:
             event = queue.pop(0)
-            if not await self.attempt(self._world.events[event.event_id]):
+            state = self._world.events[event.event_id]
+            # One that waited here twice is not sent again once it was acknowledged.
+            if state.state == "pending" and not await self.attempt(state):
                 self._spawn(self._again(event))
         del self._queues[chat_id]
 
