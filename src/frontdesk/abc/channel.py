@@ -317,6 +317,8 @@ class Channel(ABC):
     """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
     push_edits: bool = False
     """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
+    needs_seal_key: bool = False
+    """Whether it keeps tokens of its platform with events; the host is refused without a `seal_key` then."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -32,6 +32,7 @@ from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, 
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
 from frontdesk.data.noun import UNKNOWN, Noun
 from frontdesk.data.reply import Reply, ReplyButton
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
@@ -84,6 +85,7 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "RunEvent": RunEvent,
     "RunFailure": RunFailure,
     "RunRecord": RunRecord,
+    "SealedToken": SealedToken,
     "SessionName": SessionName,
     "SessionRecord": SessionRecord,
     "Skipped": Skipped,

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import Address
 
@@ -51,6 +52,8 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """When it is answered at the latest, however many come."""
     reply_by: float | None = None
     """Until when its sender waits on the wire, so that its answer is kept for the reply and not pushed before."""
+    reply_token: SealedToken | None = None
+    """What the platform takes as the right to answer it, for a while; every delivery back to it has the same."""
     bundle: tuple["InboxItem", ...] = ()
     """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
 
@@ -155,6 +158,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
     due_at: float
     reply_by: float | None = None
     """Until when it is kept for the reply to its event; from then on it is pushed."""
+    reply_token: SealedToken | None = None
+    """The token of the event that it answers, if the platform gave one."""
     ended_at: float | None = None
     """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0

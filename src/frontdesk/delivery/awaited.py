@@ -1,4 +1,4 @@
-"""Keeps deliveries for the HTTP reply to their event, and decides which of them a reply can have. Pure."""
+"""Binds deliveries to the event that they answer, and decides which of them the HTTP reply to it has. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -18,18 +18,28 @@ class ReplyChoice(NamedTuple):
     rows: Sequence[Delivery] = ()
 
 
-def keep_for_reply(rows: Sequence[Delivery], event: InboxItem, now: float) -> list[Delivery]:
-    """Return deliveries, with those to the conversation of an event due when its sender stops waiting on the wire."""
-    until = event.reply_by
-    if until is None or until <= now:
-        return list(rows)
-    return [row.replace(due_at=until, reply_by=until) if _goes_back(row, event) else row for row in rows]
+def for_event(rows: Sequence[Delivery], event: InboxItem, now: float) -> Sequence[Delivery]:
+    """Return deliveries as answers to an event: those that go back to it have its token.
+
+    While its sender waits on the wire, they are due when that ends.
+    """
+    until = None if event.reply_by is None or event.reply_by <= now else event.reply_by
+    if until is None and event.reply_token is None:
+        return rows
+    back = [row.replace(reply_token=event.reply_token) if _goes_back(row, event) else row for row in rows]
+    if until is None:
+        return back
+    return [row.replace(due_at=until, reply_by=until) if _fits_reply(row, event) else row for row in back]
 
 
 def _goes_back(row: Delivery, event: InboxItem) -> bool:
     there = event.request.conversation_id
-    is_new = row.ended_at is None and not row.edits
-    return is_new and there is not None and (row.channel, row.conversation_id) == (event.channel, there)
+    return there is not None and (row.channel, row.conversation_id) == (event.channel, there)
+
+
+def _fits_reply(row: Delivery, event: InboxItem) -> bool:
+    # A change of a message that was sent before is not a message of the reply.
+    return row.ended_at is None and not row.edits and _goes_back(row, event)
 
 
 def choose(rows: Sequence[Delivery], *, again: bool) -> ReplyChoice:

@@ -15,7 +15,7 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord, RunStatus
-from frontdesk.delivery.awaited import keep_for_reply
+from frontdesk.delivery.awaited import for_event
 from frontdesk.delivery.push import can_push, encode_content, parts_of
 from frontdesk.delivery.replies import place_reply
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
@@ -187,14 +187,15 @@ class Planner:
             rows = self._plain(blank, said, "completed", request.details if here else None)
         else:
             rows = self._encoded(blank, parts)
-        if rows and reply.to != "only_me":
-            rows[0] = rows[0].replace(replaces=reply.replaces)
-            rows = self.keep_for_reply(rows, item)
+        if reply.to == "only_me":
+            rows = [row.replace(reply_token=item.reply_token) for row in rows]
+        elif rows:
+            rows = [*self.for_event([rows[0].replace(replaces=reply.replaces), *rows[1:]], item)]
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
-    def keep_for_reply(self, rows: Sequence[Delivery], event: InboxItem) -> list[Delivery]:
-        """Return deliveries, with those to the conversation of an event kept for who waits on the wire for them."""
-        return keep_for_reply(rows, event, self._clock.now())
+    def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
+        """Return deliveries as answers to an event: with its token, and kept for who waits on the wire for them."""
+        return for_event(rows, event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""

@@ -100,6 +100,7 @@ def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mappi
         is_echo=delivery.is_echo,
         kind=delivery.kind,
         attempt=delivery.attempts,
+        reply_token=delivery.reply_token,
         action=delivery.action,
         replaces=delivery.replaces,
     )

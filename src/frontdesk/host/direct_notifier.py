@@ -44,7 +44,7 @@ class DirectNotifier:
         """Make the notice that a run goes on in the background; to be written with the run."""
         can_cancel = admitted.request.channel in self._cancelling
         text = f"{WORK_GOES_ON} {_HOW_TO_CANCEL.format(_CANCEL)}" if can_cancel else WORK_GOES_ON
-        return self._planner.keep_for_reply(self._planner.progress(admitted, text), event)
+        return self._planner.for_event(self._planner.progress(admitted, text), event)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         """Tell whether the channel of an identity can push."""

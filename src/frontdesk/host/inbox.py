@@ -419,7 +419,7 @@ class InboxWorker:
         if not isinstance(channel, AnswersEvents):
             run_id = "" if item.reply_by is None else item.run_id or ""
             rows = await self._planner.failure_notice(item.request, item.caller.identity, error.message, run_id=run_id)
-            return self._planner.keep_for_reply(rows, item)
+            return self._planner.for_event(rows, item)
         try:
             replies = await channel.refuse(await self._aliases.outward(item), error)
             return await self._replies.refusal_rows(item, replies)

@@ -119,7 +119,7 @@ class RunFinisher:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
             rows = await self._planner.rows(admitted, result, ended, route, turn.messages)
-            turn.deliveries = rows if turn.event is None else self._planner.keep_for_reply(rows, turn.event)
+            turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
             return await self._record_questions(run, result, route, asked)
         return await self._recorder.completed(turn, run.record, result, route)
@@ -184,7 +184,7 @@ class RunFinisher:
         turn = run.turn
         notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, failure)
         if turn.event is not None:
-            notice = self._planner.keep_for_reply(notice, turn.event)
+            notice = self._planner.for_event(notice, turn.event)
         status = "cancelled" if cancelled else "failed"
         record = await asyncio.shield(self._write_end(turn, run.record, status, failure, notice))
         if turn.deliveries:

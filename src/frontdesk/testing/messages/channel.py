@@ -86,6 +86,7 @@ class MessageChannel(Channel):
             on_edit=on_edit,
             **settings,
         )
+        self.needs_seal_key = self._config.private_replies
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
 
@@ -111,11 +112,12 @@ class MessageChannel(Channel):
         return [msgspec.to_builtins(part) for part in parts]
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
-        """Return the messages of a reply as JSON values; only who pressed a button can be shown something alone."""
-        clicked, details = item.request.attributes.get("callback_id"), item.request.details
+        """Return the messages of a reply as JSON values; some events let their sender be shown something alone."""
+        clicked, details = item.request.attributes.get("callback_id", ""), item.request.details
         if reply.to == "only_me":
             text = reply.full_text[: self._config.text_limit]
-            return [msgspec.to_builtins(Whisper(callback_id=clicked, text=text))] if clicked else None
+            can_whisper = clicked or item.reply_token is not None
+            return [msgspec.to_builtins(Whisper(callback_id=clicked, text=text))] if can_whisper else None
         parts = parts_of_reply(reply, self._config.text_limit)
         if parts and reply.to == "here" and "reply_to" in details:
             parts[0] = msgspec.structs.replace(parts[0], **details)
@@ -126,8 +128,7 @@ class MessageChannel(Channel):
         if part.replaces is not None:
             return await change(self.client, part, part.replaces)
         if "callback_id" in part.content:
-            whisper = msgspec.convert(part.content, Whisper)
-            return await self.client.answer(whisper.callback_id, whisper.text)
+            return await self._need_replies().whisper(msgspec.convert(part.content, Whisper), part.reply_token)
         return (await self.client.send(self.placed(part))).message_id
 
     def placed(self, part: Part) -> Send:
@@ -238,7 +239,12 @@ class _Room:
             now=self._context.now(),
             hooked=self._channel.run_hook is not None,
         )
-        return item if item is None or not self._is_control(item) else item.replace(kind="control")
+        if item is None:
+            return None
+        if event.reply_token and self._config.private_replies:
+            until = event.at + self._config.token_seconds
+            item = self._context.seal_reply_token(item, event.reply_token, expires_at=until)
+        return item.replace(kind="control") if self._is_control(item) else item
 
     def _is_control(self, item: InboxItem) -> bool:
         if item.request.operation != "command":

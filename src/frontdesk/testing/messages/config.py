@@ -16,6 +16,7 @@ _POSITIVE = (
     "call_timeout",
     "reply_seconds",
     "text_limit",
+    "token_seconds",
 )
 
 
@@ -37,6 +38,10 @@ class MessageConfig:
     """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
+    private_replies: bool = False
+    """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
+    token_seconds: float = 900.0
+    """For how long the platform takes a token."""
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
 

@@ -8,13 +8,14 @@ from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, Channel
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
+from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, PushRefusedError, RequestError
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import challenge_text, decided, find_question, read_button, refusal
-from frontdesk.testing.messages.wire import Edit
+from frontdesk.testing.messages.wire import Edit, Whisper
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
 _UNKNOWN = "I don't know /{}. /help tells what I understand."
@@ -62,6 +63,15 @@ class Replies:
     def __init__(self, client: PlatformClient, context: ChannelContext) -> None:
         self._client = client
         self._context = context
+
+    async def whisper(self, whisper: Whisper, sealed: SealedToken | None) -> None:
+        """Show a text to one person alone, as long as the platform lets us."""
+        if whisper.callback_id:
+            return await self._client.answer(whisper.callback_id, whisper.text)
+        token = self._context.open_reply_token(sealed)
+        if token is None:
+            raise PushRefusedError("The token of the event has expired.", code="token_expired")
+        await self._client.show_privately(token, whisper.text)
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None` if it is done."""

@@ -85,6 +85,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     click: Click | None = None
     expects_reply: bool = False
     """Whether the platform takes messages in the response to the event."""
+    reply_token: str = ""
+    """With it, something can be shown to the sender alone, for a while; secret."""
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,8 +158,15 @@ class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
+class Private(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that only the sender of an event sees, in the chat of the event."""
+
+    reply_token: str
+    text: str
+
+
 class Whisper(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that is shown to the person alone who pressed a button."""
+    """A part that is shown to one person alone: who pressed a button, or else the sender of the event."""
 
     callback_id: str
     text: str

@@ -108,6 +108,7 @@ async def _state(platform: Platform, query: Mapping[str, str]) -> Any:
         "webhook_verified": platform.webhooks.verified,
         "commands": platform.bot.commands.commands,
         "clicks": platform.world.clicks,
+        "private": platform.world.private,
     }
 
 
