@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
     from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
+    from frontdesk.data.reply import Reply, ReplyButton
     from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
     from frontdesk.data.response_target import ResponseTarget
     from frontdesk.data.result import HostedRunResult, HostedStreamResult
@@ -194,6 +195,8 @@ _HOME = {
     "RateLimit": "frontdesk.kit.http.limits",
     "ReadsClaims": "frontdesk.abc.linker",
     "RequestAuth": "frontdesk.abc.auth",
+    "Reply": "frontdesk.data.reply",
+    "ReplyButton": "frontdesk.data.reply",
     "RequestError": "frontdesk.errors",
     "ResponseHook": "frontdesk.abc.hooks",
     "ResponseTarget": "frontdesk.data.response_target",
@@ -327,6 +330,8 @@ __all__ = [
     "RateLimit",
     "ReadsClaims",
     "RequestAuth",
+    "Reply",
+    "ReplyButton",
     "RequestError",
     "ResponseHook",
     "ResponseTarget",

@@ -140,7 +140,7 @@ class Pipeline:
     async def answer(self, event: InboxItem, request: ChannelRequest, settle: SettleAnswers | None = None) -> Result:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
         resumes = event.kind == "resume"
-        shown = None if resumes else event.payload
+        shown = None if resumes else event.protocol_request
         admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id)
         if not resumes or can_push(self._channels[request.channel]):
             admitted = admitted.pushing()

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from starlette.middleware import Middleware
@@ -9,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
+from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
@@ -19,6 +21,7 @@ from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import (
     AcceptInGroup,
     CancelBy,
@@ -49,8 +52,12 @@ class ChannelCommandContext(Protocol):
     event: InboxItem | None
     """The event that it came with, if it was accepted into the inbox."""
 
-    async def reply(self, text: str) -> None:
-        """Answer where the command came from."""
+    async def reply(self, reply: Reply | str, /) -> None:
+        """Answer the command. What it says is sent when it has ended, and once.
+
+        A command that a crash cuts off is run again, and has said nothing until then. On a channel that accepts no
+        events, the channel sends it at once.
+        """
         ...
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
@@ -150,10 +157,22 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
         ...
 
-    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        """Keep a platform's event, and wait for what is said to it, to write that into the HTTP reply to the event.
+
+        What was said counts as sent when the block is left. If the block raises an error of its own, it is pushed at
+        once; if the client is gone meanwhile, it is dealt with like a push without an answer. What comes after
+        `seconds`, at most 120, is pushed. An event that the platform sends again, because it got no reply, gets the
+        same parts under the same keys.
+        """
+        ...
+
+    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
         """Answer an event with the channel's own words, behind all that is on its way to the same conversation.
 
-        The same number for the same event is one reply, however often the event is dealt with.
+        While the event is worked on, the reply is kept, and written in the transaction that finishes it; of an event
+        that asks something of the target, before the target is asked. Later it is written at once. The same number for
+        the same event is one reply, however often the event is dealt with.
         """
         ...
 
@@ -260,7 +279,7 @@ class ChannelContext(ChannelStateContext, Protocol):
         ...
 
     async def cancel_turns(
-        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], str] | None = None
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
         """Cancel the turns of an event's sender that came before it in its conversation, and finish the event.
 
@@ -314,6 +333,8 @@ class Channel(ABC):
     """Whether the platform drops a part that it has by the same idempotency key, so that repeating one is safe."""
     push_edits: bool = False
     """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
+    needs_seal_key: bool = False
+    """Whether it keeps tokens of its platform with events; the host is refused without a `seal_key` then."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -4,7 +4,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
 from frontdesk.data.channel_value import StoredValue
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.leadership import Leadership
+from frontdesk.data.reply_token import SealedToken
 
 
 class ChannelStorage(Protocol):
@@ -54,6 +56,18 @@ class ChannelStateContext(Protocol):
 
         The values are encrypted if the host has a `seal_key`.
         """
+        ...
+
+    def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
+        """Return an event with the interaction token or reply URL that its platform gave, encrypted.
+
+        Every part that goes back to it has it as `PushPart.reply_token`. For channels with `needs_seal_key`; without
+        the host's `seal_key` it is a `SealError`. Never put a token into `details`, `attributes` or `reference`.
+        """
+        ...
+
+    def open_reply_token(self, token: SealedToken | None) -> str | None:
+        """Return the token of a part; `None` if there is none, or it has expired."""
         ...
 
     async def settle_delivery(

@@ -1,10 +1,11 @@
 """The contract between the host and a channel that has accepted events into the inbox."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
 
@@ -17,8 +18,23 @@ class AnswersEvents(Protocol):
         """Return what an event asks of the target; `None` if it asks nothing, such as a command, which is run here."""
         ...
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Say why there is no answer."""
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return what to say because there is no answer; it is written in the transaction that finishes the event."""
+        ...
+
+
+@runtime_checkable
+class RendersReplies(Protocol):
+    """A channel that makes the parts of replies itself, to show buttons, or something to one person alone.
+
+    On other push channels, a reply is shown like an answer of the target with its text and media.
+    """
+
+    def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
+        """Return what is pushed for a reply, in order; `None` if it can't be shown to the sender alone.
+
+        Then it is asked for once more with `to="direct"`.
+        """
         ...
 
 

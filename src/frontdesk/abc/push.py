@@ -8,6 +8,7 @@ from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import DeliveryAction, DestinationKind
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.noun import Value
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.result import HostedRunResult
 
 
@@ -60,6 +61,8 @@ class PushPart(Value, frozen=True, kw_only=True):
     is_echo: bool = False
     kind: DestinationKind = "direct"
     attempt: int = 1
+    reply_token: SealedToken | None = None
+    """The token of the event that it answers; `context.open_reply_token` opens it."""
     action: DeliveryAction = "send"
     """What to do: only a channel with `push_edits` is asked for anything else than to send a new message."""
     replaces: str | None = None

@@ -31,6 +31,8 @@ from frontdesk.data.isolation import IsolationKeys
 from frontdesk.data.json_tree import PLAIN, TAG, Prepared, Tree, add, add_lazy, kind_of, name_of, read, write
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
 from frontdesk.data.noun import UNKNOWN, Noun
+from frontdesk.data.reply import Reply, ReplyButton
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ChannelSession, ClientOutput, ClientTool
 from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.data.result import HostedRunResult
@@ -78,12 +80,15 @@ STORED_AS: Mapping[str, type[Noun]] = {
     "LinkRecord": LinkRecord,
     "PendingApproval": PendingApproval,
     "PushGroup": PushGroup,
+    "Reply": Reply,
+    "ReplyButton": ReplyButton,
     "ResponseTarget": ResponseTarget,
     "Resumption": Resumption,
     "Route": Route,
     "RunEvent": RunEvent,
     "RunFailure": RunFailure,
     "RunRecord": RunRecord,
+    "SealedToken": SealedToken,
     "SessionName": SessionName,
     "SessionRecord": SessionRecord,
     "Skipped": Skipped,

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from frontdesk.data.approval import ApprovalPlace
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.noun import Noun, Value
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.response_target import Address
 
@@ -51,6 +52,10 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """Until when more messages of its sender are waited for, to be answered with it; each of them moves it."""
     due_by: float | None = None
     """When it is answered at the latest, however many come."""
+    reply_by: float | None = None
+    """Until when its sender waits on the wire, so that its answer is kept for the reply and not pushed before."""
+    reply_token: SealedToken | None = None
+    """What the platform takes as the right to answer it, for a while; every delivery back to it has the same."""
     bundle: tuple["InboxItem", ...] = ()
     """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
 
@@ -65,9 +70,21 @@ class InboxItem(Noun, frozen=True, kw_only=True):
         return (self, *self.bundle)
 
     @property
+    def protocol_request(self) -> Any:
+        """Return the platform's event for the channel's `run_hook`; a list where several are answered together."""
+        return [member.payload for member in self.members] if self.bundle else self.payload
+
+    @property
     def is_cancelled(self) -> bool:
         """Tell whether it was cancelled, or one of the messages that are answered with it."""
         return any(member.cancelled is not None for member in self.members)
+
+
+class KnownEvent(NamedTuple):
+    """An event that was accepted: the id of the run that answers it, and whether it is done."""
+
+    run_id: str | None
+    is_done: bool
 
 
 class WaitingEvent(NamedTuple):
@@ -143,6 +160,10 @@ class Delivery(Noun, frozen=True, kw_only=True):
     queued_at: float | None = None
     """The time when it was last queued: when it was made, or when an operator asked for another try."""
     due_at: float
+    reply_by: float | None = None
+    """Until when it is kept for the reply to its event; from then on it is pushed."""
+    reply_token: SealedToken | None = None
+    """The token of the event that it answers, if the platform gave one."""
     ended_at: float | None = None
     """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0

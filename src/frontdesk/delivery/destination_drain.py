@@ -3,7 +3,7 @@
 Records have the time of day. Waits are measured by the steady clock, because the time of day may be set meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from frontdesk.abc.push import SupportsPushLookup
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
+from frontdesk.delivery.awaited import INTERRUPTED
 from frontdesk.delivery.circuit import Circuit
 from frontdesk.delivery.edits import after_error, before_call, noted, receipt_of
 from frontdesk.delivery.limits import Limits
@@ -24,7 +25,6 @@ from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.loggers import deliveries as log
 
 EARLIER = "an earlier part is dead"
-INTERRUPTED = "interrupted"
 _TOO_OLD = "too old"
 _AT_ONCE = float("-inf")
 """A time in the past: the rest is read again, because it may have changed with this part."""
@@ -55,7 +55,10 @@ class DestinationDrain:
         outlet: ChannelOutlet,
         destination: Destination,
         aliases: Aliases,
+        kept: Collection[str] = (),
     ) -> None:
+        """Serve a destination, but for the parts that are `kept` by a reply of this process."""
+        self._kept = kept
         self._aliases = aliases
         self._store = store
         self._clock = clock
@@ -95,8 +98,8 @@ class DestinationDrain:
     async def _step(self, row: Delivery) -> float | None:
         """Take one part as far as possible; return a time if it and all that follow have to wait until then."""
         steady = self._clock.steady()
-        if row.held_for > 0:
-            return steady + row.held_for
+        if row.held_for > 0 or row.delivery_id in self._kept:
+            return steady + max(row.held_for, _PAUSE)
         # The time of queueing by the steady clock: the age of the part is the difference, now and later.
         queued = steady - self._ages.of(row, self._outlet.waits.since(row))
         if row.status == "sending":

@@ -4,7 +4,9 @@ A part is `sending` before it is given to its channel, and that is committed. So
 state may have arrived, and one that is `pending` has not.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from frontdesk.abc.channel import Channel
@@ -40,6 +42,8 @@ class Outbox:
         self._ages = Ages(clock, shared=store.lease_seconds is not None)
         self._outlets = {name: _outlet(channel, clock) for name, channel in channels.items() if can_push(channel)}
         self._busy: set[Destination] = set()
+        self._kept: Counter[str] = Counter()
+        """The parts that a reply of this process is written with."""
         self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
 
@@ -121,7 +125,21 @@ class Outbox:
             self._busy.discard(destination)
 
     def _drain(self, outlet: ChannelOutlet, destination: Destination) -> DestinationDrain:
-        return DestinationDrain(self._store, self._clock, self._ages, outlet, destination, self._aliases)
+        return DestinationDrain(self._store, self._clock, self._ages, outlet, destination, self._aliases, self._kept)
+
+    @contextmanager
+    def keeping(self, rows: Sequence[Delivery]) -> Generator[None]:
+        """Leave parts alone in this process, while a reply is written with them."""
+        kept = Counter(row.delivery_id for row in rows)
+        self._kept += kept
+        try:
+            yield
+        finally:
+            self._kept -= kept
+
+    def is_kept(self, row: Delivery) -> bool:
+        """Tell whether a reply of this process is being written with a part."""
+        return row.delivery_id in self._kept
 
     def _time_of(self, steady: float) -> float:
         """Return the time of day at a time of the steady clock, unless the clock is set before."""

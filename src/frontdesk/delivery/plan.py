@@ -9,13 +9,16 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery, Route
+from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import ChannelIdentity, PushGroup
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.response_target import Address
 from frontdesk.data.result import HostedRunResult
 from frontdesk.data.run import RunRecord, RunStatus
+from frontdesk.delivery.awaited import for_event
 from frontdesk.delivery.push import can_push, encode_content, parts_of
+from frontdesk.delivery.replies import place_reply
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.ids import Ids
@@ -163,13 +166,37 @@ class Planner:
     ) -> list[Delivery]:
         """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
         blank = self._blank(owner, request, identity, run_id, originating=True)
-        return self._plain(blank, text, "failed", request.details)
+        return self._plain(blank, [text], "failed", request.details)
 
-    def reply(self, request: ChannelRequest, identity: ChannelIdentity, text: str, key: str) -> list[Delivery]:
-        """Return a text of the channel's own to where a request came from; the same key gives the same ids."""
-        blank = self._blank("", request, identity, f"run_{key}", originating=True)
-        rows = self._plain(blank, text, "completed", request.details)
+    def reply(self, item: InboxItem, shown: InboxItem, reply: Reply, key: str) -> list[Delivery]:
+        """Return the parts of a reply to an event, as its channel sees it; the same key gives the same ids."""
+        request, identity = item.request, item.caller.identity
+        try:
+            reply, parts = place_reply(self._channels[item.channel], shown, reply)
+        except CodecError as error:
+            log.error("a reply can't be made by %s: %s", item.channel, error)
+            return []
+        here = reply.to != "direct" or not request.group
+        # Whoever waits for an answer on the wire finds all that is said by the id of the event's run.
+        run_id = f"run_{key}" if item.reply_by is None or item.run_id is None else item.run_id
+        blank = self._blank("", request, identity, run_id, originating=here)
+        if reply.to == "only_me":
+            # Nobody else sees it, so that it does not wait for what is sent to the whole group.
+            blank = blank.replace(queue=identity.native_id)
+        if parts is None:
+            said = [*filter(None, [reply.full_text]), *reply.media]
+            rows = self._plain(blank, said, "completed", request.details if here else None)
+        else:
+            rows = self._encoded(blank, parts)
+        if reply.to == "only_me":
+            rows = [row.replace(reply_token=item.reply_token) for row in rows]
+        elif rows:
+            rows = [*self.for_event([rows[0].replace(replaces=reply.replaces), *rows[1:]], item)]
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
+
+    def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
+        """Return deliveries as answers to an event: with its token, and kept for who waits on the wire for them."""
+        return for_event(rows, event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
@@ -177,7 +204,7 @@ class Planner:
             return []
         request = ChannelRequest(channel=identity.channel)
         blank = self._blank(owner, request, identity, self._ids.new("run"), originating=False)
-        return self._plain(blank, text, "completed")
+        return self._plain(blank, [text], "completed")
 
     def progress(self, admitted: AdmittedRequest, text: str) -> list[Delivery]:
         """Return a text on the progress of a run, for where it was asked; empty where the channel can't push."""
@@ -185,13 +212,13 @@ class Planner:
         if identity.channel not in self.pushing:
             return []
         blank = self._blank(admitted.owner, admitted.request, identity, admitted.run_id, originating=True)
-        return self._plain(blank, text, "queued", admitted.request.details)
+        return self._plain(blank, [text], "queued", admitted.request.details)
 
     def _plain(
-        self, blank: Delivery, text: str, status: RunStatus, details: Mapping[str, Any] | None = None
+        self, blank: Delivery, said: Sequence[Any], status: RunStatus, details: Mapping[str, Any] | None = None
     ) -> list[Delivery]:
-        """Return the parts of a text of the host's own; `details` are those of the request that the channel answers."""
-        channel, response = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", [text])])
+        """Return the parts of a message of the host's own; `details` are those of the request that is answered."""
+        channel, response = self._channels[blank.channel], AgentResponse(messages=[Message("assistant", said)])
         run = RunRecord(
             run_id=blank.run_id,
             owner=blank.owner,
@@ -201,11 +228,18 @@ class Planner:
             details=details or {},
         )
         try:
-            contents = [
-                encode_content(channel, part) for part in parts_of(channel, HostedRunResult(result=response, run=run))
-            ]
+            parts = parts_of(channel, HostedRunResult(result=response, run=run))
         except CodecError as error:
-            log.error("a text of the host can't be encoded for %s: %s", channel.name, error)
+            log.error("a message of the host can't be made by %s: %s", channel.name, error)
+            return []
+        return self._encoded(blank, parts)
+
+    def _encoded(self, blank: Delivery, parts: Sequence[Any]) -> list[Delivery]:
+        channel = self._channels[blank.channel]
+        try:
+            contents = [encode_content(channel, part) for part in parts]
+        except CodecError as error:
+            log.error("a message of the host can't be encoded for %s: %s", channel.name, error)
             return []
         return self._with_ids(
             [blank.replace(payload=content, part=n, parts=len(contents)) for n, content in enumerate(contents)]

@@ -21,14 +21,14 @@ def can_push(channel: Channel) -> bool:
 
 def parts_of(channel: Channel, result: HostedRunResult[Any]) -> Sequence[Any]:
     """Return the parts that a channel sends for a result, in order."""
-    return _call_channel(lambda: list(channel.parts(result))) if isinstance(channel, PushesParts) else [result]
+    return call_channel(lambda: list(channel.parts(result))) if isinstance(channel, PushesParts) else [result]
 
 
 def encode_content(channel: Channel, content: Any) -> Any:
     """Encode a part as JSON; raise a `CodecError` if that is not possible."""
     if not isinstance(channel, ChannelPushCodec):
         return to_json(content)
-    encoded = _call_channel(lambda: channel.encode_push(content))
+    encoded = call_channel(lambda: channel.encode_push(content))
     # Checked, because the channel may have returned something else.
     return to_json(encoded)
 
@@ -41,7 +41,8 @@ def read_payload(delivery: Delivery) -> Any:
         raise UnreadableRecordError(str(error)) from error
 
 
-def _call_channel(work: Callable[[], Any]) -> Any:
+def call_channel(work: Callable[[], Any]) -> Any:
+    """Return what a channel makes; a `CodecError` if it fails."""
     try:
         return work()
     except Exception as error:
@@ -59,7 +60,7 @@ async def send(
     channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None
 ) -> str | None:
     """Send a part with its payload, and return the platform's receipt; raise a `PushError` for every failure."""
-    part = _part(channel, delivery, payload, reference)
+    part = part_of(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
         return await _call_platform(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
@@ -75,14 +76,15 @@ async def look_up(
     reference: Mapping[str, Any] | None = None,
 ) -> str | None:
     """Return the receipt of a part that has arrived after all; `None` if it has not."""
-    part = _part(channel, delivery, payload, reference)
+    part = part_of(channel, delivery, payload, reference)
     return await _call_platform(channel, lambda: platform.find_push(part))
 
 
-def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None) -> PushPart:
+def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None) -> PushPart:
+    """Return a part as a channel gets it; a `PushRefusedError` if the channel can't read its payload."""
     try:
         content = (
-            _call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
+            call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
         )
     except CodecError as error:
         log.error("delivery %s can't be read: %s", delivery.delivery_id, error)
@@ -98,6 +100,7 @@ def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping
         is_echo=delivery.is_echo,
         kind=delivery.kind,
         attempt=delivery.attempts,
+        reply_token=delivery.reply_token,
         action=delivery.action,
         replaces=delivery.replaces,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from frontdesk.abc.channel import Channel, ChannelCommand
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.delivery import Delivery
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.delivery.outbox import Outbox
@@ -40,11 +40,11 @@ class DirectNotifier:
         if any(command.name == _CANCEL for command in commands):
             self._cancelling.add(channel)
 
-    def work_goes_on(self, admitted: AdmittedRequest) -> Sequence[Delivery]:
+    def work_goes_on(self, admitted: AdmittedRequest, event: InboxItem) -> Sequence[Delivery]:
         """Make the notice that a run goes on in the background; to be written with the run."""
         can_cancel = admitted.request.channel in self._cancelling
         text = f"{WORK_GOES_ON} {_HOW_TO_CANCEL.format(_CANCEL)}" if can_cancel else WORK_GOES_ON
-        return self._planner.progress(admitted, text)
+        return self._planner.for_event(self._planner.progress(admitted, text), event)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:
         """Tell whether the channel of an identity can push."""

@@ -26,7 +26,8 @@ class Gathering:
     def postponed(self, item: InboxItem) -> InboxItem:
         """Return an event that comes in, with the time until which more is waited for."""
         seconds = self._seconds.get(item.channel)
-        if seconds is None or not item.is_message:
+        if seconds is None or not item.is_message or item.reply_by is not None:
+            # Who waits on the wire has no time for more.
             return item
         now = self._clock.now()
         return item.replace(not_before=now + seconds, due_by=now + _LONGEST * seconds)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Collection, Sequence
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import InboxItem
+from frontdesk.data.reply import Reply
 from frontdesk.errors import StoreUnavailableError
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.loggers import runs as log
@@ -23,8 +24,15 @@ class HeldEvent:
         self.task = present_task()
         self.finished = False
         """Whether it was finished by what it asked for, so that nothing of it is left to be written."""
+        self.replies: dict[int, Reply] | None = {}
+        """What is to be said when it is finished, by number; `None` once nothing more is collected."""
         self._answering = False
         self._cancelled = False
+
+    def take_replies(self) -> dict[int, Reply]:
+        """Return what was collected; what is said from now on is written at once."""
+        replies, self.replies = self.replies, None
+        return replies or {}
 
     async def answer(self, work: Awaitable[bool]) -> bool:
         """Await the answer, and tell whether the event is done; false if it was cancelled meanwhile."""
@@ -78,11 +86,9 @@ class HeldEvents:
         """Hold an event no longer."""
         del self._held[item.channel, item.event_id]
 
-    def note_finished(self, item: InboxItem) -> None:
-        """Note that an event was finished by what it asked for."""
-        held = self._held.get((item.channel, item.event_id))
-        if held is not None:
-            held.finished = True
+    def get(self, item: InboxItem) -> HeldEvent | None:
+        """Return the held form of an event; `None` if this process does not work on it."""
+        return self._held.get((item.channel, item.event_id))
 
     def on_change(self, kind: str, run_id: str) -> None:
         """Look for cancelled events when another process has cancelled some."""

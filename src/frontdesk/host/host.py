@@ -37,6 +37,7 @@ from frontdesk.host.checks.checks import (
     runner_findings,
     runtime_findings,
     runtime_warnings,
+    seal_findings,
     worker_findings,
 )
 from frontdesk.host.checks.contributions import contribution_findings
@@ -160,7 +161,7 @@ class AgentFrameworkHost:
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
-        findings += self._sealer.findings()
+        findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())

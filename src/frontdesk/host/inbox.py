@@ -7,11 +7,12 @@ again, because it is not known how far it came; an event that ends its process a
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import Any
 
 from frontdesk.abc.allowlist import Allowed
+from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.events import AnswersEvents, SettlesAnswers
 from frontdesk.abc.runner import DurableTaskRunner
@@ -19,6 +20,7 @@ from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import CANCELLED, Cancelled, Delivery, EventKind, InboxItem, WaitingEvent
+from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.session import SessionName
 from frontdesk.delivery.outbox import Outbox
@@ -26,7 +28,6 @@ from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import (
-    DeliveryExistsError,
     FrontdeskError,
     InternalError,
     LostEventError,
@@ -38,6 +39,8 @@ from frontdesk.errors import (
     TooManyRequestsError,
     UnreadableRecordError,
 )
+from frontdesk.host.awaited_replies import AwaitedReplies
+from frontdesk.host.event_replies import EventReplies
 from frontdesk.host.gathering import Gathering, merged
 from frontdesk.host.held_events import HeldEvent, HeldEvents
 from frontdesk.host.resumptions import Resumptions
@@ -45,7 +48,6 @@ from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
 from frontdesk.kit.chat.aliases import Aliases
-from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
@@ -91,6 +93,8 @@ class InboxWorker:
         self._holder = ""
         self._held = HeldEvents(store, active)
         self._resumptions = Resumptions(store, clock)
+        self._replies = EventReplies(store, planner, outbox, aliases)
+        self._awaited = AwaitedReplies(store, channels, outbox, clock, aliases)
         self._gathering = Gathering(store, channels, clock)
         store.listen(self._held.on_change)
         self._stopping = False
@@ -126,10 +130,7 @@ class InboxWorker:
 
     async def accept(self, item: InboxItem) -> None:
         """Store an event; when this returns, it is written."""
-        item = await self._aliases.inward(item)
-        if item.run_id is None:
-            item = item.replace(run_id=self._gate.new_run_id(item.channel))
-        item = self._gathering.postponed(item)
+        item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and self._interrupts(item.channel)
         async with self._store.transaction() as transaction:
             transaction.accept(item)
@@ -147,22 +148,23 @@ class InboxWorker:
             task_id = _task_id(item.kind, item.channel, item.conversation_id)
             await self._runner.schedule(TASKS[item.kind], _payload(item), task_id=task_id, at=item.not_before)
 
-    async def reply(self, item: InboxItem, text: str, number: int) -> None:
-        """Send a text to where an event came from; the same number for the same event sends it once."""
-        rows = await self._reply_rows(item, text, str(number))
-        with suppress(DeliveryExistsError):
-            async with self._store.transaction() as transaction:
-                for row in rows:
-                    transaction.add_delivery(row, once=True)
-        await self._outbox.wake(rows)
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        """Store an event and wait for its answer, which the block writes into the reply to the event."""
+        return self._awaited.reply_to(self._with_run(item), seconds, self.accept)
+
+    def _with_run(self, item: InboxItem) -> InboxItem:
+        return item if item.run_id is not None else item.replace(run_id=self._gate.new_run_id(item.channel))
+
+    async def reply(self, item: InboxItem, reply: Reply | str, number: int) -> None:
+        """Keep a reply until the event is finished; write it at once if this process does not work on the event."""
+        held = self._held.get(item)
+        if held is None or held.replies is None:
+            await self._replies.write(item, {number: as_reply(reply)})
+        else:
+            held.replies.setdefault(number, as_reply(reply))
 
     def _interrupts(self, channel: str) -> bool:
         return channel in self._channels and self._channels[channel].on_busy == "interrupt"
-
-    async def _reply_rows(self, item: InboxItem, text: str, name: str) -> list[Delivery]:
-        key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
-        request = await self._aliases.inward_request(item.request)
-        return self._planner.reply(request, item.caller.identity, text, key)
 
     async def cancel_turns(
         self,
@@ -170,7 +172,7 @@ class InboxWorker:
         *,
         anyone: bool = False,
         rotate: SessionName | None = None,
-        reply: Callable[[Cancelled], str] | None = None,
+        reply: Callable[[Cancelled], Reply | str] | None = None,
     ) -> Cancelled:
         """Cancel the turns before an event, start the session of a name anew, and finish the event with a reply."""
         # The channel knows the conversation by its current name.
@@ -179,7 +181,10 @@ class InboxWorker:
         left = ""
         if rotate is not None and cancelled.running:
             left = await self._store.sessions.reserve(rotate, self._ids.new("ses"))
-        rows = [] if reply is None else await self._reply_rows(item, reply(cancelled), "cancel")
+        held = self._held.get(item)
+        rows = [] if held is None else await self._replies.rows(item, held.take_replies())
+        if reply is not None:
+            rows += await self._replies.cancel_rows(item, reply(cancelled))
         owner = await self._command_owner(item)
         async with self._store.transaction() as transaction:
             transaction.cancel_earlier(item, anyone=anyone, session_id=left)
@@ -188,7 +193,8 @@ class InboxWorker:
             self._note_finished(transaction, item, owner)
             for row in rows:
                 transaction.add_delivery(row)
-        self._held.note_finished(item)
+        if held is not None:
+            held.finished = True
         await self._held.look(item)
         await self._outbox.wake(rows)
         return cancelled
@@ -222,6 +228,7 @@ class InboxWorker:
                 again = await self._process(held)
             finally:
                 self._held.remove(item)
+                self._awaited.notify(item)
             if again is not None:
                 return again
         return None
@@ -322,14 +329,18 @@ class InboxWorker:
         item = held.item
         if request is not None:
             request, shown = await self._aliases.inward_request(request), await self._aliases.outward(item)
+            await self._replies.write(item, held.take_replies())
             settle = partial(channel.settle_answers, shown) if isinstance(channel, SettlesAnswers) else None
             result = await self._pipeline.answer(item, request, settle)
             return result.run.status != "cancelled"
         if held.finished:
             return True
-        owner = await self._command_owner(item)
+        owner, rows = await self._command_owner(item), await self._replies.rows(item, held.take_replies())
         async with self._store.transaction() as transaction:
             self._note_finished(transaction, item, owner)
+            for row in rows:
+                transaction.add_delivery(row)
+        await self._outbox.wake(rows)
         return True
 
     def _note_finished(self, transaction: StateTransaction, item: InboxItem, owner: str | None) -> None:
@@ -398,7 +409,9 @@ class InboxWorker:
         if error.run_id is not None:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
-        failure_notice = await self._failure_notice(item, error)
+        held = self._held.get(item)
+        failure_notice = [] if held is None else await self._replies.rows(item, held.take_replies())
+        failure_notice += await self._failure_notice(item, error)
         note = await self._resumptions.failed(item, error) if item.kind == "resume" else None
         try:
             async with self._store.transaction() as transaction:
@@ -419,9 +432,12 @@ class InboxWorker:
         if channel is None or (item.kind == "resume" and not can_push(channel)):
             return ()
         if not isinstance(channel, AnswersEvents) or item.kind == "resume":
-            return await self._planner.failure_notice(item.request, item.caller.identity, error.message)
+            run_id = "" if item.reply_by is None else item.run_id or ""
+            rows = await self._planner.failure_notice(item.request, item.caller.identity, error.message, run_id=run_id)
+            return self._planner.for_event(rows, item)
         try:
-            await channel.refuse(await self._aliases.outward(item), error)
+            replies = await channel.refuse(await self._aliases.outward(item), error)
+            return await self._replies.refusal_rows(item, replies)
         except FrontdeskError as failure:
             log.warning("the sender of event %s of %s could not be notified: %s", item.event_id, item.channel, failure)
         return ()

@@ -126,7 +126,8 @@ class RunFinisher:
         if admitted.is_delivered:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
-            turn.deliveries = await self._planner.rows(admitted, result, ended, route, turn.messages)
+            rows = await self._planner.rows(admitted, result, ended, route, turn.messages)
+            turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
             return await self._record_questions(run, result, route, asked), result
         return await self._recorder.completed(turn, run.record, result, route), result
@@ -190,6 +191,8 @@ class RunFinisher:
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         turn = run.turn
         notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, failure)
+        if turn.event is not None:
+            notice = self._planner.for_event(notice, turn.event)
         status = "cancelled" if cancelled else "failed"
         record = await asyncio.shield(self._write_end(turn, run.record, status, failure, notice))
         if turn.deliveries:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, WaitingEvent
+from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
 from frontdesk.errors import LostEventError
 from frontdesk.stores.memory_drawers import Shelf
 
@@ -12,7 +12,8 @@ class MemoryInbox:
     """Events that were accepted and are not finished."""
 
     def __init__(self, limit: int) -> None:
-        self.known: Shelf[tuple[str, str], None] = Shelf(limit)
+        self.known: Shelf[tuple[str, str], tuple[str, str | None]] = Shelf(limit)
+        """The conversation and the run of each event, finished or not."""
         self.queues: dict[tuple[str, str], dict[str, InboxItem]] = {}
         self.holders: dict[tuple[str, str], str] = {}
         self.errors: Shelf[int, tuple[InboxItem, str]] = Shelf(limit, self._forget)
@@ -64,6 +65,13 @@ class MemoryInbox:
     def _current(self, item: InboxItem) -> InboxItem:
         return self.queues[item.channel, item.conversation_id][item.event_id]
 
+    async def find(self, channel: str, event_id: str) -> KnownEvent | None:
+        known = self.known.get((channel, event_id))
+        if known is None:
+            return None
+        conversation_id, run_id = known
+        return KnownEvent(run_id, event_id not in self.queues.get((channel, conversation_id), {}))
+
     async def waiting(
         self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
     ) -> Sequence[WaitingEvent]:
@@ -87,7 +95,7 @@ class MemoryInbox:
         if (item.channel, item.event_id) in self.known:
             return
         self.count += 1
-        self.known.put((item.channel, item.event_id), None)
+        self.known.put((item.channel, item.event_id), (item.conversation_id, item.run_id))
         queue = self.queues.setdefault((item.channel, item.conversation_id), {})
         queue[item.event_id] = item.replace(number=self.count)
 

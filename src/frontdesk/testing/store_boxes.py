@@ -52,6 +52,18 @@ class Inbox:
         assert await store.inbox.next("telegram", "chat") is None
         assert await waiting(store) == []
 
+    async def test_an_event_is_found_by_its_id(self, store: HostStateStore) -> None:
+        assert await store.inbox.find("telegram", "evt_1") is None
+        await accept(store, inbox_item("evt_1").replace(run_id="run_1"), inbox_item("evt_2"))
+        # The platform sends it again.
+        await accept(store, inbox_item("evt_1").replace(run_id="run_2"))
+        assert await store.inbox.find("telegram", "evt_1") == ("run_1", False)
+        assert await store.inbox.find("telegram", "evt_2") == (None, False)
+        assert await store.inbox.find("other", "evt_1") is None
+        await finish(store, await claimed(store))
+        assert await store.inbox.find("telegram", "evt_1") == ("run_1", True)
+        assert await store.inbox.find("telegram", "evt_2") == (None, False)
+
     async def test_events_of_a_conversation_keep_their_order(self, store: HostStateStore) -> None:
         ids = ["evt_9", "evt_1", "evt_5"]
         await accept(store, *(inbox_item(event_id) for event_id in ids))

@@ -16,11 +16,11 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
+from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelCommandContext, ChannelIdentity, Reply, RetryPolicy
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
-from frontdesk.host import inbox
+from frontdesk.host import awaited_replies, inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
@@ -47,6 +47,7 @@ def make() -> AgentFrameworkHost:
     inbox._LEFT_ALONE = given.get("left_alone", inbox._LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
     destination_drain._MARGIN = 0.5
+    awaited_replies.HOLD = 0.5
     ledger = Path(given["ledger"])
 
     async def repeat(text: str) -> str:
@@ -70,13 +71,20 @@ def make() -> AgentFrameworkHost:
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
+        reply_seconds=given.get("reply_seconds", 5.0),
     )
     channel.push_terms = TERMS
+    channel.commands = (ChannelCommand("say", "Say each word", _say_words),)
     where: dict[str, Any] = {"state_dir": given["place"]}
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
     return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
+
+
+async def _say_words(call: ChannelCommandContext) -> None:
+    for word in str(call.request.input).split():
+        await call.reply(Reply(word, to="direct"))
 
 
 class InboxServer:

@@ -30,7 +30,7 @@ class Watching(ParcelChat):
         self.prepared.append((item.conversation_id, item.request.conversation_id))
         return item.request
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
+    async def refuse(self, item: InboxItem, error: RequestError) -> Any:
         raise AssertionError("nothing is refused here")
 
 

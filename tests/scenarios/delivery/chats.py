@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_framework import AgentResponseUpdate, Message
 
-from frontdesk import AgentFrameworkHost, Caller, ChannelIdentity, ChannelRequest, ResponseTarget
+from frontdesk import AgentFrameworkHost, Caller, ChannelIdentity, ChannelRequest, Reply, ResponseTarget
 from frontdesk.abc.channel import ChannelCommand, ChannelContext, ChannelContribution
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import InboxItem
@@ -75,8 +75,8 @@ class SpokenChat(ScriptedChannel):
         await self.context.run_command(item.request.input, call)
         return None
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        await self.context.reply(item, error.message)
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        return [Reply(error.message)]
 
     async def say(self, text: str, who: str = "ann", **fields: Any) -> None:
         """Accept a message of somebody's."""

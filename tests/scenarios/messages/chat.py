@@ -18,7 +18,16 @@ from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
-HOST = ("store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "on_shutdown")
+HOST = (
+    "store",
+    "state_dir",
+    "linker",
+    "default_allowlist",
+    "shutdown_grace_seconds",
+    "on_shutdown",
+    "seal_key",
+    "clock",
+)
 
 
 @dataclass

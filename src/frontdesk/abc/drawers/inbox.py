@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from frontdesk.data.delivery import Cancelled, EventKind, InboxItem, WaitingEvent
+from frontdesk.data.delivery import Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
 
 
 class Inbox(Protocol):
@@ -37,6 +37,10 @@ class Inbox(Protocol):
         """Keep events for another `lease_seconds`; return those that are still the holder's, cancelled or not."""
         ...
 
+    async def find(self, channel: str, event_id: str) -> KnownEvent | None:
+        """Return how far an event is; `None` if it was not accepted, or so long ago that it is forgotten."""
+        ...
+
     async def waiting(
         self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
     ) -> Sequence[WaitingEvent]:
@@ -63,7 +67,8 @@ class InboxWrites(Protocol):
         """Mark an event as done, and why it was not answered; it stays known, so that a retry is not run again.
 
         Here and below, one that is done, or that another took up, fails the transaction with `LostEventError`; so does
-        one that was cancelled, unless it is finished as `cancelled`.
+        one that was cancelled, unless it is finished as `cancelled`. If its sender waits on the wire of another
+        process (`reply_by`), that process is notified of its run.
         """
         ...
 

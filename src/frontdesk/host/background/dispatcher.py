@@ -162,7 +162,7 @@ class BackgroundDispatcher:
     ) -> RunRecord:
         config = self._config
         is_asked = event is not None and event.kind != "resume"
-        notices = self._notifier.work_goes_on(job.admitted) if is_asked else ()
+        notices = self._notifier.work_goes_on(job.admitted, event) if event is not None and is_asked else ()
         session = None if job.session_id is None else fresh_session(job.admitted, job.session_id)
         lease = None if session is None else self._store.sessions.begin(session.owner, session.session_id)
         try:

@@ -29,6 +29,16 @@ def push_findings(channels: Sequence[Any], target: TargetInfo) -> list[str]:
     ]
 
 
+def seal_findings(channels: Sequence[Channel], *, has_key: bool) -> list[str]:
+    """Find channels that keep tokens of their platform on a host that can't encrypt them."""
+    return [
+        f"channel {channel.name!r}: it keeps tokens of its platform, which are stored only encrypted; "
+        "give the host a seal_key="
+        for channel in channels
+        if channel.needs_seal_key and not has_key
+    ]
+
+
 def history_findings(chosen: Any, target: TargetInfo) -> list[str]:
     """Find a choice of who keeps the history that has no effect."""
     if chosen is None:

@@ -3,8 +3,11 @@
 from contextlib import AbstractAsyncContextManager
 
 from frontdesk.abc.channel_state import ChannelStorage
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.leadership import Leadership
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.host.channel_state.settling import Settlement, Settling
+from frontdesk.host.channel_state.tokens import ReplyTokens
 from frontdesk.host.context.session_calls import SessionCalls
 
 
@@ -16,6 +19,15 @@ class ChannelCalls(SessionCalls):
 
     def channel_storage(self, name: str) -> ChannelStorage:
         return self._parts.storages.of(self.channel, name)
+
+    def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
+        return self._tokens().seal(item, token, expires_at)
+
+    def open_reply_token(self, token: SealedToken | None) -> str | None:
+        return self._tokens().open(token)
+
+    def _tokens(self) -> ReplyTokens:
+        return ReplyTokens(self.channel, self._parts.storages.sealer, self._parts.clock)
 
     async def alias_conversation(self, old: str, new: str) -> None:
         await self._parts.aliases.move(self.channel, old, new)

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import CoroutineType
 from typing import Any, TypeVar
 
+from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext, SettleAnswers
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
@@ -22,6 +25,8 @@ from frontdesk.kit.http.idempotency import HEADER
 
 T = TypeVar("T")
 
+LONGEST_WAIT = 120.0
+"""The seconds for which an answer can be waited for on the wire; until then its conversation hears nothing else."""
 _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
@@ -135,8 +140,13 @@ class HostContext(ChannelCalls):
     async def accept(self, item: InboxItem) -> None:
         await self._parts.inbox.accept(item)
 
-    async def reply(self, item: InboxItem, text: str, *, number: int = 0) -> None:
-        await self._parts.inbox.reply(item, text, number)
+    def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
+        if not 0 < seconds <= LONGEST_WAIT:
+            raise ValueError(f"seconds must be above 0 and at most {LONGEST_WAIT:g}, not {seconds!r}")
+        return self._parts.inbox.accept_and_wait(item, seconds)
+
+    async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
+        await self._parts.inbox.reply(item, reply, number)
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))

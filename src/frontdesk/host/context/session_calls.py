@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
@@ -51,7 +52,7 @@ class SessionCalls(ReachCalls):
         return cancelled
 
     async def cancel_turns(
-        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], str] | None = None
+        self, item: InboxItem, *, rotate: bool = False, reply: Callable[[Cancelled], Reply | str] | None = None
     ) -> Cancelled:
         await self._allowed(item.caller)
         channel = self._parts.channels[self.channel]

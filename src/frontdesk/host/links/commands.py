@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelCommandContext
 from frontdesk.access.links import PARTED
 from frontdesk.data.link import LinkChallenge, LinkRecord
+from frontdesk.data.reply import Reply
 from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyRequestsError
 from frontdesk.host.context.link_calls import LinkCalls
 from frontdesk.host.direct_notifier import DirectNotifier
@@ -72,8 +73,12 @@ class _Commands:
             return await context.reply(await _outcome(act, context))
         if not self._notifier.can_tell(who):
             return await context.reply(_IN_PRIVATE)
-        sent = await self._notifier.tell(who, await _outcome(act, context))
-        await context.reply(_ANSWERED if sent else _IN_PRIVATE)
+        text = await _outcome(act, context)
+        if context.event is not None:
+            # Both are written with the end of the event, so that a retry after a crash says neither twice.
+            await context.reply(Reply(text, to="direct"))
+            return await context.reply(_ANSWERED)
+        await context.reply(_ANSWERED if await self._notifier.tell(who, text) else _IN_PRIVATE)
 
     async def _link(self, context: ChannelCommandContext) -> str:
         text = context.request.input

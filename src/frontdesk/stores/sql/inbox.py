@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from frontdesk.data.codec import decode, encode
-from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, WaitingEvent
+from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
 from frontdesk.errors import CodecError, LostEventError, UnreadableRecordError
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
@@ -128,6 +128,14 @@ class SqlInbox:
         kept = iter(await self._engine.write(renewed))
         return [item for item in (_renewed(item, kept) for item in items) if item is not None]
 
+    async def find(self, channel: str, event_id: str) -> KnownEvent | None:
+        rows = await self._engine.read(
+            f"SELECT {_EVENT}, done_at FROM inbox WHERE channel = ? AND event_id = ?", (key(channel), key(event_id))
+        )
+        for item in await self._items([row[:-1] for row in rows]):
+            return KnownEvent(item.run_id, rows[0][-1] is not None)
+        return None
+
     async def waiting(
         self, holder: str, *, kind: EventKind = "turn", after: int = 0, limit: int = 500
     ) -> Sequence[WaitingEvent]:
@@ -193,14 +201,16 @@ def accepted(item: InboxItem) -> Do:
     )
 
 
-def finished(item: InboxItem, error: str | None, now: float) -> Iterator[Do]:
-    """Mark an event as done, with those that are answered with it."""
+def finished(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Mark an event as done, with those that are answered with it, and notify who waits for it on the wire."""
     why = None if error is None else error.encode("utf-8", "surrogatepass")
     # What was cancelled says nothing, so that nothing else may be recorded of it.
     unless = "" if error == CANCELLED else " AND cancelled IS NULL"
     done = f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}{unless}"
     for member in item.members:
         yield Do(done, (now, why, *_place(member)), _lost())
+        if member.reply_by is not None and member.run_id is not None:
+            yield from lease_sql.notices("run", member.run_id)
 
 
 def postponed_earlier(item: InboxItem) -> Do:

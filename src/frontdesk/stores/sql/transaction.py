@@ -220,7 +220,7 @@ class SqlTransaction:
         self._ops.append(inbox.accepted(item))
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
-        self._ops.extend(inbox.finished(item, error, self._clock.now()))
+        self._ops.extend(inbox.finished(item, error, self._clock.now(), self._lease_sql))
 
     def postpone_earlier(self, item: InboxItem) -> None:
         self._ops.append(inbox.postponed_earlier(item))

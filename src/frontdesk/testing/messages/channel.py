@@ -12,6 +12,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.reply import Reply
 from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, ConversationScope, OnBusy
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
@@ -23,10 +24,10 @@ from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEd
 from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
-from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of
+from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
-from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
+from frontdesk.testing.messages.wire import Command, Event, Problem, Refusal, Replied, Send, Whisper
 
 
 class MessageChannel(Channel):
@@ -85,6 +86,7 @@ class MessageChannel(Channel):
             on_edit=on_edit,
             **settings,
         )
+        self.needs_seal_key = self._config.private_replies
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
 
@@ -92,7 +94,7 @@ class MessageChannel(Channel):
         return self._config.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self._replies = Replies(self.client, context, self._config.text_limit)
+        self._replies = Replies(self.client, context)
         room = _Room(self, self._config, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
@@ -109,29 +111,40 @@ class MessageChannel(Channel):
             parts[0] = msgspec.structs.replace(parts[0], **result.run.details)
         return [msgspec.to_builtins(part) for part in parts]
 
+    def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
+        """Return the messages of a reply as JSON values; some events let their sender be shown something alone."""
+        clicked, details = item.request.attributes.get("callback_id", ""), item.request.details
+        if reply.to == "only_me":
+            text = reply.full_text[: self._config.text_limit]
+            can_whisper = clicked or item.reply_token is not None
+            return [msgspec.to_builtins(Whisper(callback_id=clicked, text=text))] if can_whisper else None
+        parts = parts_of_reply(reply, self._config.text_limit)
+        if parts and reply.to == "here" and "reply_to" in details:
+            parts[0] = msgspec.structs.replace(parts[0], **details)
+        return [msgspec.to_builtins(part) for part in parts]
+
     async def push_part(self, part: Part) -> str | None:
         """Send one message, or change one that was sent; return its id."""
         if part.replaces is not None:
             return await change(self.client, part, part.replaces)
+        if "callback_id" in part.content:
+            return await self._need_replies().whisper(msgspec.convert(part.content, Whisper), part.reply_token)
+        return (await self.client.send(self.placed(part))).message_id
+
+    def placed(self, part: Part) -> Send:
+        """Return the message of a part, with its key and the chat that it goes to."""
         send = msgspec.convert(part.content, Send)
         # A message is a reply only in the chat of the question.
         reply_to = send.reply_to if send.chat_id == part.conversation_id else ""
-        send = msgspec.structs.replace(send, chat_id="", reply_to=reply_to, idempotency_key=part.idempotency_key)
-        return await self._send(send, part.identity, part.conversation_id)
+        send = msgspec.structs.replace(send, reply_to=reply_to, idempotency_key=part.idempotency_key)
+        return _addressed(send, part.identity, part.conversation_id)
 
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
         """Send a result to a person's direct chat; return the id of the last message."""
         receipt: str | None = None
         for message in parts_of(result, self._config.text_limit):
-            receipt = await self._send(message, identity, None)
+            receipt = (await self.client.send(_addressed(message, identity, None))).message_id
         return receipt
-
-    async def _send(self, send: Send, identity: ChannelIdentity, conversation_id: str | None) -> str:
-        if conversation_id is None:
-            placed = msgspec.structs.replace(send, user_id=identity.native_id)
-        else:
-            placed = msgspec.structs.replace(send, chat_id=conversation_id)
-        return (await self.client.send(placed)).message_id
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
@@ -151,9 +164,9 @@ class MessageChannel(Channel):
         """Return the message that says what was decided."""
         return msgspec.to_builtins(Send(text=decided(approval, name_of(by))))
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Reply with the reason why there is no answer."""
-        await self._need_replies().refuse(item, error)
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer."""
+        return await self._need_replies().refuse(item, error)
 
     def _need_replies(self) -> Replies:
         if self._replies is None:
@@ -205,15 +218,28 @@ class _Room:
         challenge = challenge_in(body)
         if challenge is not None:
             return await send_json(call.send, 200, msgspec.json.encode(challenge))
-        await self.take(body)
-        await send_json(call.send, 200, b"{}")
+        event = decode(body)
+        item = self._item(event)
+        if item is None or not event.expects_reply:
+            await self._accept(item)
+            return await send_json(call.send, 200, b"{}")
+        async with self._context.accept_and_wait(item, self._config.reply_seconds) as reply:
+            messages = tuple(self._channel.placed(part) for part in reply.parts)
+            await send_json(call.send, 200, msgspec.json.encode(Replied(messages=messages)))
 
     async def take(self, event: bytes) -> None:
         """Store an event that is meant for us."""
+        await self._accept(self._item(decode(event)))
+
+    async def _accept(self, item: InboxItem | None) -> None:
+        if item is not None:
+            await self._context.accept(item)
+
+    def _item(self, event: Event) -> InboxItem | None:
         if self._intake.me is None:
             raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
         item = to_item(
-            decode(event),
+            event,
             channel=self._channel.name,
             me=self._intake.me,
             accept_in_group=self._channel.accept_in_group,
@@ -221,14 +247,23 @@ class _Room:
             now=self._context.now(),
             hooked=self._channel.run_hook is not None,
         )
-        if item is not None:
-            await self._context.accept(item.replace(kind="control") if self._is_control(item) else item)
+        if item is None:
+            return None
+        if event.reply_token and self._config.private_replies:
+            until = event.at + self._config.token_seconds
+            item = self._context.seal_reply_token(item, event.reply_token, expires_at=until)
+        return item.replace(kind="control") if self._is_control(item) else item
 
     def _is_control(self, item: InboxItem) -> bool:
         if item.request.operation != "command":
             return False
         name = item.request.attributes["command"]
         return any(command.control for command in self._context.commands() if command.name == name)
+
+
+def _addressed(send: Send, identity: ChannelIdentity, conversation_id: str | None) -> Send:
+    user_id = identity.native_id if conversation_id is None else ""
+    return msgspec.structs.replace(send, chat_id=conversation_id or "", user_id=user_id)
 
 
 def _kept(given: str | Secret) -> Secret | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from frontdesk.data.delivery import DeliveryAction
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.errors import (
     PushError,
     PushLimitedError,
@@ -26,6 +27,7 @@ from frontdesk.testing.messages.wire import (
     Events,
     Me,
     Numbered,
+    Private,
     Problem,
     Refusal,
     Send,
@@ -52,6 +54,8 @@ class Part(Protocol):
     def content(self) -> Any: ...
     @property
     def idempotency_key(self) -> str: ...
+    @property
+    def reply_token(self) -> SealedToken | None: ...
     @property
     def action(self) -> DeliveryAction: ...
     @property
@@ -86,6 +90,10 @@ class PlatformClient:
     async def answer(self, callback_id: str, text: str = "") -> None:
         """Show a text to the person who pressed a button."""
         await self._post("answer", AnswerClick(callback_id=callback_id, text=text), Any)
+
+    async def show_privately(self, reply_token: str, text: str) -> None:
+        """Show a text to the sender of an event alone."""
+        await self._post("private", Private(reply_token=reply_token, text=text), Any)
 
     async def publish(self, commands: tuple[Command, ...]) -> None:
         """Publish the menu."""

@@ -8,6 +8,16 @@ from frontdesk.kit.auth.secrets import Secret
 HowEventsCome = Literal["webhook", "polling"]
 OnEdit = Literal["ignore", "answer"]
 SHORTEST_SECRET = 16
+_POSITIVE = (
+    "signature_seconds",
+    "max_body_bytes",
+    "body_timeout",
+    "poll_seconds",
+    "call_timeout",
+    "reply_seconds",
+    "text_limit",
+    "token_seconds",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +34,14 @@ class MessageConfig:
     body_timeout: float = 10.0
     poll_seconds: float = 20.0
     call_timeout: float = 10.0
+    reply_seconds: float = 5.0
+    """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
+    private_replies: bool = False
+    """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
+    token_seconds: float = 900.0
+    """For how long the platform takes a token."""
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
 
@@ -44,5 +60,4 @@ class MessageConfig:
             wrong.append("public_url has no effect with intake='polling'")
         if self.on_edit not in ("ignore", "answer"):
             wrong.append(f"on_edit must be 'ignore' or 'answer', not {self.on_edit!r}")
-        positive = ("signature_seconds", "max_body_bytes", "body_timeout", "poll_seconds", "call_timeout", "text_limit")
-        return wrong + [f"{name} must be positive" for name in positive if getattr(self, name) <= 0]
+        return wrong + [f"{name} must be positive" for name in _POSITIVE if getattr(self, name) <= 0]

@@ -119,6 +119,6 @@ def _content(message: MessageIn, text: str, author: str | None) -> str | Message
 
 
 def _kept(event: Event) -> Any:
-    """Return the event for a command or a hook, without what is large."""
+    """Return the event for a command or a hook, without what is large or secret."""
     slim = None if event.message is None else msgspec.structs.replace(event.message, media=())
-    return msgspec.to_builtins(msgspec.structs.replace(event, message=slim))
+    return msgspec.to_builtins(msgspec.structs.replace(event, message=slim, reply_token=""))

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
+from msgspec import structs
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge
+from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import ForbiddenError, RequestError
 from frontdesk.kit.chat.text import split_text
@@ -33,6 +35,15 @@ def parts_of(result: Any, limit: int) -> list[Send]:
     if isinstance(value, WorkflowRunResult):
         return _workflow(value, limit)
     return []
+
+
+def parts_of_reply(reply: Reply, limit: int) -> list[Send]:
+    """Return the messages that are sent for a reply, with the buttons under its text."""
+    parts = _texts(reply.full_text, limit)
+    if parts and reply.buttons:
+        buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
+        parts[-1] = structs.replace(parts[-1], buttons=buttons)
+    return parts + [part for content in reply.media for part in _media(content)]
 
 
 def _role(response: AgentResponse[Any]) -> str:

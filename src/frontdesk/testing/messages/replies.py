@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
+from frontdesk.data.reply import Reply
+from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
+from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, PushRefusedError, RequestError
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import (
@@ -19,11 +19,10 @@ from frontdesk.testing.messages.render import (
     decided,
     find_question,
     name_of,
-    parts_of,
     read_button,
     refusal,
 )
-from frontdesk.testing.messages.wire import Edit
+from frontdesk.testing.messages.wire import Edit, Whisper
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
 _UNKNOWN = "I don't know /{}. /help tells what I understand."
@@ -32,7 +31,9 @@ _UNKNOWN = "I don't know /{}. /help tells what I understand."
 class CommandCall:
     """One call of a command, as its handler sees it; `args` is what was written behind the name."""
 
-    def __init__(self, item: InboxItem, context: ChannelContext, reply: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, item: InboxItem, context: ChannelContext, reply: Callable[[Reply | str], Awaitable[None]]
+    ) -> None:
         self.request: ChannelRequest = item.request
         self.caller = item.caller
         self.session: ChannelSession | None = item.request.session
@@ -43,11 +44,11 @@ class CommandCall:
         self._context = context
         self._reply = reply
 
-    async def reply(self, text: str) -> None:
-        await self._reply(text)
+    async def reply(self, reply: Reply | str, /) -> None:
+        await self._reply(reply)
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
-        return await self._context.run(request, self.caller)
+        return await self._context.run(request, self.caller, protocol_request=self.raw_event)
 
 
 def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
@@ -66,10 +67,18 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
 class Replies:
     """Processes events one by one."""
 
-    def __init__(self, client: PlatformClient, context: ChannelContext, text_limit: int) -> None:
+    def __init__(self, client: PlatformClient, context: ChannelContext) -> None:
         self._client = client
         self._context = context
-        self._text_limit = text_limit
+
+    async def whisper(self, whisper: Whisper, sealed: SealedToken | None) -> None:
+        """Show a text to one person alone, as long as the platform lets us."""
+        if whisper.callback_id:
+            return await self._client.answer(whisper.callback_id, whisper.text)
+        token = self._context.open_reply_token(sealed)
+        if token is None:
+            raise PushRefusedError("The token of the event has expired.", code="token_expired")
+        await self._client.show_privately(token, whisper.text)
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None` if it is done."""
@@ -79,11 +88,12 @@ class Replies:
         if request.operation == "approval":
             return await self._pressed(item)
         # A command may reply more than once, and each reply is a message of its own.
-        replies: list[str] = []
+        count = 0
 
-        async def reply(text: str) -> None:
-            replies.append(text)
-            await self._context.reply(item, text, number=len(replies))
+        async def reply(said: Reply | str) -> None:
+            nonlocal count
+            count += 1
+            await self._context.reply(item, said, number=count)
 
         call = CommandCall(item, self._context, reply)
         if not await self._context.run_command(call.name, call) and request.attributes["named"]:
@@ -132,19 +142,13 @@ class Replies:
             # For example of a person who got too many challenges: no answer at all would be worse.
             return f"{error.message} {failure.message}"
 
-    async def refuse(self, item: InboxItem, error: RequestError) -> None:
-        """Reply with the reason why there is no answer: a short one in a group, more in the direct chat."""
-        request, caller = item.request, item.caller
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
+        request = item.request
         if request.operation == "approval":
-            # Only the person who pressed the button sees this, in a group too.
-            text = _NOT_YOURS if isinstance(error, NotFoundError) else error.message
-            return await self._client.answer(request.attributes["callback_id"], text)
+            return [Reply(_NOT_YOURS if isinstance(error, NotFoundError) else error.message, to="only_me")]
         here, direct = refusal(error, group=request.group)
         if isinstance(error, LinkRequiredError):
             challenge = await self._challenge(item, error)
             here, direct = (here, challenge) if request.group else (challenge, "")
-        await self._context.reply(item, here)
-        for number, part in enumerate(parts_of(direct, self._text_limit)):
-            key = f"{item.event_id}:direct:{number}"
-            user_id = caller.identity.native_id
-            await self._client.send(msgspec.structs.replace(part, user_id=user_id, idempotency_key=key))
+        return [Reply(here), *([Reply(direct, to="direct")] if direct else [])]

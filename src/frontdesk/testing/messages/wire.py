@@ -83,6 +83,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     sender: User
     message: MessageIn | None = None
     click: Click | None = None
+    expects_reply: bool = False
+    """Whether the platform takes messages in the response to the event."""
+    reply_token: str = ""
+    """With it, something can be shown to the sender alone, for a while; secret."""
 
 
 class Challenge(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +127,12 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: bool = False
 
 
+class Replied(msgspec.Struct, frozen=True, kw_only=True):
+    """The response to an event that expects a reply: messages that are sent at once."""
+
+    messages: tuple[Send, ...] = ()
+
+
 class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Another text, and other buttons, for a message of ours; without a text, the old one stays."""
 
@@ -146,6 +156,20 @@ class AnswerClick(msgspec.Struct, frozen=True, kw_only=True):
 
     callback_id: str
     text: str = ""
+
+
+class Private(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that only the sender of an event sees, in the chat of the event."""
+
+    reply_token: str
+    text: str
+
+
+class Whisper(msgspec.Struct, frozen=True, kw_only=True):
+    """A part that is shown to one person alone: who pressed a button, or else the sender of the event."""
+
+    callback_id: str
+    text: str
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

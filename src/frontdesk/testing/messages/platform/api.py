@@ -18,6 +18,7 @@ from frontdesk.testing.messages.wire import (
     Delete,
     Edit,
     Me,
+    Private,
     Problem,
     Refusal,
     Send,
@@ -51,6 +52,7 @@ class Api:
             "edit": self._edit,
             "delete": self._delete,
             "answer": self._answer,
+            "private": self._private,
             "commands": self._commands,
             "webhook": self._webhook,
             "events": self._events,
@@ -137,6 +139,10 @@ class Api:
 
     async def _answer(self, call: Call) -> Any:
         await self._accepts.answer(msgspec.json.decode(call.body, type=AnswerClick))
+        return {}
+
+    async def _private(self, call: Call) -> Any:
+        await self._accepts.show_privately(msgspec.json.decode(call.body, type=Private))
         return {}
 
     async def _commands(self, call: Call) -> Any:

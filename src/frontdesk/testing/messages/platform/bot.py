@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from frontdesk.testing.messages.platform.journal import Entry, Journal
-from frontdesk.testing.messages.platform.nouns import Place, RefusedError, Said
+from frontdesk.testing.messages.platform.nouns import Place, PrivateText, RefusedError, Said
 from frontdesk.testing.messages.platform.world import World
-from frontdesk.testing.messages.wire import AnswerClick, Button, Commands, Delete, Edit, Send, Sent
+from frontdesk.testing.messages.wire import AnswerClick, Button, Commands, Delete, Edit, Private, Send, Sent
 
 _LONGEST_KEY = 128
 
@@ -122,8 +122,21 @@ class Bot:
         """Show a text to the person who pressed a button."""
         if answer.callback_id not in self._world.clicks:
             raise RefusedError(404, "click_not_found", "Nobody pressed that.")
+        longest = self._world.settings.click_seconds
+        if longest is not None and self._world.now() >= self._world.clicked_at[answer.callback_id] + longest:
+            raise RefusedError(400, "click_too_old", "The button was pressed too long ago.")
         await self._accept("answer", callback_id=answer.callback_id, text=answer.text)
         self._world.clicks[answer.callback_id] = answer.text
+        self._world.change()
+
+    async def show_privately(self, private: Private) -> None:
+        """Show a text to the sender of an event alone."""
+        event, until = self._world.tokens.get(private.reply_token, (None, 0.0))
+        if event is None or self._world.now() >= until:
+            raise RefusedError(404, "token_not_found", "There is no such token any more.")
+        chat_id, user_id = event.chat.chat_id, event.sender.user_id
+        await self._accept("private", chat_id=chat_id, user_id=user_id, text=private.text)
+        self._world.private.append(PrivateText(chat_id=chat_id, user_id=user_id, text=private.text))
         self._world.change()
 
     async def publish(self, commands: Commands) -> None:

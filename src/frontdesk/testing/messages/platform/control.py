@@ -20,7 +20,7 @@ class Platform:
         self.world = World(settings)
         self.bot = Bot(self.world, journal)
         self.faults = Faults()
-        self.webhooks = Webhooks(self.world)
+        self.webhooks = Webhooks(self.world, self.bot)
 
 
 Action = Callable[[Platform, dict[str, Any]], Awaitable[Any]]
@@ -108,6 +108,7 @@ async def _state(platform: Platform, query: Mapping[str, str]) -> Any:
         "webhook_verified": platform.webhooks.verified,
         "commands": platform.bot.commands.commands,
         "clicks": platform.world.clicks,
+        "private": platform.world.private,
     }
 
 

@@ -13,7 +13,7 @@ import msgspec
 from frontdesk.testing.messages.platform.faults import FaultKind
 from frontdesk.testing.messages.platform.journal import Entry, read_journal
 from frontdesk.testing.messages.platform.main import TOKEN
-from frontdesk.testing.messages.platform.nouns import EventState, Said
+from frontdesk.testing.messages.platform.nouns import EventState, PrivateText, Said
 from frontdesk.testing.messages.wire import Chat, Event, Media
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     webhook_verified: bool
     commands: tuple[dict[str, str], ...]
     clicks: dict[str, str]
+    private: tuple[PrivateText, ...]
 
 
 class MessagePlatform:

@@ -15,7 +15,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: int
     at: float
     method: str
-    """`send`, `edit`, `delete`, `answer` or `commands`."""
+    """`send`, `edit`, `delete`, `answer`, `private` or `commands`."""
     chat_id: str = ""
     message_id: str = ""
     text: str = ""
@@ -24,6 +24,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     reply_to: str = ""
     idempotency_key: str = ""
     callback_id: str = ""
+    user_id: str = ""
     commands: tuple[Command, ...] = ()
 
 

@@ -26,8 +26,16 @@ class Settings(msgspec.Struct, kw_only=True):
     data_limit: int = 64
     dedupe: bool = True
     """Whether a second send with the same key is recognised."""
+    click_seconds: float | None = None
+    """The seconds for which a button that was pressed can be answered; without a limit if there are none."""
     retry_seconds: float = 2.0
     """The seconds until an event that was not acknowledged is sent again."""
+    token_seconds: float | None = None
+    """The seconds for which the token of an event can be used; events have none without it."""
+    expects_replies: bool = False
+    """Whether events that happen from now on take messages in the response of the webhook."""
+    lose_replies: int = 0
+    """The number of responses with messages that get lost on their way."""
     hold: bool = False
     """Whether events wait until they are released."""
     edit_seconds: float | None = None
@@ -45,6 +53,14 @@ class Said(msgspec.Struct, kw_only=True):
     reply_to: str = ""
     edits: int = 0
     at: float = 0.0
+
+
+class PrivateText(msgspec.Struct, kw_only=True):
+    """A text that one person alone was shown in a chat."""
+
+    chat_id: str
+    user_id: str
+    text: str
 
 
 class EventState(msgspec.Struct, kw_only=True):

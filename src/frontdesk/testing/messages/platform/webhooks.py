@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
-from frontdesk.testing.messages.platform.nouns import EventState
+from frontdesk.testing.messages.platform.bot import Bot
+from frontdesk.testing.messages.platform.nouns import EventState, RefusedError
 from frontdesk.testing.messages.platform.world import World
 from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, signature
-from frontdesk.testing.messages.wire import Challenge, Event, Webhook
+from frontdesk.testing.messages.wire import Challenge, Event, Replied, Send, Webhook
 
 _ATTEMPTS = 50
 _PAUSE = 0.1
@@ -20,8 +22,9 @@ _TIMEOUT = 30.0
 class Webhooks:
     """Sends events to one webhook."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, bot: Bot) -> None:
         self._world = world
+        self._bot = bot
         self._connections = Connections("", {})
         self._webhook = Webhook(url="")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,7 +86,9 @@ class Webhooks:
         queue = self._queues[chat_id]
         while queue:
             event = queue.pop(0)
-            if not await self.attempt(self._world.events[event.event_id]):
+            state = self._world.events[event.event_id]
+            # One that waited here twice is not sent again once it was acknowledged.
+            if state.state == "pending" and not await self.attempt(state):
                 self._spawn(self._again(event))
         del self._queues[chat_id]
 
@@ -95,7 +100,15 @@ class Webhooks:
     async def attempt(self, state: EventState) -> bool:
         """Send an event once, whether or not it was acknowledged; tell whether it was this time."""
         state.attempts += 1
-        status, _ = await self._post(self._webhook, state.event)
+        status, answer = await self._post(self._webhook, state.event)
+        messages = _messages(answer) if state.event.expects_reply and status == 200 else ()
+        if messages and self._world.settings.lose_replies > 0:
+            self._world.settings.lose_replies -= 1
+            status, messages = 0, ()
+        for message in messages:
+            # One that is refused is dropped, as nobody is there to be told.
+            with suppress(RefusedError):
+                await self._bot.send(message)
         state.answers = [*state.answers, status]
         good = 200 <= status < 300
         if good:
@@ -117,6 +130,13 @@ class Webhooks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._connections.close()
+
+
+def _messages(answer: bytes) -> tuple[Send, ...]:
+    try:
+        return msgspec.json.decode(answer, type=Replied).messages
+    except msgspec.DecodeError:
+        return ()
 
 
 def _word(answer: bytes) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from frontdesk.clock import SystemClock
 from frontdesk.ids import RandomIds
-from frontdesk.testing.messages.platform.nouns import EventState, Place, RefusedError, Said, Settings
+from frontdesk.testing.messages.platform.nouns import EventState, Place, PrivateText, RefusedError, Said, Settings
 from frontdesk.testing.messages.wire import Chat, Click, Event, Media, Mention, MessageIn, ReplyTo, User
 
 _HANDLES = re.compile(r"@(\w+)")
@@ -28,6 +28,10 @@ class World:
         self.open: dict[int, EventState] = {}
         """The events that were not acknowledged, by their numbers."""
         self.clicks: dict[str, str] = {}
+        self.clicked_at: dict[str, float] = {}
+        self.tokens: dict[str, tuple[Event, float]] = {}
+        """The events of tokens, and until when they can be used."""
+        self.private: list[PrivateText] = []
         self.changes = 0
         self._direct: dict[str, str] = {}
         self._ids = RandomIds()
@@ -108,7 +112,7 @@ class World:
         """Press a button as a user; whoever sees a message can press the buttons under it."""
         place, sender = self._present(user_id, chat_id)
         click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data)
-        self.clicks[click.callback_id] = ""
+        self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
         return self._happened("click", place, sender, click=click)
 
     def _present(self, user_id: str, chat_id: str) -> tuple[Place, User]:
@@ -145,7 +149,11 @@ class World:
             sender=sender,
             message=message,
             click=click,
+            expects_reply=self.settings.expects_replies,
+            reply_token="" if self.settings.token_seconds is None else self.new_id("token"),
         )
+        if event.reply_token:
+            self.tokens[event.reply_token] = (event, event.at + (self.settings.token_seconds or 0.0))
         state = EventState(event=event)
         self.events[event.event_id] = self.open[event.number] = state
         self.change()

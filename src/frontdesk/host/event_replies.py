@@ -1,0 +1,53 @@
+"""Makes the deliveries of what is said to an event in the channel's own words."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.reply import Reply, as_reply
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
+from frontdesk.errors import DeliveryExistsError
+from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.names import digest
+
+
+class EventReplies:
+    """Names each reply by its event and its number, so that it is one delivery however often it is made."""
+
+    def __init__(self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases) -> None:
+        self._store = store
+        self._planner = planner
+        self._outbox = outbox
+        self._aliases = aliases
+
+    async def rows(self, item: InboxItem, replies: Mapping[int, Reply]) -> list[Delivery]:
+        """Return the deliveries of the replies that were given while an event was worked on."""
+        return await self._named_rows(item, ((str(number), reply) for number, reply in replies.items()))
+
+    async def refusal_rows(self, item: InboxItem, replies: Iterable[Reply]) -> list[Delivery]:
+        """Return the deliveries of a refusal."""
+        return await self._named_rows(item, ((f"refuse:{n}", reply) for n, reply in enumerate(replies)))
+
+    async def cancel_rows(self, item: InboxItem, reply: Reply | str) -> list[Delivery]:
+        """Return the deliveries of what is said about a cancellation."""
+        return await self._named_rows(item, [("cancel", as_reply(reply))])
+
+    async def write(self, item: InboxItem, replies: Mapping[int, Reply]) -> None:
+        """Write replies at once; those that were written before stay as they are."""
+        for number, reply in replies.items():
+            rows = await self.rows(item, {number: reply})
+            with suppress(DeliveryExistsError):
+                async with self._store.transaction() as transaction:
+                    for row in rows:
+                        transaction.add_delivery(row, once=True)
+            await self._outbox.wake(rows)
+
+    async def _named_rows(self, item: InboxItem, replies: Iterable[tuple[str, Reply]]) -> list[Delivery]:
+        rows: list[Delivery] = []
+        for name, reply in replies:
+            key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
+            inward, shown = await self._aliases.inward(item), await self._aliases.outward(item)
+            rows += self._planner.reply(inward, shown, reply, key)
+        return rows
