@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ChannelPush,
         ChannelPushCodec,
     )
+    from frontdesk.abc.commands import CommandLocale
     from frontdesk.abc.conversations import ConversationsContext, ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
@@ -132,6 +133,7 @@ _HOME = {
     "ContinuationToken": "frontdesk.data.run",
     "Conversation": "frontdesk.data.conversation",
     "ConversationItem": "frontdesk.data.conversation",
+    "CommandLocale": "frontdesk.abc.commands",
     "ConversationsContext": "frontdesk.abc.conversations",
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
@@ -260,6 +262,7 @@ __all__ = [
     "ClientOutput",
     "ClientTool",
     "CodecError",
+    "CommandLocale",
     "ContinuationToken",
     "Conversation",
     "ConversationItem",

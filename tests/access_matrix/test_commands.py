@@ -41,6 +41,7 @@ class Call:
             channel="messages", operation="command", input=text, identity=identity, conversation_id=chat, group=group
         )
         self.session: Any = None
+        self.state: Any = None
         self.raw_event: Any = None
         self.event: Any = None
         self.said: list[str] = []

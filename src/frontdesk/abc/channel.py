@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.channel_state import ChannelStateContext
+from frontdesk.abc.commands import CommandLocale, CommandScope, CommandState
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
@@ -45,6 +46,9 @@ class ChannelCommandContext(Protocol):
     request: ChannelRequest
     caller: Caller
     session: ChannelSession | None
+    """The session that the request names, or the present one where the host tracks it; `run_command` sets that."""
+    state: CommandState
+    """A place for small values; `run_command` sets it."""
     raw_event: Any
     event: InboxItem | None
     """The event that it came with, if it was accepted into the inbox."""
@@ -68,6 +72,10 @@ class ChannelCommand(Value, frozen=True):
     expose_in_ui: bool = True
     control: bool = False
     """Whether it acts at once, and does not wait for the turns of its conversation; for channels that accept events."""
+    scopes: tuple[CommandScope, ...] = ()
+    """The places where it can be used; none means everywhere."""
+    locales: Mapping[str, CommandLocale] = {}
+    """Its name and description in other languages, by tags such as `de` or `pt-BR`; all of its names work."""
     metadata: Mapping[str, Any] = {}
 
 
@@ -254,12 +262,20 @@ class ChannelContext(ChannelStateContext, Protocol):
         """
         ...
 
-    def commands(self) -> Sequence[ChannelCommand]:
-        """List the commands of this channel."""
+    def commands(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
+        """List the commands of this channel: all, or those that are offered in a scope, named as a locale says."""
+        ...
+
+    def find_command(self, name: str) -> ChannelCommand | None:
+        """Return the command of a name, in whichever language."""
         ...
 
     async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        """Run a command for an authorized caller; `False` when there is none of that name."""
+        """Run a command for an authorized caller; `False` when there is none of that name.
+
+        Where its `scopes` do not allow it, the reply says so. `context` gets its `state`, and its `session` if the host
+        tracks sessions.
+        """
         ...
 
 

@@ -71,11 +71,15 @@ class SessionCalls(ReachCalls):
 
     async def _tracked(self, caller: Caller, conversation_id: str | None) -> SessionName:
         """Return the name of the session in a direct chat, or in a group if one is given."""
+        return await self._tracked_by(await self._owner(caller), conversation_id)
+
+    async def _tracked_by(self, owner: str, conversation_id: str | None) -> SessionName:
+        """Return the same for an owner who was let in."""
         if conversation_id is not None:
             conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
         return tracked_name(
             self._parts.channels[self.channel].conversation_scope,
-            owner=await self._owner(caller),
+            owner=owner,
             channel=self.channel,
             conversation_id=conversation_id,
             group=conversation_id is not None,

@@ -16,6 +16,7 @@ from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, Conv
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
 from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.chat.commands import Menu, menus
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
@@ -25,7 +26,7 @@ from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import parts_of
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
-from frontdesk.testing.messages.wire import Command, Problem, Refusal, Send
+from frontdesk.testing.messages.wire import Command, Commands, Problem, Refusal, Send
 
 
 class MessageChannel(Channel):
@@ -173,12 +174,9 @@ class _Room:
         return [Route("/events", endpoint=HttpEndpoint(verifier, _refused, POST=self.receive))]
 
     async def start(self) -> None:
-        shown = [command for command in self._context.commands() if command.expose_in_ui]
         public = self._config.public_url
         webhook = None if public is None else f"{public.rstrip('/')}{self._channel.path}/events"
-        self._intake.start(
-            tuple(Command(name=command.name, description=command.description) for command in shown), webhook
-        )
+        self._intake.start([_published(menu) for menu in menus(self._context.commands())], webhook)
 
     async def stop(self) -> None:
         await self._intake.stop()
@@ -215,8 +213,13 @@ class _Room:
     def _is_control(self, item: InboxItem) -> bool:
         if item.request.operation != "command":
             return False
-        name = item.request.attributes["command"]
-        return any(command.control for command in self._context.commands() if command.name == name)
+        command = self._context.find_command(item.request.attributes["command"])
+        return command is not None and command.control
+
+
+def _published(menu: Menu) -> Commands:
+    commands = tuple(Command(name=command.name, description=command.description) for command in menu.commands)
+    return Commands(commands=commands, scope=menu.scope or "", locale=menu.locale or "")
 
 
 def _kept(given: str | Secret) -> Secret | None:

@@ -11,7 +11,6 @@ from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk.testing.messages.wire import (
     AnswerClick,
-    Command,
     Commands,
     Edit,
     Events,
@@ -65,9 +64,9 @@ class PlatformClient:
         """Show a text to the person who pressed a button."""
         await self._post("answer", AnswerClick(callback_id=callback_id, text=text), Any)
 
-    async def publish(self, commands: tuple[Command, ...]) -> None:
-        """Publish the menu."""
-        await self._post("commands", Commands(commands=commands), Any)
+    async def publish(self, menu: Commands) -> None:
+        """Publish a menu."""
+        await self._post("commands", menu, Any)
 
     async def use_webhook(self, url: str, secret: str) -> None:
         """Set the address to which events are sent."""

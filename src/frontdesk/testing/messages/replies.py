@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.abc.commands import CommandState
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
+from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import challenge_text, decided, find_question, parts_of, read_button, refusal
@@ -28,6 +30,7 @@ class CommandCall:
         self.request: ChannelRequest = item.request
         self.caller = item.caller
         self.session: ChannelSession | None = item.request.session
+        self.state: CommandState
         self.raw_event: Any = item.request.attributes["event"]
         self.event: InboxItem | None = item
         self.name: str = item.request.attributes["command"]
@@ -46,7 +49,9 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands that every chat has, and `/help`."""
 
     async def explain(call: ChannelCommandContext) -> None:
-        shown = [command for command in context.commands() if command.expose_in_ui]
+        locale = locale_of(call.request, call.caller.identity)
+        commands = context.commands(scope=scope_of(call.request), locale=locale)
+        shown = [command for command in commands if command.expose_in_ui]
         await call.reply("\n".join(f"/{command.name} - {command.description}" for command in shown))
 
     return [

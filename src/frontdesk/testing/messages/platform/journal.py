@@ -25,6 +25,8 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     idempotency_key: str = ""
     callback_id: str = ""
     commands: tuple[Command, ...] = ()
+    scope: str = ""
+    locale: str = ""
 
 
 class Journal:
