@@ -241,6 +241,12 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Let the next message go on with one of those sessions; any other is a `NotFoundError`."""
         ...
 
+    async def name_session(
+        self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
+    ) -> None:
+        """Give one of those sessions a title of 100 characters at most, or none; any other is a `NotFoundError`."""
+        ...
+
     async def cancel_background_runs(
         self, caller: Caller, *, conversation_id: str | None = None
     ) -> Sequence[RunRecord]:

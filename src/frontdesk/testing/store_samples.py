@@ -222,6 +222,7 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
     """Write a record of each kind, all under one name."""
     transaction.save_session(session(name), await store.sessions.claim(name))
     transaction.name_session(named(name), name)
+    transaction.title_session(OWNER, name, name)
     transaction.append_history(name, said("question", "answer"))
     transaction.remember_identity(issued(identity(name), name))
     transaction.see(seen(identity(name), key=name))

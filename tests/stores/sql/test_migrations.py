@@ -48,7 +48,18 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
     Path(__file__).with_name("golden_rows.json").read_text("utf-8")
 )
 """For each version, rows of the tables that came with it, as it has written them."""
-BLOBS = {"current_name", "data", "first_name", "history", "next_name", "push_group", "reason", "receipt", "reference"}
+BLOBS = {
+    "current_name",
+    "data",
+    "first_name",
+    "history",
+    "next_name",
+    "push_group",
+    "reason",
+    "receipt",
+    "reference",
+    "title",
+}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -64,6 +75,8 @@ QUEUED = delivery(
 )
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
+SESSION_TITLES = 17
+"""The version since which sessions have titles."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -125,6 +138,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert await store.identities.reach(identity("4")) == (fourth if version >= 14 else Reach())
     past = await store.sessions.past(SessionName(owner=OWNER, kind="tracked"))
     assert [one.session_id for one in past] == (["ses_1"] if version >= 14 else [])
+    titles = {"ses_1": "Holiday plans"} if version >= SESSION_TITLES else {}
+    assert await store.sessions.titles(OWNER, ["ses_1"]) == titles
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
     if version >= 15:

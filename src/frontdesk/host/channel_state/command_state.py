@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from frontdesk.host.channel_state.storage import Storages
+from frontdesk.host.channel_state.storage import HostStorage, Storages
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 
@@ -19,20 +19,21 @@ class HostCommandState:
         self, storages: Storages, aliases: Aliases, channel: str, native_id: str, group: str | None = None
     ) -> None:
         """Keep the values of a person of a channel in a group, or in their direct chat."""
-        self._storages, self._aliases = storages, aliases
+        # Not by `Storages.of`, which warns of channels that keep secrets of their own without a key.
+        self._storage = HostStorage(storages, channel, STORAGE)
+        self._clock, self._aliases = storages.clock, aliases
         self._channel, self._native_id, self._group = channel, native_id, group
 
     async def get(self, key: str) -> Any:
-        stored = await self._storages.of(self._channel, STORAGE).get(await self._key(key))
+        stored = await self._storage.get(await self._key(key))
         return None if stored is None else stored.value
 
     async def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
-        expires_at = self._storages.clock.now() + (KEPT_SECONDS if seconds is None else seconds)
-        storage = self._storages.of(self._channel, STORAGE)
-        await storage.set(await self._key(key), value, expires_at=expires_at)
+        expires_at = self._clock.now() + (KEPT_SECONDS if seconds is None else seconds)
+        await self._storage.set(await self._key(key), value, expires_at=expires_at)
 
     async def delete(self, key: str) -> None:
-        await self._storages.of(self._channel, STORAGE).delete(await self._key(key))
+        await self._storage.delete(await self._key(key))
 
     async def _key(self, key: str) -> str:
         group = self._group

@@ -32,6 +32,12 @@ class SessionCalls(ReachCalls):
         name = await self._tracked(caller, conversation_id)
         await PastSessions(self._store).resume(name, session_id)
 
+    async def name_session(
+        self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
+    ) -> None:
+        name = await self._tracked(caller, conversation_id)
+        await PastSessions(self._store).retitle(name, session_id, title)
+
     async def cancel_background_runs(
         self, caller: Caller, *, conversation_id: str | None = None
     ) -> Sequence[RunRecord]:

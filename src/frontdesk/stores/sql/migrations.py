@@ -337,6 +337,11 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
+# Apart from the session's record, which each turn writes as a whole.
+_SESSION_TITLES = Step(
+    ["CREATE TABLE session_titles (session_id TEXT NOT NULL PRIMARY KEY, title {blob} NOT NULL)"], min_reader=10
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -354,6 +359,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
     _CONTROL_EVENTS,
+    _SESSION_TITLES,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
