@@ -264,7 +264,8 @@ class ChannelContext(ChannelStateContext, Protocol):
 
         All of it is one transaction: turns that wait are dropped, those that are being answered end as cancelled,
         `rotate` starts the sender's tracked session anew, and what `reply` makes of the numbers is sent. Turns of
-        others are cancelled only where the channel's `cancel_by` says so.
+        others are cancelled only where the channel's `cancel_by` says so. If there is no turn to cancel, the session
+        gives up the questions of a workflow with which it waits.
         """
         ...
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from frontdesk.abc.target import GivesUpQuestions
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
@@ -10,6 +11,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
 from frontdesk.errors import NotFoundError
 from frontdesk.host.context.reach_calls import ReachCalls
+from frontdesk.host.open_questions import OpenQuestions
 from frontdesk.sessions.past import PastSessions
 from frontdesk.sessions.scope import tracked_name
 
@@ -62,13 +64,17 @@ class SessionCalls(ReachCalls):
         await self._allowed(item.caller)
         channel = self._parts.channels[self.channel]
         anyone = channel.cancel_by == "anyone" and channel.conversation_scope == "per_conversation"
-        name = None
-        if rotate:
-            # Who was never here starts anew in any case.
+        name = questions = None
+        waits = isinstance(self._parts.target, GivesUpQuestions)
+        if rotate or waits:
+            # Who was never here starts anew in any case, and was asked nothing.
             with suppress(NotFoundError):
                 place = item.request.conversation_id if item.request.group else None
                 name = await self._tracked(item.caller, place)
-        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply)
+        if waits and name is not None and not rotate:
+            questions = OpenQuestions(self._parts, name, item.caller.identity).abandoned
+        name = name if rotate else None
+        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
 
     def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
         """Tell whether a caller may stop a request here: any of theirs in a direct chat, in a group its own only."""

@@ -1,6 +1,6 @@
 """`/new`, `/sessions`, `/resume`, `/name` and `/cancel`, as a message channel offers them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +29,8 @@ _UNNAMED = "This conversation has no title now."
 _UNKNOWN = "I don't know that conversation. /sessions lists those that there are."
 _STOPPED = "I have stopped."
 _STOPPED_ELSEWHERE = "I have stopped what you asked {}."
+_DROPPED = "I have dropped my question."
+_DROPPED_MANY = "I have dropped my {} questions."
 _NOTHING_TO_STOP = "There is nothing to stop."
 _BACK = "We go on where we were, after {} messages."
 
@@ -126,8 +128,17 @@ def _stopped(runs: Sequence[RunRecord], here: str, turns: Cancelled | None = Non
     asked = {run.channel for run in runs}
     if turns is not None and (turns.running or turns.dropped):
         asked.add(here)
+    dropped = "" if turns is None or not turns.questions else _dropped(turns.questions)
     if not asked:
-        return _NOTHING_TO_STOP
+        return dropped or _NOTHING_TO_STOP
+    return " ".join(filter(None, (_stopped_at(asked, here), dropped)))
+
+
+def _dropped(questions: int) -> str:
+    return _DROPPED if questions == 1 else _DROPPED_MANY.format(questions)
+
+
+def _stopped_at(asked: Collection[str], here: str) -> str:
     if asked == {here}:
         return _STOPPED
     places = ["here" if name == here else f"on {name}" for name in sorted(asked, key=lambda name: (name != here, name))]

@@ -15,8 +15,17 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import session_commands
+from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
 from frontdesk.testing.messages.client import PlatformClient
-from frontdesk.testing.messages.render import challenge_text, decided, find_question, parts_of, read_button, refusal
+from frontdesk.testing.messages.render import (
+    challenge_text,
+    decided,
+    find_question,
+    parts_of,
+    read_button,
+    read_choice,
+    refusal,
+)
 from frontdesk.testing.messages.wire import Edit
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
@@ -89,6 +98,9 @@ class Replies:
 
     async def _pressed(self, item: InboxItem) -> ChannelRequest:
         """Make the request of a button, which has only a short name of its question."""
+        choice = read_choice(item.request.attributes["data"])
+        if choice is not None:
+            return item.request.replace(attributes={QUESTION: choice[0], CHOICE: choice[1]})
         name, approved = read_button(item.request.attributes["data"])
         answer = ApprovalAnswer(approval_id=name, approved=approved)
         request = await self._context.approval_request(item.caller, [answer])
