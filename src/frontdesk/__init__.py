@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
+    from frontdesk.data.limits import EventLimits, RateLimit
     from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
     from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
     from frontdesk.data.response_target import ResponseTarget
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
         reset_current_isolation_keys,
         set_current_isolation_keys,
     )
-    from frontdesk.kit.http.limits import Limits, RateLimit
+    from frontdesk.kit.http.limits import Limits
     from frontdesk.kit.http.server_limits import ServerLimits
     from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
     from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
@@ -140,6 +141,7 @@ _HOME = {
     "DenyAllLinks": "frontdesk.access.link_policy",
     "DurableTaskRunner": "frontdesk.abc.runner",
     "Entra": "frontdesk.linkers.oauth.presets",
+    "EventLimits": "frontdesk.data.limits",
     "Expiry": "frontdesk.data.expiry",
     "ExplicitAllowList": "frontdesk.access.link_policy",
     "FrontdeskError": "frontdesk.errors",
@@ -189,7 +191,7 @@ _HOME = {
     "PushTerms": "frontdesk.abc.push",
     "PushUnknownError": "frontdesk.errors",
     "PushesParts": "frontdesk.abc.push",
-    "RateLimit": "frontdesk.kit.http.limits",
+    "RateLimit": "frontdesk.data.limits",
     "ReadsClaims": "frontdesk.abc.linker",
     "RequestAuth": "frontdesk.abc.auth",
     "RequestError": "frontdesk.errors",
@@ -272,6 +274,7 @@ __all__ = [
     "DenyAllLinks",
     "DurableTaskRunner",
     "Entra",
+    "EventLimits",
     "Expiry",
     "ExplicitAllowList",
     "FrontdeskError",

@@ -18,6 +18,7 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.limits import EventLimits
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
 from frontdesk.data.request import (
@@ -304,6 +305,8 @@ class Channel(ABC):
     """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0
     """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
+    event_limits: EventLimits | None = None
+    """How much one person may send; for channels that accept events."""
     allowlist: Allowlist | Inherit | None = "inherit"
     """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False

@@ -37,6 +37,7 @@ from frontdesk.errors import (
     TooManyRequestsError,
     UnreadableRecordError,
 )
+from frontdesk.host.event_limits import EventLimiter
 from frontdesk.host.gathering import Gathering, merged
 from frontdesk.host.held_events import HeldEvent, HeldEvents
 from frontdesk.ids import Ids, RandomIds
@@ -101,6 +102,7 @@ class InboxWorker:
         self._holder = ""
         self._held = HeldEvents(store, active)
         self._gathering = Gathering(store, channels, clock)
+        self._limiter = EventLimiter(store, channels, clock, self.reply)
         store.listen(self._held.on_change)
         self._stopping = False
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock, _LEFT_ALONE)
@@ -132,7 +134,9 @@ class InboxWorker:
         await self._held.stop()
 
     async def accept(self, item: InboxItem) -> None:
-        """Store an event; when this returns, it is written."""
+        """Store an event; when this returns, it is written, or its sender is told that it is too much."""
+        if await self._limiter.refuses(item):
+            return
         item = await self._aliases.inward(item)
         if item.run_id is None:
             item = item.replace(run_id=self._gate.new_run_id(item.channel))

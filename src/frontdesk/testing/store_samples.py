@@ -239,7 +239,7 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
 
 
 async def count_all_of(store: HostStateStore, name: str) -> int:
-    """Count the records of `note_all_of` that exist: 19 is all of them."""
+    """Count the records of `note_all_of` that exist: 20 is all of them."""
     single = [
         await store.sessions.get(OWNER, name),
         await store.sessions.find(named(name)),
@@ -255,6 +255,7 @@ async def count_all_of(store: HostStateStore, name: str) -> int:
     ]
     several = [
         await store.sessions.history(OWNER, name),
+        await store.sessions.titles(OWNER, [name]),
         await store.identities.of_owner(name),
         await store.identities.links(name),
         await store.runs.events(OWNER, name),

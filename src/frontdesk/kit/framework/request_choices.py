@@ -69,9 +69,8 @@ def question_text(data: Any) -> str:
     """Return the question of a request: its text, if it has one, else all of its data."""
     if isinstance(data, str):
         return data
-    fields = cast("dict[Any, Any]", data) if isinstance(data, dict) else {}
     for name in _TEXTS:
-        text: Any = fields.get(name, getattr(data, name, None))
+        text = cast("dict[Any, Any]", data).get(name) if isinstance(data, dict) else getattr(data, name, None)
         if isinstance(text, str) and text.strip():
             return text
     return as_json(data)

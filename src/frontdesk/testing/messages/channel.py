@@ -12,6 +12,7 @@ from frontdesk.abc.hooks import ResponseHook, RunHook
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.limits import EventLimits
 from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, ConversationScope, OnBusy
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
@@ -54,6 +55,7 @@ class MessageChannel(Channel):
         cancel_by: CancelBy = "sender",
         on_busy: OnBusy = "queue",
         gather_seconds: float = 0.0,
+        event_limits: EventLimits | None = None,
         accept_in_group: AcceptInGroup = "mention_only",
         on_edit: OnEdit = "ignore",
         commands: Sequence[ChannelCommand] = (),
@@ -72,6 +74,7 @@ class MessageChannel(Channel):
         self.link_commands = link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
+        self.event_limits = event_limits
         self.run_hook, self.response_hook = run_hook, response_hook
         self.push_is_idempotent = idempotent
         self.commands = tuple(commands)

@@ -56,7 +56,8 @@ def _requests(response: AgentResponse[Any]) -> list[Content]:
 def _request_of_agent(content: Content, limit: int) -> list[Send]:
     """Show a request of a workflow that is run as an agent."""
     payload: dict[str, Any] = content.parse_arguments() or {}
-    kind, labels = payload.get("response_type"), payload.get("choices") or []
+    kind = payload.get("response_type")
+    labels: list[str] = payload.get("choices") or []
     plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
     words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
     return _request(question_text(payload.get("data")), str(content.call_id), words, labels, limit)
