@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ChannelPush,
         ChannelPushCodec,
     )
+    from frontdesk.abc.commands import CommandLocale
     from frontdesk.abc.conversations import ConversationsContext, ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from frontdesk.data.expiry import Expiry
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
+    from frontdesk.data.limits import EventLimits, RateLimit
     from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
     from frontdesk.data.reply import Reply, ReplyButton
     from frontdesk.data.request import ChannelRequest, ChannelSession, ClientOutput, ClientTool
@@ -86,7 +88,7 @@ if TYPE_CHECKING:
         reset_current_isolation_keys,
         set_current_isolation_keys,
     )
-    from frontdesk.kit.http.limits import Limits, RateLimit
+    from frontdesk.kit.http.limits import Limits
     from frontdesk.kit.http.server_limits import ServerLimits
     from frontdesk.linkers.oauth.linker import OAuthIdentityLinker
     from frontdesk.linkers.oauth.presets import Entra, GitHub, Google, Oidc
@@ -135,12 +137,14 @@ _HOME = {
     "ContinuationToken": "frontdesk.data.run",
     "Conversation": "frontdesk.data.conversation",
     "ConversationItem": "frontdesk.data.conversation",
+    "CommandLocale": "frontdesk.abc.commands",
     "ConversationsContext": "frontdesk.abc.conversations",
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
     "DenyAllLinks": "frontdesk.access.link_policy",
     "DurableTaskRunner": "frontdesk.abc.runner",
     "Entra": "frontdesk.linkers.oauth.presets",
+    "EventLimits": "frontdesk.data.limits",
     "Expiry": "frontdesk.data.expiry",
     "ExplicitAllowList": "frontdesk.access.link_policy",
     "FrontdeskError": "frontdesk.errors",
@@ -192,7 +196,7 @@ _HOME = {
     "PushTerms": "frontdesk.abc.push",
     "PushUnknownError": "frontdesk.errors",
     "PushesParts": "frontdesk.abc.push",
-    "RateLimit": "frontdesk.kit.http.limits",
+    "RateLimit": "frontdesk.data.limits",
     "ReadsClaims": "frontdesk.abc.linker",
     "RequestAuth": "frontdesk.abc.auth",
     "Reply": "frontdesk.data.reply",
@@ -267,6 +271,7 @@ __all__ = [
     "ClientOutput",
     "ClientTool",
     "CodecError",
+    "CommandLocale",
     "ContinuationToken",
     "Conversation",
     "ConversationItem",
@@ -276,6 +281,7 @@ __all__ = [
     "DenyAllLinks",
     "DurableTaskRunner",
     "Entra",
+    "EventLimits",
     "Expiry",
     "ExplicitAllowList",
     "FrontdeskError",

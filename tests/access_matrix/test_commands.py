@@ -17,7 +17,7 @@ from tests.access_matrix.issuer import issuing
 
 # What each command is for. One that is not here fails the test: whoever adds a command says who may give it.
 COMMANDS: dict[str, str] = {
-    **dict.fromkeys(("new", "sessions", "resume", "cancel", "help", "safe"), "plain"),
+    **dict.fromkeys(("new", "sessions", "resume", "name", "cancel", "help", "safe"), "plain"),
     **dict.fromkeys(("link", "connect", "unlink", "whoami"), "linking"),
 }
 ANYBODY = "u-1"
@@ -41,6 +41,7 @@ class Call:
             channel="messages", operation="command", input=text, identity=identity, conversation_id=chat, group=group
         )
         self.session: Any = None
+        self.state: Any = None
         self.raw_event: Any = None
         self.event: Any = None
         self.said: list[str] = []

@@ -23,6 +23,7 @@ class Call:
             channel=caller.identity.channel, operation="command", input=args, group=group, identity=caller.identity
         )
         self.session: ChannelSession | None = None
+        self.state: Any = None
         self.raw_event: Any = None
         self.event: Any = None
         self.replies: list[str] = []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from frontdesk import AgentFrameworkHost, Channel, ChannelCommand, ChannelContribution
+from frontdesk import AgentFrameworkHost, Channel, ChannelCommand, ChannelContribution, CommandLocale
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.errors import ChannelConfigurationError
 from tests.scenarios.cast import echo
@@ -78,6 +78,26 @@ def test_a_class_was_taken_for_a_channel() -> None:
         (ChannelCommand("Go", "x", reply), "a name is one word of at most 32 small letters, without a slash"),
         (ChannelCommand("/go", "x", reply), "a name is one word of at most 32 small letters, without a slash"),
         (ChannelCommand("", "x", reply), "a name is one word of at most 32 small letters, without a slash"),
+        (
+            ChannelCommand("go", "x", reply, scopes="direct"),  # pyright: ignore
+            "scopes must be a tuple of direct, group, admins, and is 'direct'",
+        ),
+        (
+            ChannelCommand("go", "x", reply, scopes=("home",)),  # pyright: ignore
+            "scopes: 'home' is none of direct, group, admins",
+        ),
+        (
+            ChannelCommand("go", "x", reply, locales={"german": CommandLocale(name="los")}),
+            "locales: 'german' is no language tag, such as 'de' or 'pt-BR'",
+        ),
+        (
+            ChannelCommand("go", "x", reply, locales={"de": "los"}),  # pyright: ignore
+            "locales: 'los' is not a CommandLocale",
+        ),
+        (
+            ChannelCommand("go", "x", reply, locales={"de": CommandLocale(name="Los geht's")}),
+            'locales: "Los geht\'s": a name is one word of at most 32 small letters, without a slash',
+        ),
     ],
 )
 def test_a_command_that_could_not_be_called_was_found_by_the_first_who_called_it(
@@ -89,6 +109,9 @@ def test_a_command_that_could_not_be_called_was_found_by_the_first_who_called_it
 
 def test_the_first_of_two_commands_of_one_name_was_dropped() -> None:
     contribution = ChannelContribution(commands=[ChannelCommand("go", "x", reply), ChannelCommand("go", "y", reply)])
+    assert _findings(Mine(contribution)) == ("channel 'mine': 2 commands are called 'go'",)
+    german = ChannelCommand("start", "y", reply, locales={"de": CommandLocale(name="go")})
+    contribution = ChannelContribution(commands=[ChannelCommand("go", "x", reply), german])
     assert _findings(Mine(contribution)) == ("channel 'mine': 2 commands are called 'go'",)
 
 

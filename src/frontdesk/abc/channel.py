@@ -12,6 +12,7 @@ from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel_state import ChannelStateContext
+from frontdesk.abc.commands import CommandLocale, CommandScope, CommandState
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
@@ -19,6 +20,7 @@ from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.limits import EventLimits
 from frontdesk.data.link import LinkChallenge, LinkRecord, Whoami
 from frontdesk.data.noun import Value
 from frontdesk.data.reply import Reply
@@ -48,6 +50,9 @@ class ChannelCommandContext(Protocol):
     request: ChannelRequest
     caller: Caller
     session: ChannelSession | None
+    """The session that the request names, or the present one where the host tracks it; `run_command` sets that."""
+    state: CommandState
+    """A place for small values; `run_command` sets it."""
     raw_event: Any
     event: InboxItem | None
     """The event that it came with, if it was accepted into the inbox."""
@@ -75,6 +80,10 @@ class ChannelCommand(Value, frozen=True):
     expose_in_ui: bool = True
     control: bool = False
     """Whether it acts at once, and does not wait for the turns of its conversation; for channels that accept events."""
+    scopes: tuple[CommandScope, ...] = ()
+    """The places where it can be used; none means everywhere."""
+    locales: Mapping[str, CommandLocale] = {}
+    """Its name and description in other languages, by tags such as `de` or `pt-BR`; all of its names work."""
     metadata: Mapping[str, Any] = {}
 
 
@@ -268,6 +277,12 @@ class ChannelContext(ChannelStateContext, Protocol):
         """Let the next message go on with one of those sessions; any other is a `NotFoundError`."""
         ...
 
+    async def name_session(
+        self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
+    ) -> None:
+        """Give one of those sessions a title of 100 characters at most, or none; any other is a `NotFoundError`."""
+        ...
+
     async def cancel_background_runs(
         self, caller: Caller, *, conversation_id: str | None = None
     ) -> Sequence[RunRecord]:
@@ -285,16 +300,25 @@ class ChannelContext(ChannelStateContext, Protocol):
 
         All of it is one transaction: turns that wait are dropped, those that are being answered end as cancelled,
         `rotate` starts the sender's tracked session anew, and what `reply` makes of the numbers is sent. Turns of
-        others are cancelled only where the channel's `cancel_by` says so.
+        others are cancelled only where the channel's `cancel_by` says so. If there is no turn to cancel, the session
+        gives up the questions of a workflow with which it waits.
         """
         ...
 
-    def commands(self) -> Sequence[ChannelCommand]:
-        """List the commands of this channel."""
+    def commands(self, *, scope: CommandScope | None = None, locale: str | None = None) -> Sequence[ChannelCommand]:
+        """List the commands of this channel: all, or those that are offered in a scope, named as a locale says."""
+        ...
+
+    def find_command(self, name: str) -> ChannelCommand | None:
+        """Return the command of a name, in whichever language."""
         ...
 
     async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        """Run a command for an authorized caller; `False` when there is none of that name."""
+        """Run a command for an authorized caller; `False` when there is none of that name.
+
+        Where its `scopes` do not allow it, the reply says so. `context` gets its `state`, and its `session` if the host
+        tracks sessions.
+        """
         ...
 
 
@@ -316,6 +340,8 @@ class Channel(ABC):
     """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0
     """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
+    event_limits: EventLimits | None = None
+    """How much one person may send; for channels that accept events."""
     allowlist: Allowlist | Inherit | None = "inherit"
     """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False

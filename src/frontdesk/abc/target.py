@@ -143,6 +143,24 @@ class ShowsToolSchemas(Protocol):
         ...
 
 
+class GivenUp(Value, frozen=True, kw_only=True):
+    """A session without the questions that it has waited with."""
+
+    questions: int
+    checkpoint: CheckpointRef | None
+    messages: Sequence[Any]
+    """The messages for the history: the results of the calls that nobody answers any more."""
+
+
+@runtime_checkable
+class GivesUpQuestions(Protocol):
+    """A target that can wait for answers, and can stop waiting."""
+
+    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+        """Return what a session becomes without its open questions; `None` if it has none. Approvals stay."""
+        ...
+
+
 class TargetStream(Protocol):
     """The updates of a run, and its full output at the end."""
 

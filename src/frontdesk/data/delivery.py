@@ -102,6 +102,8 @@ class Cancelled(Value, frozen=True, kw_only=True):
     """Those that were being answered; each is recorded as cancelled, and its question stays in the history."""
     dropped: int = 0
     """Those that waited; nothing of them was begun."""
+    questions: int = 0
+    """The questions of a workflow that were given up, because there was no turn to cancel."""
 
 
 ANEW = "tried again"

@@ -78,6 +78,10 @@ class SessionSummary(Value, frozen=True, kw_only=True):
     messages: int
     is_current: bool
     """Whether the next message continues it."""
+    title: str | None = None
+    """The title that it was given."""
+    first_words: str = ""
+    """How its first message begins; only of a session without a title."""
 
 
 class Lease(Noun, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.awaited import AwaitedReply
@@ -40,6 +40,7 @@ from frontdesk.errors import (
     UnreadableRecordError,
 )
 from frontdesk.host.awaited_replies import AwaitedReplies
+from frontdesk.host.event_limits import EventLimiter
 from frontdesk.host.event_replies import EventReplies
 from frontdesk.host.gathering import Gathering, merged
 from frontdesk.host.held_events import HeldEvent, HeldEvents
@@ -60,6 +61,18 @@ MOST_TRIES = 3
 _PAGE = 500
 _LEFT_ALONE = 30.0
 """The seconds for which a conversation is left to processes that can read what it needs."""
+
+
+class Abandoned(Protocol):
+    """A session that gives up its questions, to be written with the event that asks for it."""
+
+    @property
+    def questions(self) -> int: ...
+
+    def note(self, transaction: StateTransaction) -> None: ...
+
+
+Abandon = Callable[[], AbstractAsyncContextManager[Abandoned | None]]
 
 
 class InboxWorker:
@@ -96,6 +109,7 @@ class InboxWorker:
         self._replies = EventReplies(store, planner, outbox, aliases)
         self._awaited = AwaitedReplies(store, channels, outbox, clock, aliases)
         self._gathering = Gathering(store, channels, clock)
+        self._limiter = EventLimiter(store, channels, clock, self.reply)
         store.listen(self._held.on_change)
         self._stopping = False
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock, _LEFT_ALONE)
@@ -129,7 +143,9 @@ class InboxWorker:
         await self._held.stop()
 
     async def accept(self, item: InboxItem) -> None:
-        """Store an event; when this returns, it is written."""
+        """Store an event; when this returns, it is written, or its sender is told that it is too much."""
+        if await self._limiter.refuses(item):
+            return
         item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and self._interrupts(item.channel)
         async with self._store.transaction() as transaction:
@@ -173,11 +189,31 @@ class InboxWorker:
         anyone: bool = False,
         rotate: SessionName | None = None,
         reply: Callable[[Cancelled], Reply | str] | None = None,
+        questions: Abandon | None = None,
     ) -> Cancelled:
-        """Cancel the turns before an event, start the session of a name anew, and finish the event with a reply."""
+        """Cancel the turns before an event, start the session of a name anew, and finish the event with a reply.
+
+        If there is no turn to cancel, the session gives up the `questions` with which it waits.
+        """
         # The channel knows the conversation by its current name.
         item = await self._aliases.inward(item)
         cancelled = await self._store.inbox.count_earlier(item, anyone=anyone)
+        if questions is None or cancelled.running or cancelled.dropped:
+            return await self._cancel(item, cancelled, anyone, rotate, reply)
+        async with questions() as abandoned:
+            if abandoned is not None:
+                cancelled = cancelled.replace(questions=abandoned.questions)
+            return await self._cancel(item, cancelled, anyone, rotate, reply, abandoned)
+
+    async def _cancel(
+        self,
+        item: InboxItem,
+        cancelled: Cancelled,
+        anyone: bool,
+        rotate: SessionName | None,
+        reply: Callable[[Cancelled], str] | None,
+        abandoned: Abandoned | None = None,
+    ) -> Cancelled:
         left = ""
         if rotate is not None and cancelled.running:
             left = await self._store.sessions.reserve(rotate, self._ids.new("ses"))
@@ -190,6 +226,8 @@ class InboxWorker:
             transaction.cancel_earlier(item, anyone=anyone, session_id=left)
             if rotate is not None:
                 transaction.name_session(rotate, self._ids.new("ses"))
+            if abandoned is not None:
+                abandoned.note(transaction)
             self._note_finished(transaction, item, owner)
             for row in rows:
                 transaction.add_delivery(row)

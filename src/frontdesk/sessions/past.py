@@ -1,10 +1,19 @@
-"""The sessions that a person had before the present one, and the way back to one of them."""
+"""The sessions that a person had before the present one, their titles, and the way back to one of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.session import SessionName, SessionSummary
-from frontdesk.errors import NotFoundError
+from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.chat.text import one_line
+
+LONGEST_TITLE = 100
+"""How many characters a title may have."""
+_WORDS_SHOWN = 40
+"""How many characters of its first message stand for a session without a title."""
+_NO_SESSION = "There is no such session."
+_TOO_LONG = f"A title has {LONGEST_TITLE} characters at most."
 
 
 class PastSessions:
@@ -19,6 +28,11 @@ class PastSessions:
         past = await self._store.sessions.past(name, limit=limit)
         records = [*([] if present is None else [present]), *past]
         unique = {record.session_id: record for record in records}.values()
+        latest = sorted(unique, key=lambda record: (record.updated_at, record.session_id), reverse=True)[:limit]
+        ids = [record.session_id for record in latest]
+        titles = await self._store.sessions.titles(name.owner, ids)
+        untitled = [session_id for session_id in ids if session_id not in titles]
+        first = await self._store.sessions.first_messages(name.owner, untitled)
         return [
             SessionSummary(
                 session_id=record.session_id,
@@ -26,16 +40,40 @@ class PastSessions:
                 updated_at=record.updated_at,
                 messages=record.messages,
                 is_current=present is not None and record.session_id == present.session_id,
+                title=titles.get(record.session_id),
+                first_words=_first_words(first.get(record.session_id, ())),
             )
-            for record in sorted(unique, key=lambda record: (record.updated_at, record.session_id), reverse=True)
-        ][:limit]
+            for record in latest
+        ]
+
+    async def retitle(self, name: SessionName, session_id: str, title: str | None) -> None:
+        """Give a session of a name a title, or take it away; any other is a `NotFoundError`."""
+        title = one_line(title or "") or None
+        if title is not None and len(title) > LONGEST_TITLE:
+            raise InvalidRequestError(_TOO_LONG, param="title")
+        await self._need(name, session_id)
+        async with self._store.transaction() as transaction:
+            transaction.title_session(name.owner, session_id, title)
 
     async def resume(self, name: SessionName, session_id: str) -> None:
         """Let a name stand for one of its earlier sessions again; any other is a `NotFoundError`."""
-        present = await self._store.sessions.find(name)
-        if present is not None and present.session_id == session_id:
+        if await self._need(name, session_id):
             return
-        if not await self._store.sessions.was(name, session_id):
-            raise NotFoundError("There is no such session.", param="session_id")
         async with self._store.transaction() as transaction:
             transaction.name_session(name, session_id)
+
+    async def _need(self, name: SessionName, session_id: str) -> bool:
+        """Refuse a session that a name never stood for; tell whether it is the present one."""
+        present = await self._store.sessions.find(name)
+        if present is not None and present.session_id == session_id:
+            return True
+        if not await self._store.sessions.was(name, session_id):
+            raise NotFoundError(_NO_SESSION, param="session_id")
+        return False
+
+
+def _first_words(messages: Sequence[Any]) -> str:
+    """Return the beginning of what the user has said first; empty if that was no text."""
+    said = next((message.text for message in messages if message.role == "user" and message.text), "")
+    words = one_line(said[: 4 * _WORDS_SHOWN])
+    return words if len(words) <= _WORDS_SHOWN else f"{words[: _WORDS_SHOWN - 1].rstrip()}…"

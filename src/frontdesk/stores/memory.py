@@ -116,6 +116,9 @@ class MemoryTransaction:
     def name_session(self, name: SessionName, session_id: str) -> None:
         self._writes.append((self._store.sessions.point, (name, session_id)))
 
+    def title_session(self, owner: str, session_id: str, title: str | None) -> None:
+        self._writes.append((self._store.sessions.retitle, (owner, session_id, title)))
+
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         self._writes.append((self._store.sessions.append, (session_id, messages)))
 

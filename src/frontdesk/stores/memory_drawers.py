@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -77,7 +77,7 @@ class Shelf(Generic[K, V]):
 class _Session:
     """A session as it is kept; without a record while its first turn runs."""
 
-    __slots__ = ("fence", "messages", "owner", "record")
+    __slots__ = ("fence", "first", "messages", "owner", "record", "title")
 
     def __init__(self, owner: str | None = None) -> None:
         self.owner = owner
@@ -85,6 +85,9 @@ class _Session:
         self.fence = 0
         self.record: SessionRecord | None = None
         self.messages: list[Any] = []
+        self.first = 0
+        """The number of messages that its first turn has added."""
+        self.title: str | None = None
 
 
 class MemorySessions:
@@ -134,6 +137,24 @@ class MemorySessions:
     async def was(self, name: SessionName, session_id: str) -> bool:
         is_past = session_id in (self._past.get(name) or ())
         return is_past and await self.get(name.owner, session_id) is not None
+
+    async def titles(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, str]:
+        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        return {name: session.title for name, session in kept.items() if session and session.title is not None}
+
+    async def first_messages(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        kept = {session_id: self._owned(owner, session_id) for session_id in session_ids}
+        return {name: session.messages[: session.first] for name, session in kept.items() if session and session.first}
+
+    def retitle(self, owner: str, session_id: str, title: str | None) -> None:
+        """Give a session another title."""
+        kept = self._owned(owner, session_id)
+        if kept is not None:
+            kept.title = title
+
+    def _owned(self, owner: str, session_id: str) -> _Session | None:
+        kept = self.kept.get(session_id)
+        return kept if kept is not None and kept.record is not None and kept.record.owner == owner else None
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         reserved = self._named(name)
@@ -205,6 +226,7 @@ class MemorySessions:
         else:
             # Most sessions are short, and a list that is made whole has no room to spare.
             kept.messages = list(messages)
+            kept.first = len(kept.messages)
 
     def drop_idle(self, before: float) -> set[str]:
         """Drop sessions without branches or a running turn that had no turn since a time; return their ids."""

@@ -85,6 +85,11 @@ class MemoryInbox:
         for queue in self.queues.values():
             yield from queue.values()
 
+    async def count_waiting(self, item: InboxItem) -> int:
+        sender = item.caller.identity.native_id
+        turns = (turn for turn in self._all() if turn.kind == "turn" and turn.channel == item.channel)
+        return sum(turn.caller.identity.native_id == sender and turn.event_id != item.event_id for turn in turns)
+
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         # Events of different conversations, and cancelled ones, don't end in the order in which they came.
         numbers = sorted((number for number in self.order if before is None or number < before), reverse=True)[:limit]

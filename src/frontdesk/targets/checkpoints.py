@@ -80,6 +80,15 @@ class Checkpoints:
             raise UnavailableError("The session's checkpoint can't be read at the moment.") from error
         return checkpoint if checkpoint.metadata.get(_SESSION) == _plain(ref.session_id) else None
 
+    async def keep(self, session_id: str, checkpoint: WorkflowCheckpoint) -> CheckpointRef:
+        """Save a checkpoint of a session outside of a run."""
+        marked = replace(checkpoint, metadata={**checkpoint.metadata, _SESSION: _plain(session_id)})
+        try:
+            await self._place.save(session_id, marked)
+        except (OSError, WorkflowCheckpointException) as error:
+            raise UnavailableError("The session's checkpoint can't be written at the moment.") from error
+        return CheckpointRef(session_id=session_id, checkpoint_id=checkpoint.checkpoint_id)
+
     def opened(
         self, session_id: str, note: Note, restored: WorkflowCheckpoint | None = None, reached: Reached | None = None
     ) -> "RunStorage":

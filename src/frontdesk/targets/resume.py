@@ -1,15 +1,16 @@
 """Plans how a turn of a workflow resumes from the checkpoint of its session."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hmac import compare_digest
 from typing import Any
 
 from agent_framework import Content, Message, WorkflowCheckpoint
 
-from frontdesk.abc.target import TargetTurn
+from frontdesk.abc.target import GivenUp, TargetTurn
 from frontdesk.approvals.pending import digest
 from frontdesk.data.approval import PendingApproval
-from frontdesk.data.request import ClientOutput
+from frontdesk.data.request import ChannelRequest, ClientOutput
 from frontdesk.data.session import CheckpointRef, SessionRecord
 from frontdesk.errors import (
     ConflictError,
@@ -19,14 +20,16 @@ from frontdesk.errors import (
     TargetError,
     UnsupportedError,
 )
-from frontdesk.kit.framework.client_outputs import taken
+from frontdesk.kit.framework.client_outputs import as_results, taken
 from frontdesk.kit.framework.workflow_requests import Request, approvals_in, call_id_of, calls_in, is_approval
 from frontdesk.loggers import runs as log
+from frontdesk.targets.chat_answers import answer_of_chat, presses_choice
 from frontdesk.targets.checkpoints import Checkpoints, PauseStorage, ReadOnly, RunStorage, answers_in
 from frontdesk.targets.typed_input import fit_answer
 
 _MAY_NOT_PAUSE = "The workflow asked for more information, and it was built so that it can't be paused."
 _NOWHERE_TO_WAIT = "The workflow asks for something, and without a session nothing can wait for the answer."
+_GIVEN_UP = "The question was given up."
 _NOT_SAVED = "The workflow asked for more information, and its pause could not be saved."
 
 
@@ -109,6 +112,8 @@ class Resumption:
             taken((), request.client_outputs)
             return Plan()
         checkpoint = await self._checkpoint(turn, record)
+        if turn.admitted.pushes:
+            request = _hear_answer(turn, checkpoint)
         if request.client_outputs or request.approvals:
             questions = [await turn.question(answer.approval_id) for answer in request.approvals]
             plan = _answered(turn, checkpoint, questions)
@@ -133,6 +138,27 @@ class Resumption:
         elif plan.checkpoint is not None:
             plan.storage = ReadOnly(plan.checkpoint)
         return plan
+
+    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+        """Return what a session becomes without its open questions; `None` if it has none."""
+        ref = record.checkpoint
+        checkpoint = None if ref is None else await self._checkpoints.find(ref)
+        if checkpoint is None or checkpoint.graph_signature_hash != self._signature():
+            return None
+        calls = calls_in(_waiting(checkpoint))
+        if not calls:
+            return None
+        left = {name: asked for name, asked in checkpoint.pending_request_info_events.items() if is_approval(asked)}
+        results = as_results([ClientOutput(call_id=call_id_of(call), output=_GIVEN_UP) for call in calls])
+        if not left and (self._replays or self._anew):
+            # The next message starts anew in any case.
+            return GivenUp(questions=len(calls), checkpoint=None, messages=results)
+        # The executors keep what they remember, and hear of no answer.
+        without = replace(
+            checkpoint, checkpoint_id=f"{checkpoint.checkpoint_id}-given-up", pending_request_info_events=left
+        )
+        saved = await self._checkpoints.keep(record.session_id, without)
+        return GivenUp(questions=len(calls), checkpoint=saved, messages=results)
 
     async def _checkpoint(self, turn: TargetTurn, record: SessionRecord) -> WorkflowCheckpoint | None:
         request, ref = turn.admitted.request, record.checkpoint
@@ -185,6 +211,16 @@ class Resumption:
             )
             return None
         return None if self._replays or self._anew else checkpoint
+
+
+def _hear_answer(turn: TargetTurn, checkpoint: WorkflowCheckpoint | None) -> ChannelRequest:
+    """Take what was said in a chat for the answer to an open question; return the request as it is now."""
+    request = turn.admitted.request
+    calls = [] if checkpoint is None else calls_in(_waiting(checkpoint))
+    if request.client_outputs or request.approvals or not (calls or presses_choice(request)):
+        return request
+    turn.admitted = answer_of_chat(turn.admitted, calls)
+    return turn.admitted.request
 
 
 def _waiting(checkpoint: WorkflowCheckpoint) -> list[Request]:

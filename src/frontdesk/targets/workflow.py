@@ -14,8 +14,9 @@ from agent_framework import (
     WorkflowRunResult,
 )
 
-from frontdesk.abc.target import TargetInfo, TargetStream, TargetTurn
+from frontdesk.abc.target import GivenUp, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
+from frontdesk.data.session import SessionRecord
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.tool_schemas import schema_digest, tools_of
 from frontdesk.kit.framework.types import whole_outputs
@@ -65,6 +66,9 @@ class WorkflowTarget:
             return function_results(turn)
         turn.plan = await self._resumption.plan(turn)
         return as_results(turn.admitted.request.client_outputs)
+
+    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+        return None if self._resumption is None else await self._resumption.give_up(record)
 
     async def run(self, turn: TargetTurn) -> Any:
         workflow, arguments = await self._begin(turn)

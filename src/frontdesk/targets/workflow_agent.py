@@ -21,8 +21,9 @@ from agent_framework import (
     WorkflowCheckpointException,
 )
 
-from frontdesk.abc.target import HistoryKeeper, TargetInfo, TargetStream, TargetTurn
+from frontdesk.abc.target import GivenUp, HistoryKeeper, TargetInfo, TargetStream, TargetTurn
 from frontdesk.data.request import ChannelRequest
+from frontdesk.data.session import SessionRecord
 from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.messages import need_messages
@@ -82,6 +83,9 @@ class WorkflowAgentTarget:
             return function_results(turn)
         turn.plan = await self._resumption.plan(turn)
         return as_results(turn.admitted.request.client_outputs)
+
+    async def give_up(self, record: SessionRecord) -> GivenUp | None:
+        return None if self._resumption is None else await self._resumption.give_up(record)
 
     async def run(self, turn: TargetTurn) -> Any:
         async with AsyncExitStack() as scope:

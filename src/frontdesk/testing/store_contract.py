@@ -37,6 +37,7 @@ pytest.register_assert_rewrite(
             "runs",
             "sessions",
             "tasks",
+            "titles",
             "transactions",
         )
     )
@@ -63,11 +64,13 @@ from frontdesk.testing.store_people import Identities  # noqa: E402
 from frontdesk.testing.store_runs import Approvals, Runs  # noqa: E402
 from frontdesk.testing.store_sessions import History, SessionNames  # noqa: E402
 from frontdesk.testing.store_tasks import Tasks  # noqa: E402
+from frontdesk.testing.store_titles import SessionTitles  # noqa: E402
 from frontdesk.testing.store_transactions import Transactions  # noqa: E402
 
 
 class StoreContract(
     SessionNames,
+    SessionTitles,
     Leases,
     History,
     Identities,

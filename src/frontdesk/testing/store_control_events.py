@@ -35,6 +35,19 @@ async def left(store: HostStateStore, chat: str = "chat") -> list[str]:
 class ControlEvents:
     """Events that act on the turns of their conversation."""
 
+    async def test_the_turns_of_a_sender_are_counted_until_they_are_done(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2", chat="other"), inbox_item("evt_3", sender="2"))
+        await accept(store, inbox_item("evt_4", kind="control"), inbox_item("evt_5", channel="slack"))
+        assert await store.inbox.count_waiting(inbox_item("evt_new")) == 2
+        assert await store.inbox.count_waiting(inbox_item("evt_new", sender="2")) == 1
+        assert await store.inbox.count_waiting(inbox_item("evt_new", sender="3")) == 0
+        # One that is sent again is not there twice.
+        assert await store.inbox.count_waiting(inbox_item("evt_1")) == 1
+        first = await claimed(store)
+        assert await store.inbox.count_waiting(inbox_item("evt_new")) == 2
+        await finish(store, first)
+        assert await store.inbox.count_waiting(inbox_item("evt_new")) == 1
+
     async def test_control_events_do_not_wait_for_turns(self, store: HostStateStore) -> None:
         await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"), inbox_item("evt_3"))
         await accept(store, inbox_item("evt_4", kind="control"))

@@ -255,6 +255,7 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
     """Write a record of each kind, all under one name."""
     transaction.save_session(session(name), await store.sessions.claim(name))
     transaction.name_session(named(name), name)
+    transaction.title_session(OWNER, name, name)
     transaction.append_history(name, said("question", "answer"))
     transaction.remember_identity(issued(identity(name), name))
     transaction.see(seen(identity(name), key=name))
@@ -271,7 +272,7 @@ async def note_all_of(store: HostStateStore, transaction: StateTransaction, name
 
 
 async def count_all_of(store: HostStateStore, name: str) -> int:
-    """Count the records of `note_all_of` that exist: 19 is all of them."""
+    """Count the records of `note_all_of` that exist: 20 is all of them."""
     single = [
         await store.sessions.get(OWNER, name),
         await store.sessions.find(named(name)),
@@ -287,6 +288,7 @@ async def count_all_of(store: HostStateStore, name: str) -> int:
     ]
     several = [
         await store.sessions.history(OWNER, name),
+        await store.sessions.titles(OWNER, [name]),
         await store.identities.of_owner(name),
         await store.identities.links(name),
         await store.runs.events(OWNER, name),

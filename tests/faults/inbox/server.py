@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, crashing
 from frontdesk.testing.messages import MessageChannel
 from tests.databases import short_lease
+from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
@@ -79,7 +81,8 @@ def make() -> AgentFrameworkHost:
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
-    return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
+    target = partial(asking, ledger) if given.get("asks") else repeat
+    return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 
 async def _say_words(call: ChannelCommandContext) -> None:

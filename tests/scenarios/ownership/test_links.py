@@ -55,6 +55,7 @@ class Call:
             conversation_id=f"direct-{caller.identity.native_id}",
         )
         self.session: Any = None
+        self.state: Any = None
         self.raw_event: Any = None
         self.event: Any = None
         self.said: list[str] = []

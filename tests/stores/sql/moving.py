@@ -116,6 +116,7 @@ async def fill(place: Place) -> None:
     async with store.transaction() as transaction:
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_2")
         transaction.name_session(SessionName(owner=OWNER, kind="tracked"), "ses_1")
+        transaction.title_session(OWNER, "ses_1", "one\0two")
         for native_id in ("1", "2"):
             transaction.remember_identity(issued(identity(native_id, language="de")))
             transaction.add_link(link(identity(native_id)))
@@ -171,6 +172,7 @@ async def picture(store: SqlStateStore) -> list[Any]:
         [await store.sessions.find(named(odd)) for odd in ODD_KEYS],
         await store.sessions.find(SessionName(owner=OWNER, kind="tracked")),
         await store.sessions.past(SessionName(owner=OWNER, kind="tracked")),
+        await store.sessions.titles(OWNER, sessions),
         await store.identities.find(identity("1")),
         await store.identities.reach(identity("1")),
         await store.identities.of_owner(OWNER),

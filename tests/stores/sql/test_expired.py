@@ -19,7 +19,7 @@ FOR_GOOD = {
     "secrets": "the host's own; what it has sealed could not be opened any more",
 }
 WITH_OTHERS = {
-    "sessions": {"history", "names", "leases", "checkpoints", "approvals"},
+    "sessions": {"history", "names", "leases", "checkpoints", "approvals", "session_titles"},
     "runs": {"events", "background"},
     "conversations": {"items"},
 }

@@ -66,6 +66,7 @@ BLOBS = {
     "receipt",
     "reference",
     "replaces",
+    "title",
 }
 QUEUED = delivery(
     "del_2",
@@ -98,6 +99,8 @@ OUR_IDS = 18
 RESUMED = Resumption(approval_id="apr_4", owner=OWNER)
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
+SESSION_TITLES = 17
+"""The version since which sessions have titles."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -181,6 +184,8 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
     assert await store.identities.reach(identity("4")) == (fourth if version >= 14 else Reach())
     past = await store.sessions.past(SessionName(owner=OWNER, kind="tracked"))
     assert [one.session_id for one in past] == (["ses_1"] if version >= 14 else [])
+    titles = {"ses_1": "Holiday plans"} if version >= SESSION_TITLES else {}
+    assert await store.sessions.titles(OWNER, ["ses_1"]) == titles
     if version >= 10:
         assert not await store.nonces.use("hmac", "0f", now=NOW, expires_at=NOW + 600)
     if version >= 15:

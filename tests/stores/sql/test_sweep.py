@@ -235,11 +235,13 @@ async def test_parts_go_with_their_whole(base: Base) -> None:
         async with store.transaction() as transaction:
             transaction.name_session(named("other"), "ses_1")
             transaction.name_session(named("other"), "ses_asked")
-        tables = ("history", "names", "past_sessions", "checkpoints", "events")
-        assert counts(base, *tables) == [2, 2, 1, 1, 3]
+            for session_id in ("ses_1", "ses_asked"):
+                transaction.title_session(OWNER, session_id, "A title")
+        tables = ("history", "names", "past_sessions", "checkpoints", "events", "session_titles")
+        assert counts(base, *tables) == [2, 2, 1, 1, 3, 2]
         clock.advance(2)
         await store._sweep.once()
-        assert counts(base, *tables) == [1, 1, 0, 0, 1]
+        assert counts(base, *tables) == [1, 1, 0, 0, 1, 1]
         assert counts(base, "leases") == [0 if base.kind == "sqlite" else 1]
         assert await store.sessions.find(named()) is None
         assert await store.sessions.reserve(named(), "ses_2") == "ses_2"

@@ -19,7 +19,7 @@ from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.platform.http import Call, Connection, Reply
 from frontdesk.testing.messages.platform.journal import read_journal
 from frontdesk.testing.messages.verify import verify
-from frontdesk.testing.messages.wire import Command, Event, Send
+from frontdesk.testing.messages.wire import Command, Commands, Event, Send
 from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
@@ -194,7 +194,7 @@ async def test_a_test_that_asks_for_nonsense_is_told(platform: MessagePlatform, 
 
 
 async def test_the_menu(platform: MessagePlatform) -> None:
-    await client_of(platform).publish((Command(name="new", description="Anew"),))
+    await client_of(platform).publish(Commands(commands=(Command(name="new", description="Anew"),)))
     assert (await platform.state()).commands == ({"name": "new", "description": "Anew"},)
     (entry,) = platform.log_on_disk()
     assert entry.commands == (Command(name="new", description="Anew"),)

@@ -51,6 +51,10 @@ class Inbox(Protocol):
         """Count the turns that `cancel_earlier` would cancel at this moment."""
         ...
 
+    async def count_waiting(self, item: InboxItem) -> int:
+        """Count the unfinished turns of an event's sender on its channel, in all conversations, without the event."""
+        ...
+
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         """List events that could not be answered, and why, newest first; `before` is the last number seen."""
         ...

@@ -1,6 +1,6 @@
 """Sessions, their names and their messages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from frontdesk.data.session import Lease, SessionName, SessionRecord
@@ -21,6 +21,14 @@ class Sessions(Protocol):
 
     async def was(self, name: SessionName, session_id: str) -> bool:
         """Tell whether a name stood for a session that is still there."""
+        ...
+
+    async def titles(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the titles that sessions of an owner were given, by session id."""
+        ...
+
+    async def first_messages(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        """Return the messages with which sessions of an owner begin, those of their first turn, by session id."""
         ...
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
@@ -64,6 +72,13 @@ class SessionWrites(Protocol):
 
     def name_session(self, name: SessionName, session_id: str) -> None:
         """Point a name at a session; the one that it pointed at stays among its past ones."""
+        ...
+
+    def title_session(self, owner: str, session_id: str, title: str | None) -> None:
+        """Give a session of an owner a title, in place of the one that it has; `None` removes it.
+
+        Turns leave it alone, and it goes with its session. Of a session that is not there nothing is written.
+        """
         ...
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None: ...

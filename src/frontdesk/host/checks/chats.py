@@ -1,6 +1,9 @@
 """What can be known to be wrong with how a chat channel treats what comes in while it is busy."""
 
+from typing import Any
+
 from frontdesk.abc.channel import Channel
+from frontdesk.data.limits import EventLimits
 
 
 def chat_findings(channel: Channel) -> list[str]:
@@ -18,4 +21,11 @@ def chat_findings(channel: Channel) -> list[str]:
         wrong.append(f"gather_seconds must not be negative, and is {channel.gather_seconds!r}")
     elif channel.gather_seconds and channel.session_family != "host_tracked":
         wrong.append("gather_seconds has no effect: only message channels accept events")
+    limits: Any = channel.event_limits
+    if limits is not None and not isinstance(limits, EventLimits):
+        wrong.append(f"event_limits: {limits!r} is not EventLimits(...)")
+    elif limits is not None:
+        wrong += [f"event_limits: {finding}" for finding in limits.findings()]
+        if channel.session_family != "host_tracked":
+            wrong.append("event_limits has no effect: only message channels accept events")
     return wrong

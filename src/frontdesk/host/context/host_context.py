@@ -7,7 +7,7 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from frontdesk.abc.awaited import AwaitedReply
-from frontdesk.abc.channel import AllowsOrigin, ChannelCommand, ChannelCommandContext, SettleAnswers
+from frontdesk.abc.channel import AllowsOrigin, SettleAnswers
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
 from frontdesk.data.delivery import InboxItem
@@ -17,10 +17,10 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
-from frontdesk.host.context.channel_calls import ChannelCalls
+from frontdesk.host.context.command_calls import CommandCalls
 from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
-from frontdesk.kit.hooks import call_command, show_result
+from frontdesk.kit.hooks import show_result
 from frontdesk.kit.http.idempotency import HEADER
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(ChannelCalls):
+class HostContext(CommandCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(
@@ -48,14 +48,6 @@ class HostContext(ChannelCalls):
         self.target = target
         self.anonymous_allowed = anonymous_allowed
         self.allows_origin = allows_origin
-        self._commands: dict[str, ChannelCommand] = {}
-        self._before_link: set[str] = set()
-
-    def add_commands(self, commands: Sequence[ChannelCommand], *, before_link: bool = False) -> None:
-        """Add commands of this channel; those of linking can be used before an account is linked."""
-        self._commands.update({command.name: command for command in commands})
-        if before_link:
-            self._before_link.update(command.name for command in commands)
 
     def new_id(self, prefix: str) -> str:
         return self._parts.ids.new(prefix)
@@ -241,17 +233,3 @@ class HostContext(ChannelCalls):
         hooked = self._parts.channels[self.channel].run_hook is not None
         await self._parts.gate.authorize(caller, self.channel, hooked=hooked)
         return ChannelRequest(channel=self.channel, operation="approval", approvals=tuple(answers))
-
-    def commands(self) -> Sequence[ChannelCommand]:
-        return tuple(self._commands.values())
-
-    async def run_command(self, name: str, context: ChannelCommandContext) -> bool:
-        if name in self._before_link:
-            await self._not_denied(context.caller)
-        else:
-            await self._allowed(context.caller)
-        command = self._commands.get(name)
-        if command is None:
-            return False
-        await call_command(command, context)
-        return True

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from frontdesk.abc.target import GivesUpQuestions
 from frontdesk.data.delivery import Cancelled, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.reply import Reply
@@ -11,6 +12,7 @@ from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionSummary
 from frontdesk.errors import NotFoundError
 from frontdesk.host.context.reach_calls import ReachCalls
+from frontdesk.host.open_questions import OpenQuestions
 from frontdesk.sessions.past import PastSessions
 from frontdesk.sessions.scope import tracked_name
 
@@ -32,6 +34,12 @@ class SessionCalls(ReachCalls):
     async def resume_session(self, caller: Caller, session_id: str, *, conversation_id: str | None = None) -> None:
         name = await self._tracked(caller, conversation_id)
         await PastSessions(self._store).resume(name, session_id)
+
+    async def name_session(
+        self, caller: Caller, session_id: str, title: str | None, *, conversation_id: str | None = None
+    ) -> None:
+        name = await self._tracked(caller, conversation_id)
+        await PastSessions(self._store).retitle(name, session_id, title)
 
     async def cancel_background_runs(
         self, caller: Caller, *, conversation_id: str | None = None
@@ -57,13 +65,17 @@ class SessionCalls(ReachCalls):
         await self._allowed(item.caller)
         channel = self._parts.channels[self.channel]
         anyone = channel.cancel_by == "anyone" and channel.conversation_scope == "per_conversation"
-        name = None
-        if rotate:
-            # Who was never here starts anew in any case.
+        name = questions = None
+        waits = isinstance(self._parts.target, GivesUpQuestions)
+        if rotate or waits:
+            # Who was never here starts anew in any case, and was asked nothing.
             with suppress(NotFoundError):
                 place = item.request.conversation_id if item.request.group else None
                 name = await self._tracked(item.caller, place)
-        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply)
+        if waits and name is not None and not rotate:
+            questions = OpenQuestions(self._parts, name, item.caller.identity).abandoned
+        name = name if rotate else None
+        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
 
     def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
         """Tell whether a caller may stop a request here: any of theirs in a direct chat, in a group its own only."""
@@ -72,11 +84,15 @@ class SessionCalls(ReachCalls):
 
     async def _tracked(self, caller: Caller, conversation_id: str | None) -> SessionName:
         """Return the name of the session in a direct chat, or in a group if one is given."""
+        return await self._tracked_by(await self._owner(caller), conversation_id)
+
+    async def _tracked_by(self, owner: str, conversation_id: str | None) -> SessionName:
+        """Return the same for an owner who was let in."""
         if conversation_id is not None:
             conversation_id = await self._parts.aliases.first_name(self.channel, conversation_id)
         return tracked_name(
             self._parts.channels[self.channel].conversation_scope,
-            owner=await self._owner(caller),
+            owner=owner,
             channel=self.channel,
             conversation_id=conversation_id,
             group=conversation_id is not None,

@@ -10,6 +10,7 @@ from frontdesk.errors import ChannelConfigurationError, RequestError, TooManyReq
 from frontdesk.host.context.link_calls import LinkCalls
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.links.names import WORDS, command_name
+from frontdesk.kit.chat.commands import names_of
 from frontdesk.kit.chat.people import told_as
 
 _IN_PRIVATE = "Please ask me that in a direct chat."
@@ -39,7 +40,7 @@ def link_commands(channel: Channel, calls: LinkCalls, notifier: DirectNotifier) 
 
 def need_own_names(channel: str, own: Sequence[ChannelCommand], added: Sequence[ChannelCommand]) -> None:
     """Refuse a channel that has a command of one of these names already."""
-    names = {command.name for command in own}
+    names = {name for command in own for name in names_of(command)}
     wrong = [
         f"channel {channel!r}: it has a command {command.name!r} of its own; "
         "rename or hide the host's with link_commands="

@@ -1,6 +1,7 @@
 """Names a person to another."""
 
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.kit.chat.text import one_line
 
 _LONGEST = 40
 
@@ -18,5 +19,5 @@ def told_as(identity: ChannelIdentity) -> str:
 def _plain(text: object) -> str:
     if not isinstance(text, str):
         return ""
-    words = " ".join("".join(char if char.isprintable() and char not in "“”" else " " for char in text).split())
+    words = one_line(text.replace("“", " ").replace("”", " "))
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"

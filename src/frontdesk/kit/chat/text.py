@@ -46,6 +46,11 @@ def split_text(text: str, limit: int, *, units: Units = "characters") -> list[st
     return parts
 
 
+def one_line(text: str) -> str:
+    """Return a text as one line: what can't be seen, and more than one space, become one space."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
 def text_length(text: str, units: Units = "characters") -> int:
     """Return the length of a text as a platform counts it."""
     return len(text) if units == "characters" else len(text) + sum(character > "\uffff" for character in text)

@@ -6,6 +6,7 @@ from typing import Any
 from agent_framework import Content, Message, WorkflowEvent, WorkflowRunResult
 
 from frontdesk.kit.framework.contents import as_json
+from frontdesk.kit.framework.request_choices import choices_of
 from frontdesk.kit.names import digest
 
 REQUEST_INFO = "request_info"
@@ -60,7 +61,9 @@ def payload_of(request: Request) -> dict[str, Any]:
 
 def request_content(request: Request) -> Content:
     """Show a request of a workflow that is run as an agent: a call that waits for the client."""
-    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(payload_of(request)))
+    choices = [choice.label for choice in choices_of(request.response_type)]
+    payload = {**payload_of(request), **({"choices": choices} if choices else {})}
+    content = Content.from_function_call(call_id_of(request), REQUEST_INFO, arguments=as_json(payload))
     content.user_input_request = True
     return content
 

@@ -8,31 +8,12 @@ from functools import partial
 from math import inf
 
 from frontdesk.data.identity import Caller
+from frontdesk.data.limits import RateLimit
 from frontdesk.errors import TooManyRequestsError
 
 Who = tuple[str, str]
 
 _BUSY_RETRY = 1.0
-
-
-@dataclass(frozen=True)
-class RateLimit:
-    """So many requests in so many seconds; `burst` of them may come at once, which is all of them if not given."""
-
-    requests: int
-    per_seconds: float = 60.0
-    burst: int | None = None
-
-    def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
-        wrong: list[str] = []
-        if self.requests < 1:
-            wrong.append("requests must be at least 1")
-        if self.per_seconds <= 0:
-            wrong.append("per_seconds must be positive")
-        if self.burst is not None and self.burst < 1:
-            wrong.append("burst must be at least 1")
-        return wrong
 
 
 @dataclass(frozen=True, kw_only=True)

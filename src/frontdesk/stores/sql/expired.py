@@ -96,7 +96,7 @@ def sessions(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
     # Rows that were added since belong to a session that stays.
     rest = f"session_id IN ({_marks(ids)}) AND session_id NOT IN (SELECT session_id FROM sessions s WHERE"
     rest = f"{rest} s.session_id IN ({_marks(ids)}))"
-    tables = ("history", "names", "leases", "checkpoints", "past_sessions")
+    tables = ("history", "names", "leases", "checkpoints", "past_sessions", "session_titles")
     return Batch(parts, [*whole, *(Do(f"DELETE FROM {table} WHERE {rest}", (*ids, *ids)) for table in tables)])
 
 

@@ -158,6 +158,14 @@ class SqlInbox:
         )
         return Cancelled(running=rows[0][0], dropped=rows[0][1])
 
+    async def count_waiting(self, item: InboxItem) -> int:
+        rows = await self._engine.read(
+            "SELECT COUNT(*) FROM inbox WHERE done_at IS NULL AND channel = ? AND sender = ? AND kind = 'turn' "
+            "AND event_id <> ?",
+            (key(item.channel), _sender(item), key(item.event_id)),
+        )
+        return rows[0][0]
+
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         older = "" if before is None else "AND number < ?"
         rows = await self._engine.read(

@@ -406,6 +406,11 @@ _APPROVALS_BY_OUR_IDS = Step(
     min_reader=10,
 )
 
+# Apart from the session's record, which each turn writes as a whole.
+_SESSION_TITLES = Step(
+    ["CREATE TABLE session_titles (session_id TEXT NOT NULL PRIMARY KEY, title {blob} NOT NULL)"], min_reader=10
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -425,6 +430,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _CONTROL_EVENTS,
     _LIVE_ANSWERS,
     _APPROVALS_BY_OUR_IDS,
+    _SESSION_TITLES,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -1,12 +1,13 @@
 """The drawer of sessions: names, records, leases and history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.histories import Histories
 from frontdesk.stores.sql.records import Place, Records
+from frontdesk.stores.sql.runs import text
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do
 
@@ -14,6 +15,15 @@ _OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.sessio
 _PAST = (
     "SELECT s.session_id, s.data FROM past_sessions p JOIN sessions s ON s.session_id = p.session_id "
     "WHERE p.name = ? AND s.owner = ?"
+)
+_TITLES = (
+    "SELECT t.session_id, t.title FROM session_titles t JOIN sessions s ON s.session_id = t.session_id "
+    "WHERE s.owner = ? AND t.session_id IN ({marks})"
+)
+_FIRST = (
+    "SELECT session_id, number, data FROM history WHERE number IN ("
+    "SELECT MIN(h.number) FROM history h JOIN sessions s ON s.session_id = h.session_id "
+    "WHERE s.owner = ? AND h.session_id IN ({marks}) GROUP BY h.session_id)"
 )
 _THERE = "SELECT 1 FROM sessions WHERE session_id = ?"
 _OF_ITSELF = "SELECT session_id, data FROM sessions WHERE session_id = ? AND owner = ? AND self_named = 1"
@@ -85,6 +95,26 @@ class SqlSessions:
     async def was(self, name: SessionName, session_id: str) -> bool:
         place = (name_key(name), key(name.owner), key(session_id))
         return bool(await self._engine.read(f"{_PAST} AND s.session_id = ?", place))
+
+    async def titles(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, str]:
+        rows = await self._of_each(_TITLES, owner, session_ids)
+        return {session_id: text(title) or "" for session_id, title in rows}
+
+    async def first_messages(self, owner: str, session_ids: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        rows = await self._of_each(_FIRST, owner, session_ids)
+        places: list[tuple[Place, bytes]] = [(("history", ("number",), (number,)), data) for _, number, data in rows]
+        read = await self._records.read_each("history", places)
+        messages = zip((session_id for session_id, *_ in rows), read, strict=True)
+        return {session_id: first for session_id, first in messages if first is not None}
+
+    async def _of_each(self, sql: str, owner: str, session_ids: Sequence[str]) -> list[Sequence[Any]]:
+        """Read rows of some sessions; the first column of each is a session's id."""
+        names = {key(session_id): session_id for session_id in session_ids}
+        if not names:
+            return []
+        marks = ", ".join("?" for _ in names)
+        rows = await self._engine.read(sql.format(marks=marks), (key(owner), *names))
+        return [(names[place], *rest) for place, *rest in rows]
 
     async def reserve(self, name: SessionName, session_id: str) -> str:
         if name.kind == "named" and await self._is_itself(name):

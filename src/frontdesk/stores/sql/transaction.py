@@ -20,6 +20,7 @@ from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnErro
 from frontdesk.stores.sql import approvals, background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.live import saved
+from frontdesk.stores.sql.runs import as_bytes
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
@@ -83,6 +84,13 @@ class SqlTransaction:
         place = name_key(name)
         self._ops.append(Do(_PAST, (place, session_id)))
         self._ops.append(Put(tables.NAMES, (place, session_id)))
+
+    def title_session(self, owner: str, session_id: str, title: str | None) -> None:
+        if title is None:
+            self._ops.append(Do(_UNTITLED, (key(session_id), key(owner))))
+        else:
+            titled = f"{_TITLED} {self._lease_sql.share} {_RETITLED}"
+            self._ops.append(Do(titled, (as_bytes(title), key(session_id), key(owner))))
 
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
@@ -300,6 +308,13 @@ _PAST = (
     "SELECT name, session_id FROM names WHERE name = ? AND session_id <> ? "
     "ON CONFLICT (name, session_id) DO NOTHING"
 )
+_ITS = "SELECT session_id FROM sessions WHERE session_id = ? AND owner = ?"
+_UNTITLED = f"DELETE FROM session_titles WHERE session_id IN ({_ITS})"
+_TITLED = (
+    "INSERT INTO session_titles (session_id, title) "
+    "SELECT session_id, ? FROM sessions AS kept WHERE session_id = ? AND owner = ?"
+)
+_RETITLED = "ON CONFLICT (session_id) DO UPDATE SET title = excluded.title"
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (
     "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "

@@ -12,11 +12,13 @@ from frontdesk.abc.hooks import ResponseHook, RunHook
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.limits import EventLimits
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, ConversationScope, OnBusy
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
 from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.chat.commands import Menu, menus
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
@@ -27,7 +29,7 @@ from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
-from frontdesk.testing.messages.wire import Command, Event, Problem, Refusal, Replied, Send, Whisper
+from frontdesk.testing.messages.wire import Command, Commands, Event, Problem, Refusal, Replied, Send, Whisper
 
 
 class MessageChannel(Channel):
@@ -56,6 +58,7 @@ class MessageChannel(Channel):
         cancel_by: CancelBy = "sender",
         on_busy: OnBusy = "queue",
         gather_seconds: float = 0.0,
+        event_limits: EventLimits | None = None,
         accept_in_group: AcceptInGroup = "mention_only",
         on_edit: OnEdit = "ignore",
         commands: Sequence[ChannelCommand] = (),
@@ -74,6 +77,7 @@ class MessageChannel(Channel):
         self.link_commands = link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
+        self.event_limits = event_limits
         self.run_hook, self.response_hook = run_hook, response_hook
         self.push_is_idempotent = idempotent
         self.commands = tuple(commands)
@@ -198,12 +202,9 @@ class _Room:
         return [Route("/events", endpoint=HttpEndpoint(verifier, _refused, POST=self.receive))]
 
     async def start(self) -> None:
-        shown = [command for command in self._context.commands() if command.expose_in_ui]
         public = self._config.public_url
         webhook = None if public is None else f"{public.rstrip('/')}{self._channel.path}/events"
-        self._intake.start(
-            tuple(Command(name=command.name, description=command.description) for command in shown), webhook
-        )
+        self._intake.start([_published(menu) for menu in menus(self._context.commands())], webhook)
 
     async def stop(self) -> None:
         await self._intake.stop()
@@ -257,8 +258,13 @@ class _Room:
     def _is_control(self, item: InboxItem) -> bool:
         if item.request.operation != "command":
             return False
-        name = item.request.attributes["command"]
-        return any(command.control for command in self._context.commands() if command.name == name)
+        command = self._context.find_command(item.request.attributes["command"])
+        return command is not None and command.control
+
+
+def _published(menu: Menu) -> Commands:
+    commands = tuple(Command(name=command.name, description=command.description) for command in menu.commands)
+    return Commands(commands=commands, scope=menu.scope or "", locale=menu.locale or "")
 
 
 def _addressed(send: Send, identity: ChannelIdentity, conversation_id: str | None) -> Send:

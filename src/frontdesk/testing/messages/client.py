@@ -20,7 +20,6 @@ from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk.testing.messages.wire import (
     AnswerClick,
-    Command,
     Commands,
     Delete,
     Edit,
@@ -95,9 +94,9 @@ class PlatformClient:
         """Show a text to the sender of an event alone."""
         await self._post("private", Private(reply_token=reply_token, text=text), Any)
 
-    async def publish(self, commands: tuple[Command, ...]) -> None:
-        """Publish the menu."""
-        await self._post("commands", Commands(commands=commands), Any)
+    async def publish(self, menu: Commands) -> None:
+        """Publish a menu."""
+        await self._post("commands", menu, Any)
 
     async def use_webhook(self, url: str, secret: str) -> None:
         """Set the address to which events are sent."""

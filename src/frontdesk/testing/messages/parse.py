@@ -11,6 +11,7 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.request import AcceptInGroup, ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.addressing import accepts
+from frontdesk.kit.chat.commands import ADMIN, LOCALE
 from frontdesk.testing.messages.config import OnEdit
 from frontdesk.testing.messages.wire import Challenge, Event, Me, MessageIn
 
@@ -51,7 +52,9 @@ def to_item(
     request = _request(event, channel, me, accept_in_group, on_edit)
     if request is None or event.sender.bot:
         return None
-    identity = ChannelIdentity(channel=channel, native_id=event.sender.user_id, attributes={"name": event.sender.name})
+    sender = event.sender
+    attributes = {"name": sender.name, **({LOCALE: sender.locale} if sender.locale else {})}
+    identity = ChannelIdentity(channel=channel, native_id=sender.user_id, attributes=attributes)
     return InboxItem(
         channel=channel,
         event_id=event.event_id,
@@ -83,7 +86,7 @@ def _request(
         return None
     if not accepts(accept_in_group, group=group, mentioned=mentioned or named, command=command is not None):
         return None
-    attributes: dict[str, Any] = {"message_id": message.message_id}
+    attributes: dict[str, Any] = {"message_id": message.message_id, **({ADMIN: True} if event.admin else {})}
     if command is not None:
         attributes |= {"command": command[1].lower(), "named": named or mentioned or not group, "event": _kept(event)}
         return request.replace(operation="command", input=(command[3] or "").strip(), attributes=attributes)

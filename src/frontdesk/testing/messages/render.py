@@ -14,12 +14,19 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import ForbiddenError, RequestError
 from frontdesk.kit.chat.text import split_text
 from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.request_choices import (
+    MOST_BUTTONS,
+    choices_of,
+    question_text,
+    short_name,
+    wanted_words,
+)
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
-from frontdesk.kit.framework.workflow_requests import approvals_in, calls_in, requests_of, type_name
+from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
 from frontdesk.kit.names import digest
 from frontdesk.testing.messages.wire import Button, Media, Send
 
-APPROVE, REJECT = "ok", "no"
+APPROVE, REJECT, CHOOSE = "ok", "no", "choose"
 _EARLIER = {"approve": APPROVE, "reject": REJECT}
 """The words of earlier versions, before a digest of the question's id."""
 _DIGITS = 32
@@ -31,7 +38,8 @@ def parts_of(result: Any, limit: int) -> list[Send]:
     if isinstance(value, str):
         return _texts(value, limit)
     if is_response(value):
-        return [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit)]
+        parts = [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit)]
+        return parts + [part for request in _requests(value) for part in _request_of_agent(request, limit)]
     if isinstance(value, WorkflowRunResult):
         return _workflow(value, limit)
     return []
@@ -55,6 +63,31 @@ def _asked(response: AgentResponse[Any]) -> list[Content]:
     return [content for content in response.user_input_requests if content.type == "function_approval_request"]
 
 
+def _requests(response: AgentResponse[Any]) -> list[Content]:
+    return [content for message in response.messages for content in message.contents if is_request(content)]
+
+
+def _request_of_agent(content: Content, limit: int) -> list[Send]:
+    """Show a request of a workflow that is run as an agent."""
+    payload: dict[str, Any] = content.parse_arguments() or {}
+    kind = payload.get("response_type")
+    labels: list[str] = payload.get("choices") or []
+    plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+    words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
+    return _request(question_text(payload.get("data")), str(content.call_id), words, labels, limit)
+
+
+def _request(question: str, call_id: str, words: str, labels: Sequence[str], limit: int) -> list[Send]:
+    """Ask a question of a workflow, with its choices as buttons if they are few."""
+    if not 0 < len(labels) <= MOST_BUTTONS:
+        return _texts(f"{question}\n\nPlease answer with {words}." if words else question, limit)
+    buttons = [
+        Button(text=label, data=f"{CHOOSE}:{short_name(call_id)}:{number}") for number, label in enumerate(labels)
+    ]
+    *before, last = split_text(question, limit)
+    return [*(Send(text=part) for part in before), Send(text=last, buttons=tuple(buttons))]
+
+
 def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
     parts: list[Send] = []
     for output in whole_outputs(result):
@@ -70,7 +103,10 @@ def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
             parts += _texts(str(output), limit)
     waiting = requests_of(result)
     for request in calls_in(waiting):
-        parts += _texts(f"{request.data}\n\nPlease answer with a {type_name(request)}.", limit)
+        choices = choices_of(request.response_type)
+        words = wanted_words(request.response_type, choices)
+        labels = [choice.label for choice in choices]
+        parts += _request(question_text(request.data), call_id_of(request), words, labels, limit)
     return parts + _questions(approvals_in(waiting), limit)
 
 
@@ -135,6 +171,13 @@ def asked_in(buttons: Sequence[Button]) -> str | None:
     """Return the id of the question that a message with buttons asks; `None` if it asks none."""
     names = {name for button in buttons if (name := read_button(button.data)[0])}
     return names.pop() if len(names) == 1 else None
+
+
+def read_choice(data: str) -> tuple[str, int] | None:
+    """Return the short name of a workflow's question and the number of the choice, if a button is one of these."""
+    word, _, rest = data.partition(":")
+    name, _, number = rest.partition(":")
+    return (name, int(number)) if word == CHOOSE and number.isascii() and number.isdecimal() else None
 
 
 def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:

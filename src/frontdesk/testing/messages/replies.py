@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.abc.commands import CommandState
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
@@ -12,7 +13,9 @@ from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, PushRefusedError, RequestError
+from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import session_commands
+from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import (
     challenge_text,
@@ -20,6 +23,7 @@ from frontdesk.testing.messages.render import (
     find_question,
     name_of,
     read_button,
+    read_choice,
     refusal,
 )
 from frontdesk.testing.messages.wire import Edit, Whisper
@@ -37,6 +41,7 @@ class CommandCall:
         self.request: ChannelRequest = item.request
         self.caller = item.caller
         self.session: ChannelSession | None = item.request.session
+        self.state: CommandState
         self.raw_event: Any = item.request.attributes["event"]
         self.event: InboxItem | None = item
         self.name: str = item.request.attributes["command"]
@@ -55,7 +60,9 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands that every chat has, and `/help`."""
 
     async def explain(call: ChannelCommandContext) -> None:
-        shown = [command for command in context.commands() if command.expose_in_ui]
+        locale = locale_of(call.request, call.caller.identity)
+        commands = context.commands(scope=scope_of(call.request), locale=locale)
+        shown = [command for command in commands if command.expose_in_ui]
         await call.reply("\n".join(f"/{command.name} - {command.description}" for command in shown))
 
     return [
@@ -102,6 +109,9 @@ class Replies:
 
     async def _pressed(self, item: InboxItem) -> ChannelRequest:
         """Make the request of a button, which has only a short name of its question."""
+        choice = read_choice(item.request.attributes["data"])
+        if choice is not None:
+            return item.request.replace(attributes={QUESTION: choice[0], CHOICE: choice[1]})
         name, approved = read_button(item.request.attributes["data"])
         answer = ApprovalAnswer(approval_id=name, approved=approved)
         request = await self._context.approval_request(item.caller, [answer])

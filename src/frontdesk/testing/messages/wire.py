@@ -13,6 +13,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     name: str
     bot: bool = False
+    locale: str = ""
+    """The language of the user's app, such as `de`."""
 
 
 class Chat(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     chat: Chat
     sender: User
+    admin: bool = False
+    """Whether the sender is an administrator of the group."""
     message: MessageIn | None = None
     click: Click | None = None
     expects_reply: bool = False
@@ -179,10 +183,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     description: str
 
 
-class Commands(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole menu."""
+class Commands(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole menu: of everywhere, or of one scope and language."""
 
     commands: tuple[Command, ...]
+    scope: Literal["", "direct", "group", "admins"] = ""
+    locale: str = ""
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 from frontdesk.testing.messages.platform.journal import Entry, Journal
 from frontdesk.testing.messages.platform.nouns import Place, PrivateText, RefusedError, Said
 from frontdesk.testing.messages.platform.world import World
-from frontdesk.testing.messages.wire import AnswerClick, Button, Commands, Delete, Edit, Private, Send, Sent
+from frontdesk.testing.messages.wire import AnswerClick, Button, Command, Commands, Delete, Edit, Private, Send, Sent
 
 _LONGEST_KEY = 128
 
@@ -18,7 +18,7 @@ class Bot:
     def __init__(self, world: World, journal: Journal) -> None:
         self._world = world
         self.journal = journal
-        self.commands = Commands(commands=())
+        self._menus: dict[tuple[str, str], tuple[Command, ...]] = {}
         self.duplicates = 0
         self._keys: dict[str, Sent] = {}
 
@@ -140,10 +140,17 @@ class Bot:
         self._world.change()
 
     async def publish(self, commands: Commands) -> None:
-        """Set the menu."""
-        await self._accept("commands", commands=commands.commands)
-        self.commands = commands
+        """Set a menu."""
+        await self._accept("commands", commands=commands.commands, scope=commands.scope, locale=commands.locale)
+        self._menus[commands.scope, commands.locale] = commands.commands
         self._world.change()
+
+    def menu(self, scope: str, locale: str) -> tuple[Command, ...]:
+        """Return the menu that is shown in a scope and a language: its own, or a more general one."""
+        for place in ((scope, locale), (scope, ""), ("", locale)):
+            if place in self._menus:
+                return self._menus[place]
+        return self._menus.get(("", ""), ())
 
     async def _accept(self, method: str, **fields: Any) -> None:
         await self.journal.add(Entry(number=self.journal.next_number(), at=self._world.now(), method=method, **fields))

@@ -28,12 +28,12 @@ Question = Callable[[Platform, Mapping[str, str]], Awaitable[Any]]
 
 
 async def _user(platform: Platform, body: dict[str, Any]) -> Any:
-    user = platform.world.add_user(body.get("user_id", ""), body["name"])
+    user = platform.world.add_user(body.get("user_id", ""), body["name"], body.get("locale", ""))
     return {"user_id": user.user_id, "name": user.name, "chat_id": platform.world.direct(user.user_id)}
 
 
 async def _group(platform: Platform, body: dict[str, Any]) -> Any:
-    return platform.world.add_group(body["title"], body["members"], body.get("chat_id", ""))
+    return platform.world.add_group(body["title"], body["members"], body.get("chat_id", ""), body.get("admins", ()))
 
 
 async def _say(platform: Platform, body: dict[str, Any]) -> Any:
@@ -106,10 +106,14 @@ async def _state(platform: Platform, query: Mapping[str, str]) -> Any:
         "duplicates": platform.bot.duplicates,
         "struck": platform.faults.counts(),
         "webhook_verified": platform.webhooks.verified,
-        "commands": platform.bot.commands.commands,
+        "commands": platform.bot.menu("", ""),
         "clicks": platform.world.clicks,
         "private": platform.world.private,
     }
+
+
+async def _menu(platform: Platform, query: Mapping[str, str]) -> Any:
+    return platform.bot.menu(query.get("scope", ""), query.get("locale", ""))
 
 
 async def _changed(platform: Platform, query: Mapping[str, str]) -> Any:
@@ -134,5 +138,6 @@ QUESTIONS: dict[str, Question] = {
     "chat": _chat,
     "events": _events,
     "state": _state,
+    "menu": _menu,
     "changed": _changed,
 }

@@ -52,15 +52,19 @@ class MessagePlatform:
         self.token = token
         self.http = http
 
-    async def user(self, name: str, *, user_id: str = "") -> Person:
-        """Add a user."""
-        return await self._post("users", Person, name=name, user_id=user_id)
+    async def user(self, name: str, *, user_id: str = "", locale: str = "") -> Person:
+        """Add a user, with the language of their app."""
+        return await self._post("users", Person, name=name, user_id=user_id, locale=locale)
 
-    async def group(self, title: str, *people: Person, chat_id: str = "") -> Chat:
-        """Add a group of some people and the bot."""
-        return await self._post(
-            "groups", Chat, title=title, members=[person.user_id for person in people], chat_id=chat_id
-        )
+    async def group(self, title: str, *people: Person, chat_id: str = "", admins: Sequence[Person] = ()) -> Chat:
+        """Add a group of some people and the bot; some of them may be its administrators."""
+        members, leading = ([person.user_id for person in some] for some in (people, admins))
+        return await self._post("groups", Chat, title=title, members=members, chat_id=chat_id, admins=leading)
+
+    async def menu(self, scope: str = "", locale: str = "") -> dict[str, str]:
+        """Return the descriptions of the commands in the menu of a scope and a language, by their names."""
+        commands = await self._get("menu", list[dict[str, str]], scope=scope, locale=locale)
+        return {command["name"]: command["description"] for command in commands}
 
     async def say(
         self, who: Person, text: str, *, chat_id: str = "", reply_to: str = "", media: Sequence[Media] = ()

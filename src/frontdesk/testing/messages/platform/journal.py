@@ -26,6 +26,8 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     callback_id: str = ""
     user_id: str = ""
     commands: tuple[Command, ...] = ()
+    scope: str = ""
+    locale: str = ""
 
 
 class Journal:

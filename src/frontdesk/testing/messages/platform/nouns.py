@@ -78,4 +78,5 @@ class Place(msgspec.Struct, kw_only=True):
 
     chat: Chat
     members: set[str]
+    admins: set[str] = set()
     messages: dict[str, Said] = {}

@@ -60,9 +60,9 @@ class World:
                 await asyncio.wait_for(changed.wait(), seconds)
         return self.changes
 
-    def add_user(self, user_id: str, name: str) -> User:
+    def add_user(self, user_id: str, name: str, locale: str = "") -> User:
         """Add a user, with a direct chat."""
-        user = User(user_id=user_id or self.new_id("user"), name=name)
+        user = User(user_id=user_id or self.new_id("user"), name=name, locale=locale)
         self.users[user.user_id] = user
         if user.user_id not in self._direct:
             chat = Chat(chat_id=self.new_id("chat"), kind="direct")
@@ -70,10 +70,10 @@ class World:
             self.places[chat.chat_id] = Place(chat=chat, members={user.user_id, self.me.user_id})
         return user
 
-    def add_group(self, title: str, members: Sequence[str], chat_id: str = "") -> Chat:
+    def add_group(self, title: str, members: Sequence[str], chat_id: str = "", admins: Sequence[str] = ()) -> Chat:
         """Add a group with the bot in it."""
         chat = Chat(chat_id=chat_id or self.new_id("chat"), kind="group", title=title)
-        self.places[chat.chat_id] = Place(chat=chat, members={self.me.user_id, *members})
+        self.places[chat.chat_id] = Place(chat=chat, members={self.me.user_id, *members}, admins=set(admins))
         return chat
 
     def direct(self, user_id: str) -> str:
@@ -147,6 +147,7 @@ class World:
             at=self.now(),
             chat=place.chat,
             sender=sender,
+            admin=sender.user_id in place.admins,
             message=message,
             click=click,
             expects_reply=self.settings.expects_replies,

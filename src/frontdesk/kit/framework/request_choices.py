@@ -1,0 +1,76 @@
+"""The questions of a workflow in a chat: how they are put, and the answers among which a person can choose. Pure."""
+
+from enum import Enum
+from types import NoneType
+from typing import Any, Literal, NamedTuple, cast, get_args, get_origin
+
+from frontdesk.kit.framework.contents import as_json
+from frontdesk.kit.names import digest
+
+QUESTION, CHOICE = "question", "choice"
+"""The attributes of a request that presses a button: the short name of the question, and the number of the choice."""
+MOST_BUTTONS = 8
+"""The number of choices up to which they are buttons."""
+_SHORT = 16
+_TEXTS = ("question", "prompt", "message", "text")
+"""The fields of a request's data that hold the question itself."""
+_YES, _NO = ("yes", "y", "true", "ja", "oui", "sí", "si"), ("no", "n", "false", "nein", "non")
+
+
+class Choice(NamedTuple):
+    """One of the answers that a question takes."""
+
+    label: str
+    value: Any
+    """The answer as JSON."""
+    words: tuple[str, ...]
+    """What a person may write for it, in small letters."""
+
+
+def short_name(call_id: str) -> str:
+    """Return a name of a question that fits on a button."""
+    return digest(call_id)[:_SHORT]
+
+
+def choices_of(wanted: Any) -> list[Choice]:
+    """Return the answers that a type has, if they are few: of `bool`, an enumeration or a `Literal`."""
+    if wanted is bool:
+        return [Choice("Yes", True, _YES), Choice("No", False, _NO)]
+    values: list[tuple[str, Any]] = []
+    if isinstance(wanted, type) and issubclass(wanted, Enum):
+        values = [(member.name, member.value) for member in wanted]
+    elif get_origin(wanted) is Literal:
+        values = [(str(value), value) for value in get_args(wanted)]
+    if not all(isinstance(value, (str, int, float, bool, NoneType)) for _, value in values):
+        return []
+    return [Choice(str(value), value, (str(value).casefold(), name.casefold())) for name, value in values]
+
+
+def chosen(choices: list[Choice], text: str) -> Choice | None:
+    """Return the choice that a person has written."""
+    word = text.strip().casefold()
+    return next((choice for choice in choices if word in choice.words), None)
+
+
+def wanted_words(wanted: Any, choices: list[Choice]) -> str:
+    """Say what an answer has to be; empty if any text is one."""
+    if wanted is bool:
+        return "yes or no"
+    if choices:
+        return "one of: " + ", ".join(choice.label for choice in choices)
+    if wanted is str or wanted is Any:
+        return ""
+    if wanted in (int, float):
+        return "a number"
+    return f"{wanted.__name__ if isinstance(wanted, type) else wanted}, as JSON"
+
+
+def question_text(data: Any) -> str:
+    """Return the question of a request: its text, if it has one, else all of its data."""
+    if isinstance(data, str):
+        return data
+    for name in _TEXTS:
+        text = cast("dict[Any, Any]", data).get(name) if isinstance(data, dict) else getattr(data, name, None)
+        if isinstance(text, str) and text.strip():
+            return text
+    return as_json(data)

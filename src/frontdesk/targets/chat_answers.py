@@ -1,0 +1,64 @@
+"""Takes the message of a chat for the answer to a question of its workflow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_framework import Message
+
+from frontdesk.data.request import AdmittedRequest, ChannelRequest, ClientOutput
+from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.framework.request_choices import CHOICE, QUESTION, choices_of, chosen, short_name, wanted_words
+from frontdesk.kit.framework.workflow_requests import Request, call_id_of
+from frontdesk.targets.typed_input import fit_answer, is_of
+
+_NOT_OPEN = "This question is not open any more."
+_NO_ANSWER = "I asked you something first: please answer with {}. /cancel gives the question up."
+_TEXT = "a text"
+
+
+def presses_choice(request: ChannelRequest) -> bool:
+    """Tell whether a request presses a button of a question."""
+    return QUESTION in request.attributes
+
+
+def answer_of_chat(admitted: AdmittedRequest, calls: Sequence[Request]) -> AdmittedRequest:
+    """Return a request as the answer to one of the open questions: the one of its button, else the first.
+
+    A message that does not fit is refused, and the question stays open.
+    """
+    request = admitted.request
+    call = _pressed(request, calls) if presses_choice(request) else calls[0]
+    output = ClientOutput(call_id=call_id_of(call), output=_value(request, call))
+    return admitted.with_request(client_outputs=(output,), input=None)
+
+
+def _pressed(request: ChannelRequest, calls: Sequence[Request]) -> Request:
+    for call in calls:
+        if short_name(call_id_of(call)) == request.attributes[QUESTION]:
+            return call
+    raise NotFoundError(_NOT_OPEN)
+
+
+def _value(request: ChannelRequest, call: Request) -> Any:
+    wanted: Any = call.response_type
+    choices = choices_of(wanted)
+    if presses_choice(request):
+        number = request.attributes.get(CHOICE)
+        if not isinstance(number, int) or not 0 <= number < len(choices):
+            raise NotFoundError(_NOT_OPEN)
+        return choices[number].value
+    said = request.input
+    if isinstance(said, Message) and is_of(said, wanted):
+        return said
+    text = said.text if isinstance(said, Message) else said
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidRequestError(_NO_ANSWER.format(wanted_words(wanted, choices) or _TEXT), param="input")
+    choice = chosen(choices, text)
+    if choice is not None:
+        return choice.value
+    try:
+        fit_answer(text, wanted, call_id_of(call))
+    except InvalidRequestError:
+        wrong = _NO_ANSWER.format(wanted_words(wanted, choices) or _TEXT)
+        raise InvalidRequestError(wrong, param="input") from None
+    return text
