@@ -12,6 +12,7 @@ from frontdesk.data.channel_value import SealedValue
 from frontdesk.data.codec import encode
 from frontdesk.data.conversation_alias import ConversationAlias
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.file import StoredFile, file_id_of
 from frontdesk.data.identity import PushGroup, Reach
 from frontdesk.data.session import SessionName
 from frontdesk.data.task import TaskRecord
@@ -49,6 +50,7 @@ GOLDEN: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(
 )
 """For each version, rows of the tables that came with it, as it has written them."""
 BLOBS = {"current_name", "data", "first_name", "history", "next_name", "push_group", "reason", "receipt", "reference"}
+ALSO_BLOBS = {("deliveries", "error"), ("tasks", "error"), ("files", "media_type"), ("files", "name")}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -64,6 +66,8 @@ QUEUED = delivery(
 )
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
+WITH_FILES = 17
+"""The version since which large data of records lies in files."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -79,7 +83,7 @@ def golden(version: str) -> Iterator[tuple[str, Sequence[Any]]]:
     for table, rows in GOLDEN.get(version, {}).items():
         for row in rows:
             given = {name: value for name, value in row.items() if not (name == "number" and table in NUMBERED)}
-            blobs = {name for name in given if name in BLOBS or (name == "error" and table in ("deliveries", "tasks"))}
+            blobs = {name for name in given if name in BLOBS or (table, name) in ALSO_BLOBS}
             values = [value.encode() if name in blobs else value for name, value in given.items()]
             marks = ", ".join("?" for _ in given)
             yield f"INSERT INTO {table} ({', '.join(given)}) VALUES ({marks})", values
@@ -138,6 +142,12 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
         assert kept == SealedValue(
             version="val_1", key_id="", data=b'{"v":1,"data":{"token":"t"}}', expires_at=NOW + 60
         )
+    if version >= WITH_FILES:
+        pictured = await store.runs.get(OWNER, "run_5")
+        assert pictured is not None
+        assert pictured.input == ["data:text/plain;base64,Z29sZA=="]
+        file = StoredFile(file_id=file_id_of(OWNER, b"gold"), media_type="text/plain", name="n", size=4)
+        assert await store.files.get(OWNER, file.file_id) == (file, b"gold")
     assert store.set_aside == 0
 
 

@@ -14,7 +14,7 @@ from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
-from frontdesk.host.context.channel_calls import ChannelCalls
+from frontdesk.host.context.file_calls import FileCalls
 from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import call_command, show_result
@@ -26,7 +26,7 @@ _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(ChannelCalls):
+class HostContext(FileCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(

@@ -337,6 +337,36 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
+# The bytes of a file are in parts. A file is complete once something uses it, and is dropped when nothing does any
+# more; `place` and `owner` of a user are the key of its record. An earlier version leaves records with files to this
+# one.
+_FILES = Step(
+    (
+        """CREATE TABLE files (
+            file_id TEXT NOT NULL PRIMARY KEY,
+            owner TEXT NOT NULL,
+            media_type {blob} NOT NULL,
+            name {blob} NOT NULL,
+            size BIGINT NOT NULL,
+            complete SMALLINT NOT NULL,
+            touched_at DOUBLE PRECISION NOT NULL
+        )""",
+        "CREATE INDEX files_of_owner ON files (owner)",
+        """CREATE TABLE file_parts (
+            file_id TEXT NOT NULL, part BIGINT NOT NULL, data {blob} NOT NULL, PRIMARY KEY (file_id, part)
+        )""",
+        """CREATE TABLE file_users (
+            file_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            place TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            used_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (file_id, kind, place, owner)
+        )""",
+    ),
+    min_reader=10,
+)
+
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -354,6 +384,7 @@ STEPS: tuple[Sequence[str], ...] = (
     _REACH_AND_PAST_SESSIONS,
     _CHANNELS,
     _CONTROL_EVENTS,
+    _FILES,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

@@ -106,6 +106,14 @@ CHECKPOINTS = Table(
     ("session_id", "checkpoint_id"),
 )
 
+FILE_PARTS = Table("file_parts", ("file_id", "part", "data"), ("text", "bigint", "bytea"), ("file_id", "part"))
+FILE_USERS = Table(
+    "file_users",
+    ("file_id", "kind", "place", "owner", "used_at"),
+    ("text", "text", "text", "text", "double precision"),
+    ("file_id", "kind", "place", "owner"),
+)
+
 
 @lru_cache(maxsize=1024)
 def values_sql(table: Table, rows: int) -> str:
