@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from frontdesk.data.conversation import Conversation, ConversationItem
     from frontdesk.data.delivery import Attempt, Delivery, InboxItem
     from frontdesk.data.expiry import Expiry
+    from frontdesk.data.file import FileLimits, StoredFile
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
     from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord, Whoami
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from frontdesk.errors import (
         ChannelConfigurationError,
         CodecError,
+        FilesFullError,
+        FileTooLargeError,
         FrontdeskError,
         LeadershipLostError,
         PushError,
@@ -140,6 +143,9 @@ _HOME = {
     "Entra": "frontdesk.linkers.oauth.presets",
     "Expiry": "frontdesk.data.expiry",
     "ExplicitAllowList": "frontdesk.access.link_policy",
+    "FileLimits": "frontdesk.data.file",
+    "FileTooLargeError": "frontdesk.errors",
+    "FilesFullError": "frontdesk.errors",
     "FrontdeskError": "frontdesk.errors",
     "GitHub": "frontdesk.linkers.oauth.presets",
     "Google": "frontdesk.linkers.oauth.presets",
@@ -206,6 +212,7 @@ _HOME = {
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
+    "StoredFile": "frontdesk.data.file",
     "StreamTransformHook": "frontdesk.abc.hooks",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
@@ -271,6 +278,9 @@ __all__ = [
     "Entra",
     "Expiry",
     "ExplicitAllowList",
+    "FileLimits",
+    "FileTooLargeError",
+    "FilesFullError",
     "FrontdeskError",
     "GitHub",
     "Google",
@@ -337,6 +347,7 @@ __all__ = [
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
+    "StoredFile",
     "StreamTransformHook",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",

@@ -1,8 +1,10 @@
 """Files: the bytes of pictures and documents, kept once for each owner and apart from the records that use them."""
 
 import hashlib
+from typing import Self
 
 from frontdesk.data.noun import Value
+from frontdesk.errors import ChannelConfigurationError
 
 SCHEME = "frontdesk-file:"
 """The beginning of a reference to a file in a stored record."""
@@ -24,10 +26,13 @@ class FileLimits(Value, frozen=True, kw_only=True):
     max_owner_bytes: int = 1024 * 1024 * 1024
     """The bytes of all files of one owner together."""
 
-    def findings(self) -> list[str]:
-        """List what is wrong with the limits, a line each."""
+    def checked(self) -> Self:
+        """Return the limits, if they make sense."""
         named = {"max_file_bytes": self.max_file_bytes, "max_owner_bytes": self.max_owner_bytes}
-        return [f"file_limits: {name} must be at least 1" for name, value in named.items() if value < 1]
+        findings = [f"file_limits: {name} must be at least 1" for name, value in named.items() if value < 1]
+        if findings:
+            raise ChannelConfigurationError(findings)
+        return self
 
 
 def file_id_of(owner: str, data: bytes) -> str:

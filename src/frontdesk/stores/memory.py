@@ -76,7 +76,7 @@ class InMemoryStateStore:
         self.leaderships = MemoryLeaderships()
         self.channel_values = MemoryChannelValues(10 * limit)
         self.conversation_aliases = MemoryConversationAliases()
-        self.files = MemoryFiles(limit, file_limits or FileLimits(), clock)
+        self.files = MemoryFiles(limit, (file_limits or FileLimits()).checked(), clock)
         self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":

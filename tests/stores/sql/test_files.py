@@ -10,8 +10,10 @@ from frontdesk.data.codec import encode
 from frontdesk.data.expiry import Expiry
 from frontdesk.data.file import FileLimits
 from frontdesk.data.session import Lease
-from frontdesk.errors import FilesFullError, StaleTurnError
+from frontdesk.errors import ChannelConfigurationError, FilesFullError, StaleTurnError
+from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql import files as sql_files
+from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
 from frontdesk.stores.sql.tables import FILE_PARTS
 from frontdesk.stores.sql.writes import Op, Put
@@ -162,12 +164,12 @@ async def test_what_has_no_room_stays_in_its_record(base: Base) -> None:
     assert kept == [True, False, True, True]
 
 
-def test_limits_that_make_no_sense_are_told() -> None:
-    assert FileLimits().findings() == []
-    assert FileLimits(max_file_bytes=0, max_owner_bytes=-1).findings() == [
-        "file_limits: max_file_bytes must be at least 1",
-        "file_limits: max_owner_bytes must be at least 1",
-    ]
+@pytest.mark.parametrize("make", [InMemoryStateStore, lambda **more: SqliteStateStore("unused.db", **more)])
+def test_limits_that_make_no_sense_are_told(make: Any) -> None:
+    with pytest.raises(ChannelConfigurationError) as caught:
+        make(file_limits=FileLimits(max_file_bytes=0, max_owner_bytes=-1))
+    assert "max_file_bytes must be at least 1" in str(caught.value)
+    assert "max_owner_bytes must be at least 1" in str(caught.value)
 
 
 # What expires

@@ -69,7 +69,7 @@ class SqlStateStore:
         self.nonces = SqlNonces(engine)
         self.leaderships = SqlLeaderships(engine, lease_sql)
         self.channel_values = SqlChannelValues(engine)
-        self.files = SqlFiles(engine, clock, file_limits or FileLimits())
+        self.files = SqlFiles(engine, clock, (file_limits or FileLimits()).checked())
         self.conversation_aliases = SqlConversationAliases(engine)
 
     @property
