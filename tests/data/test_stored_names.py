@@ -54,7 +54,7 @@ def names() -> dict[str, Any]:
         "format": codec.VERSION,
         "format_with_files": file_references.WITH_FILES,
         "file_scheme": SCHEME,
-        "file_users": list(expired.USERS),
+        "file_uses": list(expired.USES),
         "nouns": nouns(),
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *workflow_codec.FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},

@@ -17,7 +17,7 @@ from tests.faults.inbox.processes import Desks
 pytestmark = pytest.mark.xdist_group("processes")
 
 RAW = data_uri("cat", 60_000).partition(",")[2]
-# Of the event: the row of its file, the parts, the event. It is claimed. Of the turn: the same three.
+# Of the event: the row of its file, the chunks, the event. It is claimed. Of the turn: the same three.
 COMMITS = 7
 
 
@@ -37,13 +37,13 @@ async def test_a_kill_around_each_commit_of_a_picture(passes: int, point: str, t
             assert await heard(platform, ann, 2) == ["heard look", "heard after"]
     with closing(sqlite3.connect(tmp_path / "state" / "frontdesk.db")) as connection:
         rows = connection.execute("SELECT files.file_id, size, complete FROM files").fetchall()
-        assert sorted({kind for (kind,) in connection.execute("SELECT kind FROM file_users")}) == [
+        assert sorted({kind for (kind,) in connection.execute("SELECT kind FROM file_uses")}) == [
             "event",
             "run",
             "session",
         ]
-        parts = "SELECT data FROM file_parts WHERE file_id = ? ORDER BY part"
+        chunks = "SELECT data FROM file_chunks WHERE file_id = ? ORDER BY number"
         for file_id, size, complete in rows:
-            content = b"".join(bytes(data) for (data,) in connection.execute(parts, (file_id,)))
+            content = b"".join(bytes(data) for (data,) in connection.execute(chunks, (file_id,)))
             assert (size, complete, content) == (60_000, 1, base64.b64decode(RAW))
     assert len(rows) == 2

@@ -112,7 +112,7 @@ async def test_an_invocation_goes_on_with_what_was_sent(path: Path) -> None:
 
 async def test_a_picture_in_a_chat_and_one_that_the_model_made(path: Path) -> None:
     made = Content.from_uri(PICTURE, media_type="image/png")
-    model = ScriptedChatClient([["here:", made], "the same"])
+    model = ScriptedChatClient([[Content.from_text("here:"), made], "the same"])
     async with open_chat(Agent(client=model, name="A"), store=SqliteStateStore(path)) as chat:
         ada = await chat.platform.user("Ada")
         await chat.platform.say(ada, "like this", media=[Media(media_type="image/png", data=RAW, name="a.png")])

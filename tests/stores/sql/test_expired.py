@@ -22,7 +22,7 @@ WITH_OTHERS = {
     "sessions": {"history", "names", "leases", "checkpoints", "approvals"},
     "runs": {"events", "background"},
     "conversations": {"items"},
-    "files": {"file_parts", "file_users"},
+    "files": {"file_chunks", "file_uses"},
 }
 
 

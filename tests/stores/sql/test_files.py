@@ -15,7 +15,7 @@ from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.stores.sql import files as sql_files
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.stores.sql.store import SqlStateStore
-from frontdesk.stores.sql.tables import FILE_PARTS
+from frontdesk.stores.sql.tables import FILE_CHUNKS
 from frontdesk.stores.sql.writes import Op, Put
 from frontdesk.testing import FakeClock
 from frontdesk.testing.store_samples import (
@@ -34,7 +34,7 @@ from frontdesk.testing.store_samples import (
 from tests.stores.sql.bases import Base
 
 DAY = 86_400.0
-TABLES = ("files", "file_parts", "file_users")
+TABLES = ("files", "file_chunks", "file_uses")
 
 
 @pytest.fixture
@@ -136,12 +136,12 @@ async def test_a_large_file_is_written_in_small_transactions(base: Base, monkeyp
         asked = Counted(store, monkeypatch)
         await keep_session(store, session(), [*said("look"), data_uri("a", 3_000_000)])
         sizes = [
-            sum(len(op.row[2]) for op in ops if isinstance(op, Put) and op.table is FILE_PARTS) for ops in asked.writes
+            sum(len(op.row[2]) for op in ops if isinstance(op, Put) and op.table is FILE_CHUNKS) for ops in asked.writes
         ]
         assert sum(sizes) == 3_000_000
         assert max(sizes) <= 1024 * 1024
         assert list(await store.sessions.history(OWNER, "ses_1"))[1] == data_uri("a", 3_000_000)
-    assert counts(base, "file_parts") == [12]
+    assert counts(base, "file_chunks") == [12]
 
 
 # Limits
@@ -217,7 +217,8 @@ async def test_a_file_that_is_used_again_after_it_was_dropped_is_whole(base: Bas
         await store.files.put(OWNER, b"cat", media_type="image/png")
         clock.advance(101)
         puts = [store.files.put(OWNER, b"cat", media_type="image/png") for _ in range(5)]
-        _, file, *_ = await asyncio.gather(store._sweep.once(), *puts)
+        _, files = await asyncio.gather(store._sweep.once(), asyncio.gather(*puts))
+        file = files[0]
         assert await store.files.get(OWNER, file.file_id) == (file, b"cat")
 
 
@@ -230,12 +231,12 @@ async def test_none_keeps_files_for_good(base: Base) -> None:
     assert counts(base) == [1, 1, 0]
 
 
-async def test_a_user_that_only_a_newer_version_knows_keeps_its_file(base: Base) -> None:
+async def test_a_use_that_only_a_newer_version_knows_keeps_its_file(base: Base) -> None:
     clock = FakeClock(NOW)
     async with base.opened(expiry=Expiry(files=100.0), clock=clock) as store:
         file = await store.files.put(OWNER, b"cat", media_type="image/png")
         row = (file.file_id, "album", "alb_1", "", NOW)
-        base.execute("INSERT INTO file_users (file_id, kind, place, owner, used_at) VALUES (?, ?, ?, ?, ?)", row)
+        base.execute("INSERT INTO file_uses (file_id, kind, place, owner, used_at) VALUES (?, ?, ?, ?, ?)", row)
         clock.advance(101)
         assert await store._sweep.once() == 0
         assert await store.files.get(OWNER, file.file_id) is not None
@@ -253,8 +254,8 @@ class Cut(BaseException):
 async def test_a_process_that_ends_around_any_commit_leaves_a_turn_or_none(
     base: Base, side: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row of the file, three transactions of parts, and the turn."""
-    monkeypatch.setattr(sql_files, "PART", 10_000)
+    """The row of the file, three transactions of chunks, and the turn."""
+    monkeypatch.setattr(sql_files, "CHUNK", 10_000)
     clock = FakeClock(NOW)
     messages = [data_uri("a", 100_000), *said("look")]
     async with base.opened(clock=clock) as store:
@@ -310,7 +311,7 @@ async def test_a_file_that_somebody_removed_does_not_stop_its_session(
 ) -> None:
     async with base.opened() as store:
         await keep_session(store, session(), pictures("a"))
-        base.execute("DELETE FROM file_parts")
+        base.execute("DELETE FROM file_chunks")
         (message,) = await store.sessions.history(OWNER, "ses_1")
         assert (message.text, message.contents[1].uri) == ("a", "data:image/png;base64,")
         assert "is gone, and is empty" in caplog.text

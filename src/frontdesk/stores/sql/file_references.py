@@ -25,7 +25,7 @@ _START, _SIGN, _QUOTE = b'"data:', b";base64,", b'"'
 _PLAIN_HEAD = f'{{"v":{VERSION},"data":'.encode()
 _HEAD = f'{{"v":{WITH_FILES},"files":'.encode()
 _LONGEST_TYPE = 255
-_TYPE = rb"[!#-\[\]-~]{0,%d}" % _LONGEST_TYPE
+_TYPE = rb"[!#-\[\]-~]{0,%d}+" % _LONGEST_TYPE
 _MEDIA_TYPE = re.compile(_TYPE)
 _REFERENCE = re.compile(rb'"%b([0-9a-f]{64});(%b)"' % (SCHEME.encode(), _TYPE))
 # The interpreter is held during a call of the C library, and the event loop must get its turn in between.

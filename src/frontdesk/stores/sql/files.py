@@ -1,6 +1,6 @@
 """The drawer of files, and the way of large data between records and files.
 
-A file is written before the transaction that uses it, in parts that are transactions of their own, so that no large
+A file is written before the transaction that uses it, in chunks that are transactions of their own, so that no large
 one holds up the others. Its row says first that it is not complete, and says otherwise in the transaction that uses
 it. What a crash leaves between the two is dropped when it is old.
 """
@@ -19,10 +19,10 @@ from frontdesk.stores.sql.file_references import Detached, attach, detach, files
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put, Row
 
-PART = 256 * 1024
+CHUNK = 256 * 1024
 """The bytes in a row."""
 _AT_ONCE = 4
-"""The number of parts in a transaction."""
+"""The number of chunks in a transaction."""
 _MOST_ASKED = 200
 _BEGIN = (
     "INSERT INTO files (file_id, owner, media_type, name, size, complete, touched_at) VALUES (?, ?, ?, ?, ?, 0, ?) "
@@ -30,12 +30,12 @@ _BEGIN = (
 )
 _SIZE = "SELECT COALESCE(SUM(size), 0) FROM files WHERE owner = ?"
 _KNOWN = "SELECT file_id FROM files WHERE owner = ? AND complete = 1 AND file_id IN ({marks})"
-_PARTS = "SELECT file_id, data FROM file_parts WHERE file_id IN ({marks}) ORDER BY file_id, part"
+_CHUNKS = "SELECT file_id, data FROM file_chunks WHERE file_id IN ({marks}) ORDER BY file_id, number"
 _ONE = "SELECT media_type, name, size FROM files WHERE file_id = ? AND owner = ? AND complete = 1"
 
 
-class User(NamedTuple):
-    """A record that may have large data: the number of its operation, and its name among the users of files."""
+class FileUse(NamedTuple):
+    """A record that may have large data: the number of its operation, and its name among the uses of files."""
 
     operation: int
     kind: str
@@ -73,12 +73,12 @@ class FileContents:
 
     async def read(self, file_ids: Sequence[str]) -> dict[str, bytes]:
         """Return the contents of files, by their ids."""
-        parts: dict[str, list[bytes]] = {}
+        chunks: dict[str, list[bytes]] = {}
         for start in range(0, len(file_ids), _MOST_ASKED):
             asked = file_ids[start : start + _MOST_ASKED]
-            for file_id, data in await self._engine.read(_PARTS.format(marks=_marks(asked)), tuple(asked)):
-                parts.setdefault(file_id, []).append(bytes(data))
-        return {file_id: b"".join(some) for file_id, some in parts.items()}
+            for file_id, data in await self._engine.read(_CHUNKS.format(marks=_marks(asked)), tuple(asked)):
+                chunks.setdefault(file_id, []).append(bytes(data))
+        return {file_id: b"".join(some) for file_id, some in chunks.items()}
 
 
 class SqlFiles:
@@ -119,37 +119,37 @@ class SqlFiles:
     async def size_of(self, owner: str) -> int:
         return int((await self._engine.read(_SIZE, (key(owner),)))[0][0])
 
-    async def detached(self, operations: Sequence[Op], users: Sequence[User]) -> list[Op]:
+    async def detached(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> list[Op]:
         """Keep large data of some operations as files, and return all operations with references to them.
 
         What its owner has no room for stays in its record: no turn fails because of that.
         """
-        found = await off_loop(self._take_out, operations, users)
+        found = await off_loop(self._take_out, operations, uses)
         kept = {
             owner: await self._fits(owner, {i: new for i, new in found.new.items() if new.owner == owner})
             for owner in {new.owner for new in found.new.values()}
         }
         changed = list(operations)
-        for user, (position, detached) in zip(users, found.records, strict=True):
-            if detached.files and kept[user.owner]:
-                changed[user.operation] = _with(operations[user.operation], position, detached.data)
-                changed += [_used(file_id, user, self._clock.now()) for file_id in detached.files]
+        for use, (position, detached) in zip(uses, found.records, strict=True):
+            if detached.files and kept[use.owner]:
+                changed[use.operation] = _with(operations[use.operation], position, detached.data)
+                changed += [_used(file_id, use, self._clock.now()) for file_id in detached.files]
         for file_id, new in found.new.items():
             if kept[new.owner]:
                 await self._write(file_id, new)
                 changed.append(self._completed(file_id))
         return changed
 
-    def _take_out(self, operations: Sequence[Op], users: Sequence[User]) -> "_Found":
+    def _take_out(self, operations: Sequence[Op], uses: Sequence[FileUse]) -> "_Found":
         records: list[tuple[int, Detached]] = []
         new: dict[str, _New] = {}
-        for user in users:
-            row = _row_of(operations[user.operation])
+        for use in uses:
+            row = _row_of(operations[use.operation])
             position = next(number for number, value in enumerate(row) if is_large(value))
-            detached = detach(row[position], user.owner, self._limits.max_file_bytes)
+            detached = detach(row[position], use.owner, self._limits.max_file_bytes)
             records.append((position, detached))
             for file_id, (media_type, content) in detached.files.items():
-                new.setdefault(file_id, _New(user.owner, media_type, content))
+                new.setdefault(file_id, _New(use.owner, media_type, content))
         return _Found(records, new)
 
     async def _fits(self, owner: str, new: Mapping[str, _New]) -> bool:
@@ -162,17 +162,17 @@ class SqlFiles:
         return int((await self._engine.read(_SIZE, (owner,)))[0][0]) + more <= self._limits.max_owner_bytes
 
     async def _write(self, file_id: str, new: _New) -> None:
-        """Write the parts of a file, unless they are there; from here on it is not old."""
+        """Write the chunks of a file, unless they are there; from here on it is not old."""
         row = (file_id, new.owner, _bytes(new.media_type), _bytes(new.name), len(new.content), self._clock.now())
         ((complete,),) = (await self._engine.write([Do(_BEGIN, row, answers=True)]))[0]
         if complete:
             return
-        parts: list[Op] = [
-            Put(tables.FILE_PARTS, (file_id, number, new.content[start : start + PART]))
-            for number, start in enumerate(range(0, len(new.content), PART))
+        chunks: list[Op] = [
+            Put(tables.FILE_CHUNKS, (file_id, number, new.content[start : start + CHUNK]))
+            for number, start in enumerate(range(0, len(new.content), CHUNK))
         ]
-        for start in range(0, len(parts), _AT_ONCE):
-            await self._engine.write(parts[start : start + _AT_ONCE])
+        for start in range(0, len(chunks), _AT_ONCE):
+            await self._engine.write(chunks[start : start + _AT_ONCE])
 
     def _completed(self, file_id: str) -> Do:
         return Do("UPDATE files SET complete = 1, touched_at = ? WHERE file_id = ?", (self._clock.now(), file_id))
@@ -180,7 +180,7 @@ class SqlFiles:
 
 class _Found(NamedTuple):
     records: list[tuple[int, Detached]]
-    """For each user the position of its record in the operation, and what is left of it."""
+    """For each use the position of its record in the operation, and what is left of it."""
     new: dict[str, _New]
 
 
@@ -202,15 +202,16 @@ def has_large(operation: Op) -> bool:
 
 def _with(operation: Op, position: int, data: bytes) -> Op:
     row = list(_row_of(operation))
-    row[position] = data
+    row[position : position + 1] = [data]
     if isinstance(operation, Put):
         return Put(operation.table, tuple(row))
-    assert isinstance(operation, Do)  # noqa: S101
-    return Do(operation.sql, tuple(row), operation.refusal, operation.answers)
+    if isinstance(operation, Do):
+        return Do(operation.sql, tuple(row), operation.refusal, operation.answers)
+    return operation
 
 
-def _used(file_id: str, user: User, now: float) -> Put:
-    return Put(tables.FILE_USERS, (file_id, user.kind, user.place, user.of, now))
+def _used(file_id: str, use: FileUse, now: float) -> Put:
+    return Put(tables.FILE_USES, (file_id, use.kind, use.place, use.of, now))
 
 
 def _marks(values: Sequence[str]) -> str:

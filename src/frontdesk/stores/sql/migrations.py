@@ -337,9 +337,8 @@ _CONTROL_EVENTS = Step(
     min_reader=10,
 )
 
-# The bytes of a file are in parts. A file is complete once something uses it, and is dropped when nothing does any
-# more; `place` and `owner` of a user are the key of its record. An earlier version leaves records with files to this
-# one.
+# The bytes of a file are in chunks. A file is complete once something uses it, and is dropped when nothing does any
+# more; `place` and `owner` of a use are the key of the record. An earlier version leaves records with files alone.
 _FILES = Step(
     (
         """CREATE TABLE files (
@@ -352,10 +351,10 @@ _FILES = Step(
             touched_at DOUBLE PRECISION NOT NULL
         )""",
         "CREATE INDEX files_of_owner ON files (owner)",
-        """CREATE TABLE file_parts (
-            file_id TEXT NOT NULL, part BIGINT NOT NULL, data {blob} NOT NULL, PRIMARY KEY (file_id, part)
+        """CREATE TABLE file_chunks (
+            file_id TEXT NOT NULL, number BIGINT NOT NULL, data {blob} NOT NULL, PRIMARY KEY (file_id, number)
         )""",
-        """CREATE TABLE file_users (
+        """CREATE TABLE file_uses (
             file_id TEXT NOT NULL,
             kind TEXT NOT NULL,
             place TEXT NOT NULL,

@@ -106,9 +106,9 @@ CHECKPOINTS = Table(
     ("session_id", "checkpoint_id"),
 )
 
-FILE_PARTS = Table("file_parts", ("file_id", "part", "data"), ("text", "bigint", "bytea"), ("file_id", "part"))
-FILE_USERS = Table(
-    "file_users",
+FILE_CHUNKS = Table("file_chunks", ("file_id", "number", "data"), ("text", "bigint", "bytea"), ("file_id", "number"))
+FILE_USES = Table(
+    "file_uses",
     ("file_id", "kind", "place", "owner", "used_at"),
     ("text", "text", "text", "text", "double precision"),
     ("file_id", "kind", "place", "owner"),

@@ -26,7 +26,7 @@ from frontdesk.errors import (
 from frontdesk.stores.sql import background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.file_references import LEAST
-from frontdesk.stores.sql.files import SqlFiles, User, has_large
+from frontdesk.stores.sql.files import FileUse, SqlFiles, has_large
 from frontdesk.stores.sql.tables import key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
@@ -36,7 +36,7 @@ class SqlTransaction:
 
     __slots__ = (
         *("_changed", "_clock", "_engine", "_files", "_forget", "_forms", "_grants_for"),
-        *("_lease_sql", "_ops", "_owners", "_users"),
+        *("_lease_sql", "_ops", "_owners", "_uses"),
     )
 
     def __init__(
@@ -59,7 +59,7 @@ class SqlTransaction:
         self._ops: list[Op] = []
         self._forms: dict[int, tuple[Any, Any]] = {}
         self._files = files
-        self._users: list[User] = []
+        self._uses: list[FileUse] = []
         self._owners: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
@@ -71,7 +71,7 @@ class SqlTransaction:
         if kind is not None or not self._ops:
             return
         try:
-            operations = await self._files.detached(self._ops, self._users) if self._users else self._ops
+            operations = await self._files.detached(self._ops, self._uses) if self._uses else self._ops
             await self._engine.write(operations)
         finally:
             for identity in self._changed:
@@ -106,14 +106,14 @@ class SqlTransaction:
             data = seal(forms)
             self._ops.append(Put(tables.HISTORY, (key(session_id), data)))
             if len(data) > LEAST:
-                self._note_user(1, "session", session_id, self._owners.get(session_id, f"session {session_id}"))
+                self._note_use(1, "session", session_id, self._owners.get(session_id, f"session {session_id}"))
 
-    def _note_user(self, count: int, kind: str, place: str, owner: str, of: str = "") -> None:
+    def _note_use(self, count: int, kind: str, place: str, owner: str, of: str = "") -> None:
         """Note that the last operations may write large data, to be kept as files of an owner."""
         last = len(self._ops)
         for number in range(last - count, last):
             if has_large(self._ops[number]):
-                self._users.append(User(number, kind, key(place), key(of) if of else "", key(owner)))
+                self._uses.append(FileUse(number, kind, key(place), key(of) if of else "", key(owner)))
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         self._changed.append(record.identity)
@@ -168,7 +168,7 @@ class SqlTransaction:
         row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
         if len(row[4]) > LEAST:
-            self._note_user(1, "run", record.run_id, record.owner, record.owner)
+            self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
     def _encoded(self, record: RunRecord) -> bytes:
         messages: Any = record.input
@@ -201,7 +201,7 @@ class SqlTransaction:
         most, data, before = (most_waiting, most_of_owner), self._encoded(record), len(self._ops)
         self._ops += background.queued(record, data, job, most, self._lease_sql)
         if len(data) > LEAST:
-            self._note_user(len(self._ops) - before, "run", record.run_id, record.owner, record.owner)
+            self._note_use(len(self._ops) - before, "run", record.run_id, record.owner, record.owner)
 
     def save_job(self, job: BackgroundRun) -> None:
         self._ops += background.saved(job, self._lease_sql)
@@ -254,7 +254,7 @@ class SqlTransaction:
         operation = inbox.accepted(item)
         self._ops.append(operation)
         if len(operation.values[-1]) > LEAST:
-            self._note_user(1, "event", item.event_id, f"channel {item.channel}", item.channel)
+            self._note_use(1, "event", item.event_id, f"channel {item.channel}", item.channel)
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
         self._ops.extend(inbox.finished(item, error, self._clock.now()))
@@ -300,7 +300,7 @@ class SqlTransaction:
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )
-            self._note_user(1, "conversation", item.conversation_id, owner)
+            self._note_use(1, "conversation", item.conversation_id, owner)
         for conversation_id in sorted({item.conversation_id for item in items}):
             self._ops.append(self._touched(owner, conversation_id))
 
