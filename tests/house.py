@@ -59,10 +59,12 @@ TRANSLATES = {
 }
 
 # Who may open connections, or handle sockets. A URL that a user or a message can influence is fetched by the first
-# alone; the others go where the operator or the person at the terminal says, listen, look at connections that are
-# there, or look up this machine's name.
+# alone, and a channel calls its platform by the two after it alone; the others go where the operator or the person at
+# the terminal says, listen, look at connections that are there, or look up this machine's name.
 WAYS_OUT = {
     "kit/outbound/client.py",
+    "kit/outbound/platform.py",
+    "kit/outbound/platform_socket.py",
     "kit/outbound/network.py",
     "kit/auth/provider.py",
     "cli/demo.py",

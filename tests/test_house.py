@@ -106,6 +106,7 @@ ADDED: list[tuple[str, Check, str, str, str]] = [
     ("a channel has dice", time_and_chance, f"{ROOM}/parse.py", "\nimport secrets\n", "parse.py"),
     ("a channel has a calendar", time_and_chance, f"{ROOM}/parse.py", "\nx = datetime.now()\n", "parse.py"),
     ("a channel fetches by itself", ways_out, f"{ROOM}/parse.py", "\nimport httpx\n", "invocations/parse.py"),
+    ("a channel has a socket", ways_out, f"{ROOM}/client.py", "\nimport websockets.asyncio\n", "invocations/client.py"),
     ("a late import of a client", ways_out, IDS, "\ndef get():\n    from urllib import request\n", "ids.py"),
     ("a client under another name", ways_out, IDS, "\nfrom aiohttp.client import ClientSession as S\n", "ids.py"),
     ("a bare connection", ways_out, IDS, "\nx = asyncio.open_connection('h', 1)\n", "ids.py"),

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from frontdesk.data.conversation import Conversation, ConversationItem
     from frontdesk.data.delivery import Attempt, Delivery, InboxItem
     from frontdesk.data.expiry import Expiry
+    from frontdesk.data.file import FileLimits, StoredFile
     from frontdesk.data.identity import Caller, ChannelIdentity
     from frontdesk.data.isolation import ISOLATION_HEADER_CHAT, ISOLATION_HEADER_USER, IsolationKeys
     from frontdesk.data.limits import EventLimits, RateLimit
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
     from frontdesk.errors import (
         ChannelConfigurationError,
         CodecError,
+        FilesFullError,
+        FileTooLargeError,
         FrontdeskError,
         LeadershipLostError,
         PushError,
@@ -147,6 +150,9 @@ _HOME = {
     "EventLimits": "frontdesk.data.limits",
     "Expiry": "frontdesk.data.expiry",
     "ExplicitAllowList": "frontdesk.access.link_policy",
+    "FileLimits": "frontdesk.data.file",
+    "FileTooLargeError": "frontdesk.errors",
+    "FilesFullError": "frontdesk.errors",
     "FrontdeskError": "frontdesk.errors",
     "GitHub": "frontdesk.linkers.oauth.presets",
     "Google": "frontdesk.linkers.oauth.presets",
@@ -217,6 +223,7 @@ _HOME = {
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
+    "StoredFile": "frontdesk.data.file",
     "StreamTransformHook": "frontdesk.abc.hooks",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
@@ -284,6 +291,9 @@ __all__ = [
     "EventLimits",
     "Expiry",
     "ExplicitAllowList",
+    "FileLimits",
+    "FileTooLargeError",
+    "FilesFullError",
     "FrontdeskError",
     "GitHub",
     "Google",
@@ -354,6 +364,7 @@ __all__ = [
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
+    "StoredFile",
     "StreamTransformHook",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",

@@ -392,6 +392,26 @@ class SessionTooLargeError(RequestError):
     code = "session_too_large"
 
 
+class FileTooLargeError(RequestError):
+    """The file is larger than this host keeps."""
+
+    status = 413
+    code = "file_too_large"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The file has more than {limit} bytes, which this host does not keep.")
+
+
+class FilesFullError(RequestError):
+    """There is no room for more files of this owner."""
+
+    status = 413
+    code = "files_full"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The files would take more than {limit} bytes together; older ones are dropped in time.")
+
+
 class KeyReusedError(RequestError):
     """This Idempotency-Key came with another request before; a new request needs a new key."""
 

@@ -15,12 +15,13 @@ import msgspec
 
 from frontdesk.abc.store import ChangeKind, StateTransaction
 from frontdesk.data import codec, framework_codec, json_tree, workflow_codec
+from frontdesk.data.file import SCHEME
 from frontdesk.data.noun import UNKNOWN
 from frontdesk.data.session import SessionRecord
 from frontdesk.delivery import outbox
 from frontdesk.host import inbox
 from frontdesk.runners import procrastinate
-from frontdesk.stores.sql import background, connecting
+from frontdesk.stores.sql import background, connecting, expired, file_references
 from frontdesk.stores.sql.migrations import VERSION, backfills
 from frontdesk.stores.sql.move_endpoints import shapes_of
 
@@ -51,6 +52,9 @@ def names() -> dict[str, Any]:
     """All names that are stored."""
     return {
         "format": codec.VERSION,
+        "format_with_files": file_references.WITH_FILES,
+        "file_scheme": SCHEME,
+        "file_uses": list(expired.USES),
         "nouns": nouns(),
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *workflow_codec.FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontdesk import Expiry, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
+from frontdesk import Expiry, FileLimits, InMemoryStateStore, PostgresStateStore, SqliteStateStore, errors
 from frontdesk.abc.store import HostStateStore
 from frontdesk.cli.options import build_parser
 from frontdesk.delivery import outbox
@@ -20,7 +20,7 @@ MOVE = ROOT / "docs/how-to/move.md"
 UPDATE = ROOT / "docs/how-to/update.md"
 
 
-@pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry])
+@pytest.mark.parametrize("documented", [SqliteStateStore, PostgresStateStore, Expiry, FileLimits])
 def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
     assert parameters(PAGE, documented) == {name: shown(one) for name, one in signature(documented).items()}
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from frontdesk.data.file import FileLimits
 from frontdesk.data.session import ForkPoint, SessionName
+from frontdesk.errors import FilesFullError
 from frontdesk.stores import memory_sweep
 from frontdesk.stores.memory import InMemoryStateStore
+from frontdesk.stores.memory_sweep import MemorySweep
 from frontdesk.testing import FakeClock, StoreContract
 from frontdesk.testing.store_samples import (
     NOW,
@@ -39,6 +42,22 @@ class TestInMemoryStateStore(StoreContract):
     @pytest.fixture
     def store(self) -> InMemoryStateStore:
         return InMemoryStateStore()
+
+
+async def test_files_are_bounded_and_go_when_they_are_old() -> None:
+    clock = FakeClock(NOW)
+    limits = FileLimits(max_file_bytes=10, max_owner_bytes=15)
+    store = InMemoryStateStore(limit=LIMIT, clock=clock, file_limits=limits)
+    file = await store.files.put(OWNER, bytes(10), media_type="image/png")
+    with pytest.raises(FilesFullError):
+        await store.files.put(OWNER, bytes(9), media_type="image/png")
+    assert await store.files.put(OWNER, bytes(10), media_type="image/png") == file
+    for number in range(MANY):
+        await store.files.put(f"owner {number}", b"cat", media_type="image/png")
+    assert len(list(store.files.kept.items())) == LIMIT
+    clock.advance(2 * 86_400)
+    MemorySweep(store, None, clock).once()
+    assert list(store.files.kept.items()) == []
 
 
 @pytest.fixture

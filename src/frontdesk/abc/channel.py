@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.awaited import AwaitedReply
+from frontdesk.abc.channel_files import ChannelFilesContext
 from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.commands import CommandLocale, CommandScope, CommandState
 from frontdesk.abc.conversations import ConversationsContext
@@ -100,7 +101,7 @@ class ChannelContribution(Value, frozen=True, kw_only=True):
     on_shutdown: Sequence[LifespanCallback] = ()
 
 
-class ChannelContext(ChannelStateContext, Protocol):
+class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
     """All that a channel may call. Every call is made for a caller, and sees only what is theirs.
 
     A caller who may not come in is a `ForbiddenError` from each of them: in a group a channel says its `group_message`,

@@ -20,6 +20,7 @@ from frontdesk.abc.drawers.channel_values import ChannelValues
 from frontdesk.abc.drawers.checkpoints import CheckpointWrites, SavedCheckpoints
 from frontdesk.abc.drawers.conversation_aliases import ConversationAliases
 from frontdesk.abc.drawers.conversations import Conversations, ConversationWrites
+from frontdesk.abc.drawers.files import Files
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
 from frontdesk.abc.drawers.leaderships import Leaderships
@@ -130,6 +131,9 @@ class HostStateStore(Protocol):
 
     @property
     def conversation_aliases(self) -> ConversationAliases: ...
+
+    @property
+    def files(self) -> Files: ...
 
     def transaction(self) -> StateTransaction: ...
 

@@ -38,6 +38,8 @@ class Expiry(Value, frozen=True, kw_only=True):
     """Conversations that callers made, with their items, after the last change."""
     identities: float | None = YEAR
     """Identities of people who were not seen since, whose links never changed, and who have no other records."""
+    files: float | None = _DAY
+    """Files that no record uses any more, after they were last used."""
     set_aside: float | None = YEAR
     """Records that could not be read, after they were set aside."""
 

@@ -211,7 +211,7 @@ class InboxWorker:
         cancelled: Cancelled,
         anyone: bool,
         rotate: SessionName | None,
-        reply: Callable[[Cancelled], str] | None,
+        reply: Callable[[Cancelled], Reply | str] | None,
         abandoned: Abandoned | None = None,
     ) -> Cancelled:
         left = ""

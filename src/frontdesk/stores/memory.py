@@ -15,6 +15,7 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.conversation import Conversation, ConversationItem
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.expiry import YEAR
+from frontdesk.data.file import FileLimits
 from frontdesk.data.identity import ChannelIdentity, IdentityRecord, LastSeen, PushGroup
 from frontdesk.data.link import Grant, LinkRecord
 from frontdesk.data.live import LiveAnswer
@@ -31,6 +32,7 @@ from frontdesk.stores.memory_drawers import (
     MemoryRuns,
     MemorySessions,
 )
+from frontdesk.stores.memory_files import MemoryFiles
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.stores.memory_live import MemoryLiveAnswers
 from frontdesk.stores.memory_outbox import MemoryOutbox
@@ -48,7 +50,14 @@ class InMemoryStateStore:
     set_aside = 0
     unreadable = 0
 
-    def __init__(self, *, limit: int = 4_000, idle_seconds: float | None = YEAR, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = 4_000,
+        idle_seconds: float | None = YEAR,
+        clock: Clock | None = None,
+        file_limits: FileLimits | None = None,
+    ) -> None:
         """Keep at most `limit` sessions, runs, approvals and conversations; the longest untouched go first.
 
         Sessions, conversations and identities that are not used for `idle_seconds` are dropped too; `None` drops none
@@ -71,6 +80,7 @@ class InMemoryStateStore:
         self.leaderships = MemoryLeaderships()
         self.channel_values = MemoryChannelValues(10 * limit)
         self.conversation_aliases = MemoryConversationAliases()
+        self.files = MemoryFiles(limit, (file_limits or FileLimits()).checked(), clock)
         self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":

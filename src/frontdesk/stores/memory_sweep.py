@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from frontdesk.clock import Clock
+from frontdesk.data.expiry import Expiry
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
 
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
     from frontdesk.stores.memory import InMemoryStateStore
 
 EVERY = 60.0
+_FILES_KEPT = Expiry().files or 0.0
 
 
 class MemorySweep:
-    """Drops idle sessions, conversations, identities, and what has expired, at intervals.
+    """Drops idle sessions, conversations, identities, unused files, and what has expired, at intervals.
 
     The other drawers evict old records by themselves.
     """
@@ -45,6 +47,7 @@ class MemorySweep:
         self._store.identities.drop_ended(now)
         self._store.channel_values.drop_expired(now)
         self._store.live.drop_expired(now)
+        self._store.files.drop_unused(now - _FILES_KEPT)
         if self._idle is None:
             return 0
         dropped = self._store.conversations.drop_idle(now - self._idle)
@@ -66,5 +69,6 @@ class MemorySweep:
             *(record.owner for _, record in store.runs.records.items()),
             *store.approvals.owned,
             *(owner for owner, _ in store.background.jobs),
+            *(owner for (owner, _), _ in store.files.kept.items()),
             *(delivery.owner for queue in store.outbox.queues.values() for delivery in queue.values()),
         }

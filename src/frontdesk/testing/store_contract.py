@@ -25,6 +25,7 @@ pytest.register_assert_rewrite(
             "control_events",
             "conversation_aliases",
             "conversations",
+            "files",
             "grants",
             "isolation",
             "leaderships",
@@ -52,6 +53,7 @@ from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
 from frontdesk.testing.store_control_events import Bundles, ControlEvents  # noqa: E402
 from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
+from frontdesk.testing.store_files import Files  # noqa: E402
 from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
@@ -93,6 +95,7 @@ class StoreContract(
     Leaderships,
     ChannelValues,
     ConversationAliases,
+    Files,
     Transactions,
     Isolation,
 ):

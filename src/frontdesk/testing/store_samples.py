@@ -1,5 +1,6 @@
 """Sample records for the contract of stores."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -90,6 +91,20 @@ def said(*texts: str) -> list[Message]:
     return [
         Message("user", [Content.from_text(text)], message_id=f"msg {text}", additional_properties={"hosting": [text]})
         for text in texts
+    ]
+
+
+def data_uri(name: str, size: int = 20_000, media_type: str = "image/png") -> str:
+    """Make a `data:` URI whose content follows from a name."""
+    content = sha256(name.encode()).digest() * (size // 32 + 1)
+    return f"data:{media_type};base64,{b64encode(content[:size]).decode()}"
+
+
+def pictures(*names: str) -> list[Message]:
+    """Make messages of a user with a text and a large picture each."""
+    return [
+        Message("user", [Content.from_text(name), Content.from_uri(data_uri(name), media_type="image/png")])
+        for name in names
     ]
 
 

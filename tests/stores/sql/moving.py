@@ -8,7 +8,9 @@ from typing import Any
 
 import psycopg
 
+from frontdesk.data.codec import encode
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.file import file_id_of
 from frontdesk.data.identity import PushGroup
 from frontdesk.data.link import Grant
 from frontdesk.data.session import ForkPoint, SessionName
@@ -40,6 +42,7 @@ from frontdesk.testing.store_samples import (
     live_answer,
     move_conversation,
     named,
+    pictures,
     question,
     run,
     said,
@@ -51,7 +54,7 @@ from frontdesk.testing.store_samples import (
     vote,
 )
 
-SESSIONS = len(ODD_KEYS) + 2
+SESSIONS = len(ODD_KEYS) + 3
 TRIED = (Attempt(at=NOW, code="push_failed"),)
 TASK = TaskRecord(task_id="task_1", name="mail", payload={"to": "ann\0"}, due_at=NOW + 5)
 GRANT = Grant(grant_id="gra_1", identity=identity(), expires_at=NOW + 60, data={"code": "123"})
@@ -149,6 +152,8 @@ async def fill(place: Place) -> None:
         transaction.save_conversation(conversation(topic="rooms"))
         transaction.add_items(OWNER, [conversation_item("a"), conversation_item("b")])
         transaction.save_checkpoint("ses_1", "chk_1", b"paused\x00here")
+    await keep_session(store, session("ses_pictured", messages=1), pictures("a"))
+    await store.files.put(OWNER, b"\x00put", media_type="image/png", name="cat\0.png")
     await store.identities.secret("linker", b"\x00secret")
     await store.tasks.schedule(TASK)
     place.execute("INSERT INTO backfills (name, position, done) VALUES ('shades', '5', 1)")
@@ -204,6 +209,8 @@ async def picture(store: SqlStateStore) -> list[Any]:
         await store.conversation_aliases.version("chat"),
         await store.channel_values.get(VALUE_PLACE, now=NOW),
         await store.live.get("run_1", "telegram", "odd\0"),
+        encode(list(await store.sessions.history(OWNER, "ses_pictured"))),
+        await store.files.get(OWNER, file_id_of(OWNER, b"\x00put")),
         await store._engine.read("SELECT channel, name, fence FROM leaderships"),
     ]
 

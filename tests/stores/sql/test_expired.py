@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from frontdesk.stores.sql.expired import batches, conversations, identities, sessions
+from frontdesk.stores.sql.expired import batches, conversations, files, identities, sessions
 from frontdesk.stores.sql.migrations import VERSION
 from frontdesk.stores.sql.move_endpoints import LEASES, shapes_of
 from frontdesk.testing.store_samples import NOW
@@ -22,6 +22,7 @@ WITH_OTHERS = {
     "sessions": {"history", "names", "leases", "checkpoints", "approvals", "session_titles"},
     "runs": {"events", "background"},
     "conversations": {"items"},
+    "files": {"file_chunks", "file_uses"},
 }
 
 
@@ -30,7 +31,12 @@ def test_every_table_expires_or_says_why_not() -> None:
     soon = NEVER.replace(**dict.fromkeys([*KINDS, "grants"], 0.0))
     statements = [one.sql for batch in batches(soon, NOW) for one in (*batch.parts, *batch.whole)]
     soon = soon.replace(identities=0.0)
-    others = (sessions(["a"], soon, NOW), conversations(["a"], soon, NOW), identities([("a", "b")], soon, NOW))
+    others = (
+        sessions(["a"], soon, NOW),
+        conversations(["a"], soon, NOW),
+        files(["a"], soon, NOW),
+        identities([("a", "b")], soon, NOW),
+    )
     for batch in others:
         statements += [one.sql for one in (*batch.parts, *batch.whole)]
     dropped = {match for sql in statements for match in re.findall(r"DELETE\s+FROM (\w+)", sql)}

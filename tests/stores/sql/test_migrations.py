@@ -13,6 +13,7 @@ from frontdesk.data.channel_value import SealedValue
 from frontdesk.data.codec import encode
 from frontdesk.data.conversation_alias import ConversationAlias
 from frontdesk.data.delivery import Attempt
+from frontdesk.data.file import StoredFile, file_id_of
 from frontdesk.data.identity import Caller, PushGroup, Reach
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.session import SessionName
@@ -68,6 +69,7 @@ BLOBS = {
     "replaces",
     "title",
 }
+ALSO_BLOBS = {("deliveries", "error"), ("tasks", "error"), ("files", "media_type"), ("files", "name")}
 QUEUED = delivery(
     "del_2",
     answer_id="ans_1",
@@ -99,8 +101,10 @@ OUR_IDS = 18
 RESUMED = Resumption(approval_id="apr_4", owner=OWNER)
 CONTROL_EVENTS = 16
 """The version since which an event tells its kind, and whether it was cancelled."""
-SESSION_TITLES = 17
+SESSION_TITLES = 19
 """The version since which sessions have titles."""
+WITH_FILES = 20
+"""The version since which large data of records lies in files."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -116,7 +120,7 @@ def golden(version: str) -> Iterator[tuple[str, Sequence[Any]]]:
     for table, rows in GOLDEN.get(version, {}).items():
         for row in rows:
             given = {name: value for name, value in row.items() if not (name == "number" and table in NUMBERED)}
-            blobs = {name for name in given if name in BLOBS or (name == "error" and table in ("deliveries", "tasks"))}
+            blobs = {name for name in given if name in BLOBS or (table, name) in ALSO_BLOBS}
             values = [value.encode() if name in blobs else value for name, value in given.items()]
             marks = ", ".join("?" for _ in given)
             yield f"INSERT INTO {table} ({', '.join(given)}) VALUES ({marks})", values
@@ -199,6 +203,12 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
         assert kept == SealedValue(
             version="val_1", key_id="", data=b'{"v":1,"data":{"token":"t"}}', expires_at=NOW + 60
         )
+    if version >= WITH_FILES:
+        pictured = await store.runs.get(OWNER, "run_5")
+        assert pictured is not None
+        assert pictured.input == ["data:text/plain;base64,Z29sZA=="]
+        file = StoredFile(file_id=file_id_of(OWNER, b"gold"), media_type="text/plain", name="n", size=4)
+        assert await store.files.get(OWNER, file.file_id) == (file, b"gold")
     assert store.set_aside == 0
 
 

@@ -51,6 +51,7 @@ NEVER = Expiry(
     conversations=None,
     identities=None,
     set_aside=None,
+    files=None,
 )
 KINDS = {
     "continuations": ("runs", "run_background"),

@@ -9,6 +9,7 @@ import pytest
 
 from frontdesk.errors import PushError, PushLimitedError, PushRefusedError, PushUnknownError
 from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.outbound.platform import PlatformResponse
 from frontdesk.testing import TcpProxy
 from frontdesk.testing.messages import MessagePlatform, Person
 from frontdesk.testing.messages.client import PlatformClient, failure
@@ -156,6 +157,6 @@ async def test_edits_are_of_our_own_messages(platform: MessagePlatform) -> None:
 )
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":{}}', b'{"error":{"code":"x","message":"y"}}'])
 def test_every_status_is_an_error_of_its_kind(status: int, expected: type[PushError], body: bytes) -> None:
-    error = failure(status, body)
+    error = failure(PlatformResponse(status, {}, body))
     assert type(error) is expected
     assert error.code in ("x", f"status_{status}")

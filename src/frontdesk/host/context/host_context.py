@@ -18,6 +18,7 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import FINAL, RunRecord
 from frontdesk.errors import ConflictError, KeyReusedError, NotFoundError, RunExistsError
 from frontdesk.host.context.command_calls import CommandCalls
+from frontdesk.host.context.file_calls import FileCalls
 from frontdesk.host.conversations.context import HostConversations
 from frontdesk.host.parts import Parts
 from frontdesk.kit.hooks import show_result
@@ -31,7 +32,7 @@ _A_MOMENT = 0.01
 _NO_EVENTS = "Only a run that was made with `background` and `stream` keeps its events."
 
 
-class HostContext(CommandCalls):
+class HostContext(CommandCalls, FileCalls):
     """The `ChannelContext` of one channel."""
 
     def __init__(

@@ -32,6 +32,7 @@ _OWNED = (
     ("approvals", "owner"),
     ("background", "owner"),
     ("deliveries", "owner"),
+    ("files", "owner"),
     ("links", "isolation_key"),
     ("last_seen", "isolation_key"),
 )
@@ -131,6 +132,33 @@ def identities(keys: Sequence[tuple[str, str]], expiry: Expiry, now: float) -> B
     )
     linked = "SELECT 1 FROM links WHERE links.channel = identities.channel AND links.native_id = identities.native_id"
     return Batch((), [Do(f"{old} {unused} AND NOT EXISTS ({linked}) RETURNING 1", values, answers=True)])
+
+
+USES = {
+    "session": "sessions WHERE session_id = file_uses.place",
+    "run": "runs WHERE run_id = file_uses.place AND runs.owner = file_uses.owner",
+    "event": "inbox WHERE event_id = file_uses.place AND channel = file_uses.owner",
+    "conversation": "conversations WHERE conversation_id = file_uses.place",
+}
+"""The records that use files, by their kinds."""
+
+
+def files(ids: Sequence[str], expiry: Expiry, now: float) -> Batch:
+    """Drop those of some files that no record uses any more; a use of a kind that is not known here is one."""
+    gone = " OR ".join(f"(kind = '{kind}' AND NOT EXISTS (SELECT 1 FROM {record}))" for kind, record in USES.items())
+    users = f"SELECT file_id, kind, place, owner FROM file_uses WHERE file_id IN ({_marks(ids)}) AND ({gone}) LIMIT ?"
+    columns = "file_id, kind, place, owner"
+    unused = Do(f"DELETE FROM file_uses WHERE ({columns}) IN ({users}) RETURNING 1", (*ids, AT_ONCE), answers=True)
+    # Without a limit, nothing is old enough.
+    before = -1.0 if expiry.files is None else now - expiry.files
+    old = f"file_id IN ({_marks(ids)}) AND touched_at < ?"
+    old = f"{old} AND NOT EXISTS (SELECT 1 FROM file_uses WHERE file_uses.file_id = files.file_id)"
+    values = (*ids, before)
+    # The change locks the rows: whoever uses one of them again comes before, or finds that it is not there.
+    marked = Do(f"UPDATE files SET complete = 0 WHERE {old} RETURNING file_id", values, answers=True)
+    dropped = f"SELECT file_id FROM files WHERE {old} AND complete = 0"
+    chunks = Do(f"DELETE FROM file_chunks WHERE file_id IN ({dropped})", values)
+    return Batch([unused], [marked, chunks, Do(f"DELETE FROM files WHERE {old} AND complete = 0", values)])
 
 
 def _runs(kind: str, limit: float) -> Batch:

@@ -89,11 +89,12 @@ class Histories:
         # A new object, because another turn may be reading the old one.
         longer = _CachedHistory()
         places: list[tuple[Place, bytes]] = [(("history", ("number",), (number,)), data) for number, data in rows]
+        places = await self._records.with_files(places)
         read = await self._records.read_large("history", places)
         longer.messages = [*cached.messages, *(message for messages in read for message in messages)]
         longer.last = rows[-1][0]
         added = len(longer.messages) - len(cached.messages)
-        longer.size = cached.size + added * _A_MESSAGE + sum(len(data) for _, data in rows)
+        longer.size = cached.size + added * _A_MESSAGE + sum(len(data) for _, data in places)
         return longer
 
     def _keep(self, place: str, cached: _CachedHistory) -> None:

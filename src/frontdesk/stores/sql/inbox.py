@@ -9,6 +9,7 @@ from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, 
 from frontdesk.errors import CodecError, LostEventError, UnreadableRecordError
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
+from frontdesk.stores.sql.file_references import without_contents
 from frontdesk.stores.sql.records import Records
 from frontdesk.stores.sql.tables import DIGEST, key
 from frontdesk.stores.sql.writes import Do
@@ -192,7 +193,7 @@ class SqlInbox:
 
 def _named(number: int, data: bytes) -> WaitingEvent:
     try:
-        item = decode(data)
+        item = decode(without_contents(data))
     except CodecError:
         # This process can't claim it; no event is found under an empty name.
         return WaitingEvent("", "", number)

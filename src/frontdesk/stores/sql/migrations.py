@@ -11,6 +11,14 @@ in a later release, by a step that says `contracts=True`. After a plain list of 
 from collections.abc import Sequence
 
 from frontdesk.errors import StoreError
+from frontdesk.stores.sql.chat_steps import (
+    APPROVALS_BY_OUR_IDS,
+    CHANNELS,
+    CONTROL_EVENTS,
+    FILES,
+    LIVE_ANSWERS,
+    SESSION_TITLES,
+)
 from frontdesk.stores.sql.steps import Backfill, Step
 
 _FIRST = (
@@ -282,135 +290,6 @@ _REACH_AND_PAST_SESSIONS = Step(
     min_reader=10,
 )
 
-# What channels keep for themselves.
-_CHANNELS = Step(
-    (
-        """CREATE TABLE leaderships (
-            channel TEXT NOT NULL,
-            name TEXT NOT NULL,
-            holder TEXT NOT NULL,
-            fence BIGINT NOT NULL,
-            until DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (channel, name)
-        )""",
-        # Without `key_id` a value is stored as it is, without `expires_at` it stays.
-        """CREATE TABLE channel_values (
-            channel TEXT NOT NULL,
-            storage TEXT NOT NULL,
-            name TEXT NOT NULL,
-            version TEXT NOT NULL,
-            key_id TEXT NOT NULL,
-            expires_at DOUBLE PRECISION,
-            data {blob} NOT NULL,
-            PRIMARY KEY (channel, storage, name)
-        )""",
-        # `name` is a key; the others are the names themselves, because something is sent to them.
-        """CREATE TABLE conversation_aliases (
-            channel TEXT NOT NULL,
-            name TEXT NOT NULL,
-            first_name {blob} NOT NULL,
-            current_name {blob} NOT NULL,
-            next_name {blob},
-            PRIMARY KEY (channel, name)
-        )""",
-        "CREATE TABLE alias_versions (channel TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
-        # The first bytes: Postgres refuses to index what is long.
-        """CREATE INDEX deliveries_by_receipt ON deliveries (channel, substr(receipt, 1, 200))
-            WHERE receipt IS NOT NULL""",
-        "CREATE INDEX channel_values_by_end ON channel_values (expires_at) WHERE expires_at IS NOT NULL",
-    ),
-    min_reader=10,
-)
-
-# Rows of an earlier version are turns, and don't tell who sent them, or whether they are messages. `cancelled` is NULL
-# until somebody cancels a turn that is worked on; then it is the id of the session that the turn belongs to, or empty.
-_CONTROL_EVENTS = Step(
-    (
-        "ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn'",
-        "ALTER TABLE inbox ADD COLUMN sender TEXT",
-        "ALTER TABLE inbox ADD COLUMN is_message SMALLINT NOT NULL DEFAULT 0",
-        "ALTER TABLE inbox ADD COLUMN cancelled TEXT",
-        "ALTER TABLE inbox ADD COLUMN not_before DOUBLE PRECISION",
-        "ALTER TABLE inbox ADD COLUMN due_by DOUBLE PRECISION",
-        "CREATE INDEX inbox_control ON inbox (number) WHERE done_at IS NULL AND kind = 'control'",
-    ),
-    min_reader=10,
-)
-
-# The handle of the message that a delivery changes, which is unset when that can't be changed any more.
-_LIVE_ANSWERS = Step(
-    (
-        "ALTER TABLE deliveries ADD COLUMN replaces {blob}",
-        # The messages that show an answer while it is written.
-        """CREATE TABLE live (
-            run_id TEXT NOT NULL,
-            channel TEXT NOT NULL,
-            place TEXT NOT NULL,
-            state TEXT NOT NULL,
-            handles {blob},
-            fence BIGINT NOT NULL,
-            expires_at DOUBLE PRECISION NOT NULL,
-            PRIMARY KEY (run_id, channel, place)
-        )""",
-        "CREATE INDEX live_by_end ON live (expires_at)",
-        "CREATE INDEX live_lost ON live (run_id) WHERE state = 'lost'",
-    ),
-    min_reader=10,
-)
-
-# Ids of the host's own. In rows of an earlier version the target's id is the approval's, and the new columns are NULL.
-_APPROVALS_BY_OUR_IDS = Step(
-    (
-        "ALTER TABLE approvals ADD COLUMN run_id TEXT",
-        "ALTER TABLE approvals ADD COLUMN target_request_id TEXT",
-        "ALTER TABLE approvals ADD COLUMN expires_at DOUBLE PRECISION",
-        """CREATE INDEX approvals_by_request ON approvals (owner, target_request_id, run_id)
-            WHERE target_request_id IS NOT NULL""",
-        """CREATE INDEX approvals_by_end ON approvals (expires_at)
-            WHERE status = 'pending' AND expires_at IS NOT NULL""",
-        """CREATE TABLE approval_votes (
-            owner TEXT NOT NULL,
-            approval_id TEXT NOT NULL,
-            voter TEXT NOT NULL,
-            at DOUBLE PRECISION NOT NULL,
-            data {blob} NOT NULL,
-            PRIMARY KEY (owner, approval_id, voter)
-        )""",
-        "CREATE INDEX approval_votes_by_time ON approval_votes (at)",
-        """CREATE TABLE approval_places (
-            owner TEXT NOT NULL,
-            approval_id TEXT NOT NULL,
-            channel TEXT NOT NULL,
-            place TEXT NOT NULL,
-            handle TEXT NOT NULL,
-            at DOUBLE PRECISION NOT NULL,
-            data {blob} NOT NULL,
-            PRIMARY KEY (owner, approval_id, channel, place, handle)
-        )""",
-        "CREATE INDEX approval_places_by_time ON approval_places (at)",
-        # Rows are only added, until they expire.
-        """CREATE TABLE audit (
-            number {serial},
-            at DOUBLE PRECISION NOT NULL,
-            owner TEXT NOT NULL,
-            subject TEXT NOT NULL,
-            action TEXT NOT NULL,
-            actor TEXT NOT NULL,
-            reason {blob}
-        )""",
-        "CREATE INDEX audit_of_subject ON audit (subject, number)",
-        "CREATE INDEX audit_in_order ON audit (number)",
-        "CREATE INDEX audit_by_time ON audit (at)",
-        "CREATE INDEX inbox_resume ON inbox (number) WHERE done_at IS NULL AND kind = 'resume'",
-    ),
-    min_reader=10,
-)
-
-# Apart from the session's record, which each turn writes as a whole.
-_SESSION_TITLES = Step(
-    ["CREATE TABLE session_titles (session_id TEXT NOT NULL PRIMARY KEY, title {blob} NOT NULL)"], min_reader=10
-)
-
 STEPS: tuple[Sequence[str], ...] = (
     _FIRST,
     _GRANTS_AND_EXPIRY,
@@ -426,11 +305,12 @@ STEPS: tuple[Sequence[str], ...] = (
     _TASKS_THAT_FAILED,
     _IDLE_IDENTITIES,
     _REACH_AND_PAST_SESSIONS,
-    _CHANNELS,
-    _CONTROL_EVENTS,
-    _LIVE_ANSWERS,
-    _APPROVALS_BY_OUR_IDS,
-    _SESSION_TITLES,
+    CHANNELS,
+    CONTROL_EVENTS,
+    LIVE_ANSWERS,
+    APPROVALS_BY_OUR_IDS,
+    SESSION_TITLES,
+    FILES,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

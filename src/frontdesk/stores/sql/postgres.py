@@ -15,6 +15,7 @@ except ImportError as error:
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
+from frontdesk.data.file import FileLimits
 from frontdesk.errors import (
     ChannelConfigurationError,
     FrontdeskError,
@@ -63,6 +64,7 @@ class PostgresStateStore(SqlStateStore):
         pool_size: int = 8,
         statement_timeout: float = 10.0,
         connect_timeout: float = 3.0,
+        file_limits: FileLimits | None = None,
     ) -> None:
         """Use the database at `conninfo`, as libpq takes it: `postgresql://user@host/name`.
 
@@ -84,6 +86,7 @@ class PostgresStateStore(SqlStateStore):
             lease_sql=shared(lease_seconds),
             refuse=engine.refuse,
             identities_fresh_for=1.0,
+            file_limits=file_limits,
         )
         self.lease_seconds = lease_seconds
         self.address = engine.address

@@ -14,6 +14,8 @@ from frontdesk.errors import BrokenRecordError, CodecError, UnreadableRecordErro
 from frontdesk.kit.aio.large import LARGE, off_loop
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.file_references import has_files
+from frontdesk.stores.sql.files import FileContents
 from frontdesk.stores.sql.writes import Do
 
 _MOST_KNOWN = 10_000
@@ -27,6 +29,7 @@ class Records:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._contents = FileContents(engine)
         self.set_aside = 0
         self.unreadable = 0
         self._left: OrderedDict[tuple[str, tuple[Any, ...]], None] = OrderedDict()
@@ -41,7 +44,8 @@ class Records:
         A record that a newer version may read raises `UnreadableRecordError`, and stays where it is.
         """
         try:
-            return decode(data) if len(data) <= LARGE else await off_loop(decode, data)
+            whole = (await self._contents.attached([data]))[0] if has_files(data) else data
+            return decode(whole) if len(whole) <= LARGE else await off_loop(decode, whole)
         except UnreadableRecordError as error:
             self.leave(place, error)
             raise
@@ -100,6 +104,7 @@ class Records:
 
     async def read_each(self, kind: str, records: Sequence[tuple["Place", bytes]]) -> list[Any]:
         """Return the same as `read_large`, with `None` in the place of each that is broken."""
+        records = await self.with_files(records)
         size = sum(len(data) for _, data in records)
         if size <= LARGE:
             return [await self.read(kind, place, data) for place, data in records]
@@ -108,6 +113,13 @@ class Records:
             value if not isinstance(value, CodecError) else await self.read(kind, place, data)
             for value, (place, data) in zip(decoded, records, strict=True)
         ]
+
+    async def with_files(self, records: Sequence[tuple["Place", bytes]]) -> list[tuple["Place", bytes]]:
+        """Return records with the large data that is kept apart from them."""
+        if not any(has_files(data) for _, data in records):
+            return list(records)
+        whole = await self._contents.attached([data for _, data in records])
+        return [(place, data) for (place, _), data in zip(records, whole, strict=True)]
 
     async def _set_aside(
         self, kind: str, place: "Place", data: bytes, error: CodecError, also: Sequence[Do] = ()

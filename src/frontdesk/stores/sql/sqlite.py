@@ -8,6 +8,7 @@ from typing import Any
 
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.expiry import Expiry
+from frontdesk.data.file import FileLimits
 from frontdesk.errors import FrontdeskError, StaleTurnError, StoreError, StoreUnavailableError
 from frontdesk.loggers import store as log
 from frontdesk.stores.sql.engine import Rows
@@ -42,9 +43,17 @@ _WRONG = (sqlite3.Error, OverflowError, ValueError)
 class SqliteStateStore(SqlStateStore):
     """Everything in one file, for one process at a time."""
 
-    def __init__(self, path: str | Path, *, expiry: Expiry | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        expiry: Expiry | None = None,
+        clock: Clock | None = None,
+        file_limits: FileLimits | None = None,
+    ) -> None:
         engine = SqliteEngine(Path(path))
-        super().__init__(engine, engine.leases, expiry=expiry or Expiry(), clock=clock or SystemClock())
+        expiry, clock = expiry or Expiry(), clock or SystemClock()
+        super().__init__(engine, engine.leases, expiry=expiry, clock=clock, file_limits=file_limits)
         self.directory = Path(path).resolve().parent
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock
 from frontdesk.data.expiry import Expiry
+from frontdesk.data.file import FileLimits
 from frontdesk.stores.sql.approvals import SqlApprovals, SqlAudit
 from frontdesk.stores.sql.background import LOCAL, LeaseSql, SqlBackground
 from frontdesk.stores.sql.channel_values import SqlChannelValues
 from frontdesk.stores.sql.conversation_aliases import SqlConversationAliases
 from frontdesk.stores.sql.conversations import SqlConversations
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.files import SqlFiles
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.leaderships import SqlLeaderships
 from frontdesk.stores.sql.live import SqlLiveAnswers
@@ -44,6 +46,7 @@ class SqlStateStore:
         lease_sql: LeaseSql = LOCAL,
         refuse: Callable[[], None] | None = None,
         identities_fresh_for: float | None = None,
+        file_limits: FileLimits | None = None,
     ) -> None:
         """Put the drawers together; `refuse` is called if another process migrates to a schema that is too new."""
         self._engine = engine
@@ -70,6 +73,7 @@ class SqlStateStore:
         self.nonces = SqlNonces(engine)
         self.leaderships = SqlLeaderships(engine, lease_sql)
         self.channel_values = SqlChannelValues(engine)
+        self.files = SqlFiles(engine, clock, (file_limits or FileLimits()).checked())
         self.conversation_aliases = SqlConversationAliases(engine)
 
     @property
@@ -82,7 +86,12 @@ class SqlStateStore:
 
     def transaction(self) -> SqlTransaction:
         return SqlTransaction(
-            self._engine, self._clock, self._lease_sql, self.identities.forget, grants_for=self._expiry.grants
+            self._engine,
+            self._clock,
+            self._lease_sql,
+            self.identities.forget,
+            self.files,
+            grants_for=self._expiry.grants,
         )
 
     def listen(self, on_change: OnChange) -> None:

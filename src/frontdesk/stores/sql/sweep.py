@@ -10,13 +10,15 @@ from frontdesk.errors import StoreError, StoreUnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, identities, sessions
+from frontdesk.stores.sql.expired import AT_ONCE, Batch, batches, conversations, files, identities, sessions
 from frontdesk.stores.sql.tables import key
 from frontdesk.stores.sql.writes import Do
 
 EVERY = 60.0
 PAGE = 25 * AT_ONCE
 """The number of rows that one pass reads of a table without an index by age."""
+_FILES_AT_ONCE = 10
+"""The number of files that a transaction drops: each may have many megabytes."""
 Key = tuple[str, ...]
 
 
@@ -35,6 +37,9 @@ class Sweep:
         if expiry.conversations is not None:
             columns, kept = ("conversation_id",), expiry.conversations
             self._pages.append(_Pages("conversations", columns, "updated_at", kept, self._drop_conversations))
+        if expiry.files is not None:
+            # After those that use them.
+            self._pages.append(_Pages("files", ("file_id",), "touched_at", expiry.files, self._drop_files))
         if expiry.identities_kept is not None:
             # Last, because the records dropped before may have been all that an identity owned.
             columns, kept = ("channel", "native_id"), expiry.identities_kept
@@ -92,6 +97,11 @@ class Sweep:
 
     async def _drop_conversations(self, keys: Sequence[Key], now: float) -> int:
         return await self._drop(conversations([name for (name,) in keys], self._expiry, now))
+
+    async def _drop_files(self, keys: Sequence[Key], now: float) -> int:
+        ids = [file_id for (file_id,) in keys]
+        batches = [ids[start : start + _FILES_AT_ONCE] for start in range(0, len(ids), _FILES_AT_ONCE)]
+        return sum([await self._drop(files(batch, self._expiry, now)) for batch in batches])
 
     async def _drop_identities(self, keys: Sequence[Key], now: float) -> int:
         return await self._drop(identities([(channel, name) for channel, name in keys], self._expiry, now))

@@ -106,6 +106,14 @@ CHECKPOINTS = Table(
     ("session_id", "checkpoint_id"),
 )
 
+FILE_CHUNKS = Table("file_chunks", ("file_id", "number", "data"), ("text", "bigint", "bytea"), ("file_id", "number"))
+FILE_USES = Table(
+    "file_uses",
+    ("file_id", "kind", "place", "owner", "used_at"),
+    ("text", "text", "text", "text", "double precision"),
+    ("file_id", "kind", "place", "owner"),
+)
+
 
 @lru_cache(maxsize=1024)
 def values_sql(table: Table, rows: int) -> str:

@@ -19,6 +19,8 @@ from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.errors import IdentityChangedError, RunExistsError, StaleTurnError, StoreError
 from frontdesk.stores.sql import approvals, background, inbox, outbox, tables
 from frontdesk.stores.sql.engine import Engine
+from frontdesk.stores.sql.file_references import LEAST
+from frontdesk.stores.sql.files import FileUse, SqlFiles, has_large
 from frontdesk.stores.sql.live import saved
 from frontdesk.stores.sql.runs import as_bytes
 from frontdesk.stores.sql.tables import key, name_key
@@ -28,7 +30,10 @@ from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 class SqlTransaction:
     """Collects operations, and writes them together when the block is left."""
 
-    __slots__ = ("_changed", "_clock", "_engine", "_forget", "_forms", "_grants_for", "_lease_sql", "_ops")
+    __slots__ = (
+        *("_changed", "_clock", "_engine", "_files", "_forget", "_forms", "_grants_for"),
+        *("_lease_sql", "_ops", "_owners", "_uses"),
+    )
 
     def __init__(
         self,
@@ -36,6 +41,7 @@ class SqlTransaction:
         clock: Clock,
         lease_sql: background.LeaseSql,
         forget: Callable[[ChannelIdentity], None],
+        files: SqlFiles,
         *,
         grants_for: float | None,
     ) -> None:
@@ -48,6 +54,9 @@ class SqlTransaction:
         self._changed: list[ChannelIdentity] = []
         self._ops: list[Op] = []
         self._forms: dict[int, tuple[Any, Any]] = {}
+        self._files = files
+        self._uses: list[FileUse] = []
+        self._owners: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,7 +67,8 @@ class SqlTransaction:
         if kind is not None or not self._ops:
             return
         try:
-            await self._engine.write(self._ops)
+            operations = await self._files.detached(self._ops, self._uses) if self._uses else self._ops
+            await self._engine.write(operations)
         finally:
             for identity in self._changed:
                 self._forget(identity)
@@ -77,6 +87,7 @@ class SqlTransaction:
             record.updated_at,
             encode(record),
         )
+        self._owners[record.session_id] = record.owner
         self._ops.append(Fence(lease, keep))
         self._ops.append(Put(tables.SESSIONS, row))
 
@@ -95,7 +106,17 @@ class SqlTransaction:
     def append_history(self, session_id: str, messages: Sequence[Any]) -> None:
         if messages:
             forms = [self._form(message) for message in messages]
-            self._ops.append(Put(tables.HISTORY, (key(session_id), seal(forms))))
+            data = seal(forms)
+            self._ops.append(Put(tables.HISTORY, (key(session_id), data)))
+            if len(data) > LEAST:
+                self._note_use(1, "session", session_id, self._owners.get(session_id, f"session {session_id}"))
+
+    def _note_use(self, count: int, kind: str, place: str, owner: str, of: str = "") -> None:
+        """Note that the last operations may write large data, to be kept as files of an owner."""
+        last = len(self._ops)
+        for number in range(last - count, last):
+            if has_large(self._ops[number]):
+                self._uses.append(FileUse(number, kind, key(place), key(of) if of else "", key(owner)))
 
     def remember_identity(self, record: IdentityRecord, *, instead_of: IdentityRecord | None = None) -> None:
         self._changed.append(record.identity)
@@ -149,6 +170,8 @@ class SqlTransaction:
         kind = "background" if record.background else "request"
         row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
+        if len(row[4]) > LEAST:
+            self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
     def _encoded(self, record: RunRecord) -> bytes:
         messages: Any = record.input
@@ -178,8 +201,10 @@ class SqlTransaction:
             self._ops += background.logged(events, job, self._lease_sql)
 
     def queue_run(self, record: RunRecord, job: BackgroundRun, *, most_waiting: int, most_of_owner: int) -> None:
-        most = (most_waiting, most_of_owner)
-        self._ops += background.queued(record, self._encoded(record), job, most, self._lease_sql)
+        most, data, before = (most_waiting, most_of_owner), self._encoded(record), len(self._ops)
+        self._ops += background.queued(record, data, job, most, self._lease_sql)
+        if len(data) > LEAST:
+            self._note_use(len(self._ops) - before, "run", record.run_id, record.owner, record.owner)
 
     def save_job(self, job: BackgroundRun) -> None:
         self._ops += background.saved(job, self._lease_sql)
@@ -225,7 +250,10 @@ class SqlTransaction:
         self._ops.append(approvals.audited(line))
 
     def accept(self, item: InboxItem) -> None:
-        self._ops.append(inbox.accepted(item))
+        operation = inbox.accepted(item)
+        self._ops.append(operation)
+        if len(operation.values[-1]) > LEAST:
+            self._note_use(1, "event", item.event_id, f"channel {item.channel}", item.channel)
 
     def finish(self, item: InboxItem, *, error: str | None = None) -> None:
         self._ops.extend(inbox.finished(item, error, self._clock.now(), self._lease_sql))
@@ -276,6 +304,7 @@ class SqlTransaction:
                     (key(item.item_id), encode(item), key(item.conversation_id), key(owner)),
                 )
             )
+            self._note_use(1, "conversation", item.conversation_id, owner)
         for conversation_id in sorted({item.conversation_id for item in items}):
             self._ops.append(self._touched(owner, conversation_id))
 

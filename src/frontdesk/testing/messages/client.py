@@ -10,12 +10,13 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.reply_token import SealedToken
 from frontdesk.errors import (
     PushError,
-    PushLimitedError,
     PushNotEditableError,
     PushNotModifiedError,
     PushRefusedError,
     PushUnknownError,
 )
+from frontdesk.kit.outbound.platform import PlatformResponse
+from frontdesk.kit.outbound.push_errors import push_error_from
 from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.connections import Connections, NoAnswerError, UnreachableError
 from frontdesk.testing.messages.wire import (
@@ -27,7 +28,6 @@ from frontdesk.testing.messages.wire import (
     Me,
     Numbered,
     Private,
-    Problem,
     Refusal,
     Send,
     Sent,
@@ -136,27 +136,18 @@ class PlatformClient:
             raise PushError(f"The platform can't be reached: {error}.", code="unreachable") from None
         except NoAnswerError as error:
             raise PushUnknownError(f"The platform gave no answer: {error}.") from None
-        if status != 200:
-            raise failure(status, answer)
-        try:
-            return msgspec.json.decode(answer, type=kind)
-        except msgspec.DecodeError:
-            # It was accepted, and it is not known under which id.
-            raise PushUnknownError("The platform's answer can't be read.") from None
+        response = PlatformResponse(status, {}, answer)
+        if not response.ok:
+            raise failure(response)
+        return response.json(kind)
 
 
-def failure(status: int, body: bytes) -> PushError:
+def failure(response: PlatformResponse) -> PushError:
     """Make the error for a response that is no success."""
     try:
-        problem = msgspec.json.decode(body, type=Refusal).error
+        problem = msgspec.json.decode(response.body, type=Refusal).error
     except msgspec.DecodeError:
-        problem = Problem(code=f"status_{status}", message="")
-    message = f"The platform answered {status}, {problem.code}."
-    everywhere = problem.scope == "bot"
-    if status == 429:
-        return PushLimitedError(message, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
-    if status in (408, 504):
-        return PushUnknownError(message, code=problem.code)
-    if 400 <= status < 500:
-        return _REFUSALS.get(problem.code, PushRefusedError)(message, code=problem.code)
-    return PushError(message, code=problem.code, retry_after=problem.retry_after, everywhere=everywhere)
+        return push_error_from(response)
+    if problem.code in _REFUSALS:
+        return _REFUSALS[problem.code](f"The platform answered {response.status}, {problem.code}.", code=problem.code)
+    return push_error_from(response, code=problem.code, everywhere=problem.scope == "bot")

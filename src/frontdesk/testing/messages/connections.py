@@ -1,7 +1,7 @@
 """Lean HTTP connections to one server, kept open.
 
 A call of a general client costs most of a millisecond, and more when many run at once: a benchmark of deliveries would
-measure that. A channel for a real platform uses the platform's own library or httpx.
+measure that. A channel for a real platform uses `PlatformHttp` of `kit/outbound/platform.py`.
 """
 
 import asyncio

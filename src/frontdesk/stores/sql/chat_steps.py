@@ -1,0 +1,161 @@
+"""The steps of the schema for chats and approvals; `migrations` has them in their order."""
+
+from frontdesk.stores.sql.steps import Step
+
+# What channels keep for themselves.
+CHANNELS = Step(
+    (
+        """CREATE TABLE leaderships (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            holder TEXT NOT NULL,
+            fence BIGINT NOT NULL,
+            until DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (channel, name)
+        )""",
+        # Without `key_id` a value is stored as it is, without `expires_at` it stays.
+        """CREATE TABLE channel_values (
+            channel TEXT NOT NULL,
+            storage TEXT NOT NULL,
+            name TEXT NOT NULL,
+            version TEXT NOT NULL,
+            key_id TEXT NOT NULL,
+            expires_at DOUBLE PRECISION,
+            data {blob} NOT NULL,
+            PRIMARY KEY (channel, storage, name)
+        )""",
+        # `name` is a key; the others are the names themselves, because something is sent to them.
+        """CREATE TABLE conversation_aliases (
+            channel TEXT NOT NULL,
+            name TEXT NOT NULL,
+            first_name {blob} NOT NULL,
+            current_name {blob} NOT NULL,
+            next_name {blob},
+            PRIMARY KEY (channel, name)
+        )""",
+        "CREATE TABLE alias_versions (channel TEXT NOT NULL PRIMARY KEY, version BIGINT NOT NULL)",
+        # The first bytes: Postgres refuses to index what is long.
+        """CREATE INDEX deliveries_by_receipt ON deliveries (channel, substr(receipt, 1, 200))
+            WHERE receipt IS NOT NULL""",
+        "CREATE INDEX channel_values_by_end ON channel_values (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+    min_reader=10,
+)
+
+# Rows of an earlier version are turns, and don't tell who sent them, or whether they are messages. `cancelled` is NULL
+# until somebody cancels a turn that is worked on; then it is the id of the session that the turn belongs to, or empty.
+CONTROL_EVENTS = Step(
+    (
+        "ALTER TABLE inbox ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn'",
+        "ALTER TABLE inbox ADD COLUMN sender TEXT",
+        "ALTER TABLE inbox ADD COLUMN is_message SMALLINT NOT NULL DEFAULT 0",
+        "ALTER TABLE inbox ADD COLUMN cancelled TEXT",
+        "ALTER TABLE inbox ADD COLUMN not_before DOUBLE PRECISION",
+        "ALTER TABLE inbox ADD COLUMN due_by DOUBLE PRECISION",
+        "CREATE INDEX inbox_control ON inbox (number) WHERE done_at IS NULL AND kind = 'control'",
+    ),
+    min_reader=10,
+)
+
+# The handle of the message that a delivery changes, which is unset when that can't be changed any more.
+LIVE_ANSWERS = Step(
+    (
+        "ALTER TABLE deliveries ADD COLUMN replaces {blob}",
+        # The messages that show an answer while it is written.
+        """CREATE TABLE live (
+            run_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            state TEXT NOT NULL,
+            handles {blob},
+            fence BIGINT NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (run_id, channel, place)
+        )""",
+        "CREATE INDEX live_by_end ON live (expires_at)",
+        "CREATE INDEX live_lost ON live (run_id) WHERE state = 'lost'",
+    ),
+    min_reader=10,
+)
+
+# Ids of the host's own. In rows of an earlier version the target's id is the approval's, and the new columns are NULL.
+APPROVALS_BY_OUR_IDS = Step(
+    (
+        "ALTER TABLE approvals ADD COLUMN run_id TEXT",
+        "ALTER TABLE approvals ADD COLUMN target_request_id TEXT",
+        "ALTER TABLE approvals ADD COLUMN expires_at DOUBLE PRECISION",
+        """CREATE INDEX approvals_by_request ON approvals (owner, target_request_id, run_id)
+            WHERE target_request_id IS NOT NULL""",
+        """CREATE INDEX approvals_by_end ON approvals (expires_at)
+            WHERE status = 'pending' AND expires_at IS NOT NULL""",
+        """CREATE TABLE approval_votes (
+            owner TEXT NOT NULL,
+            approval_id TEXT NOT NULL,
+            voter TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            data {blob} NOT NULL,
+            PRIMARY KEY (owner, approval_id, voter)
+        )""",
+        "CREATE INDEX approval_votes_by_time ON approval_votes (at)",
+        """CREATE TABLE approval_places (
+            owner TEXT NOT NULL,
+            approval_id TEXT NOT NULL,
+            channel TEXT NOT NULL,
+            place TEXT NOT NULL,
+            handle TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL,
+            data {blob} NOT NULL,
+            PRIMARY KEY (owner, approval_id, channel, place, handle)
+        )""",
+        "CREATE INDEX approval_places_by_time ON approval_places (at)",
+        # Rows are only added, until they expire.
+        """CREATE TABLE audit (
+            number {serial},
+            at DOUBLE PRECISION NOT NULL,
+            owner TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            action TEXT NOT NULL,
+            actor TEXT NOT NULL,
+            reason {blob}
+        )""",
+        "CREATE INDEX audit_of_subject ON audit (subject, number)",
+        "CREATE INDEX audit_in_order ON audit (number)",
+        "CREATE INDEX audit_by_time ON audit (at)",
+        "CREATE INDEX inbox_resume ON inbox (number) WHERE done_at IS NULL AND kind = 'resume'",
+    ),
+    min_reader=10,
+)
+
+# Apart from the session's record, which each turn writes as a whole.
+SESSION_TITLES = Step(
+    ["CREATE TABLE session_titles (session_id TEXT NOT NULL PRIMARY KEY, title {blob} NOT NULL)"], min_reader=10
+)
+
+# The bytes of a file are in chunks. A file is complete once something uses it, and is dropped when nothing does any
+# more; `place` and `owner` of a use are the key of the record. An earlier version leaves records with files alone.
+FILES = Step(
+    (
+        """CREATE TABLE files (
+            file_id TEXT NOT NULL PRIMARY KEY,
+            owner TEXT NOT NULL,
+            media_type {blob} NOT NULL,
+            name {blob} NOT NULL,
+            size BIGINT NOT NULL,
+            complete SMALLINT NOT NULL,
+            touched_at DOUBLE PRECISION NOT NULL
+        )""",
+        "CREATE INDEX files_of_owner ON files (owner)",
+        """CREATE TABLE file_chunks (
+            file_id TEXT NOT NULL, number BIGINT NOT NULL, data {blob} NOT NULL, PRIMARY KEY (file_id, number)
+        )""",
+        """CREATE TABLE file_uses (
+            file_id TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            place TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            used_at DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (file_id, kind, place, owner)
+        )""",
+    ),
+    min_reader=10,
+)
