@@ -60,7 +60,9 @@ def main(settings: str) -> None:
     target = target_of("agent", root, given.get("moment", "never"))
     place: dict[str, Any] = {"state_dir": root}
     if "dsn" in given:
-        place = {"store": PostgresStateStore(given["dsn"], lease_seconds=2.0)}
+        place = {
+            "store": PostgresStateStore(given["dsn"], lease_seconds=5.0, statement_timeout=3.0, connect_timeout=1.5)
+        }
     host = AgentFrameworkHost(target, channels=[channel], **place)
     channel.host = host
     host.serve(port=given["port"], log_level="critical")

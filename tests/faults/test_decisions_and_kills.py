@@ -15,10 +15,10 @@ from tests.scenarios.desk import until
 
 pytestmark = pytest.mark.xdist_group("processes")
 
-BEGUN = 6
-"""The commit that uses the answer up; before it are the decision, the claim of its event, the queue, the start of the
-run and its hold on the answer."""
-LAST = 7
+BEGUN = 7
+"""The commit that uses the answer up; before it are the decision, what is written of its event, the start of the run
+and its hold on the answer."""
+LAST = 8
 
 
 @asynccontextmanager
@@ -70,9 +70,17 @@ async def test_a_kill_around_each_commit_of_a_decision(passes: int, point: str, 
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
-@pytest.mark.parametrize("passes", [1, BEGUN])
-async def test_the_same_on_postgres(passes: int, point: str, postgres: str, tmp_path: Path) -> None:
-    await _assert_once(tmp_path, passes, point, dsn=postgres)
+async def test_a_kill_around_a_decision_on_postgres(point: str, postgres: str, tmp_path: Path) -> None:
+    await _assert_once(tmp_path, 1, point, dsn=postgres)
+
+
+@pytest.mark.parametrize(("moment", "end"), [("entered", ["completed", None]), ("begun", ["failed", "interrupted"])])
+async def test_a_kill_around_the_beginning_on_postgres(
+    moment: str, end: list[Any], postgres: str, tmp_path: Path
+) -> None:
+    await _killed(tmp_path, moment=moment, dsn=postgres)
+    async with _served(tmp_path, dsn=postgres) as (_, client):
+        assert (await _end(client), _paid(tmp_path)) == (end, ["5"])
 
 
 async def _assert_once(root: Path, passes: int, point: str, **given: Any) -> None:
