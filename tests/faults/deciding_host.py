@@ -17,7 +17,7 @@ from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.crash import CrashPlan, _watch_commits
-from tests.faults.paying_host import target_of
+from tests.faults.paying_host import die, target_of
 
 
 class Deciding(InvocationsChannel):
@@ -25,6 +25,7 @@ class Deciding(InvocationsChannel):
 
     host: Any = None
     plan: CrashPlan | None = None
+    moment = "never"
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         self._deciding = context
@@ -47,8 +48,16 @@ class Deciding(InvocationsChannel):
         question = await store.approvals.get(owner, approval_id)
         if self.plan is not None:
             _watch_commits(store._engine, self.plan)
+        if self.moment == "undecided":
+            self.host._parts.decisions._settling.rows = _die
+        if self.moment == "decided":
+            self.host._parts.inbox.wake = _die
         decision = await self._deciding.decide(question.requester, approval_id, True)
         return JSONResponse({"outcome": decision.outcome, "run_id": decision.run_id})
+
+
+async def _die(*_: Any) -> None:
+    die()
 
 
 def main(settings: str) -> None:
@@ -60,9 +69,8 @@ def main(settings: str) -> None:
     target = target_of("agent", root, given.get("moment", "never"))
     place: dict[str, Any] = {"state_dir": root}
     if "dsn" in given:
-        place = {
-            "store": PostgresStateStore(given["dsn"], lease_seconds=5.0, statement_timeout=3.0, connect_timeout=1.5)
-        }
+        timeouts: dict[str, Any] = {"lease_seconds": 5.0, "statement_timeout": 3.0, "connect_timeout": 1.5}
+        place = {"store": PostgresStateStore(given["dsn"], **timeouts)}
     host = AgentFrameworkHost(target, channels=[channel], **place)
-    channel.host = host
+    channel.host, channel.moment = host, given.get("moment", "never")
     host.serve(port=given["port"], log_level="critical")

@@ -69,9 +69,14 @@ async def test_a_kill_around_each_commit_of_a_decision(passes: int, point: str, 
     await _assert_once(tmp_path, passes, point)
 
 
-@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
-async def test_a_kill_around_a_decision_on_postgres(point: str, postgres: str, tmp_path: Path) -> None:
-    await _assert_once(tmp_path, 1, point, dsn=postgres)
+@pytest.mark.parametrize(("moment", "outcome"), [("undecided", "recorded"), ("decided", "late")])
+async def test_a_kill_around_a_decision_on_postgres(moment: str, outcome: str, postgres: str, tmp_path: Path) -> None:
+    """Other commits of the host come between there, so that it is killed by what is called around this one."""
+    approval_id = await _killed(tmp_path, moment=moment, dsn=postgres)
+    async with _served(tmp_path, dsn=postgres) as (_, client):
+        again = (await client.post(f"/invocations/decide/{approval_id}")).json()
+        assert (again["outcome"], await _end(client)) == (outcome, ["completed", None])
+        assert _paid(tmp_path) == ["5"]
 
 
 @pytest.mark.parametrize(("moment", "end"), [("entered", ["completed", None]), ("begun", ["failed", "interrupted"])])
