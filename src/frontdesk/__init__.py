@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
-    from frontdesk.abc.push import PushesParts, PushPart, PushTerms, SupportsPushLookup
+    from frontdesk.abc.push import PushesParts, PushPart, PushTerms, ShowsQuestions, SupportsPushLookup
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from frontdesk.access.link_policy import AllowAllLinks, DenyAllLinks, ExplicitAllowList, SameConfidentialityTierOnly
     from frontdesk.access.policy import AuthPolicy
-    from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+    from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
     from frontdesk.data.codec import register, register_dataclass, register_model
     from frontdesk.data.conversation import Conversation, ConversationItem
     from frontdesk.data.delivery import Attempt, Delivery, InboxItem
@@ -142,6 +142,7 @@ _HOME = {
     "ConversationItem": "frontdesk.data.conversation",
     "CommandLocale": "frontdesk.abc.commands",
     "ConversationsContext": "frontdesk.abc.conversations",
+    "Decision": "frontdesk.data.approval",
     "Delivery": "frontdesk.data.delivery",
     "Denied": "frontdesk.abc.allowlist",
     "DenyAllLinks": "frontdesk.access.link_policy",
@@ -219,6 +220,7 @@ _HOME = {
     "Secret": "frontdesk.kit.auth.secrets",
     "ServerLimits": "frontdesk.kit.http.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
+    "ShowsQuestions": "frontdesk.abc.push",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
@@ -283,6 +285,7 @@ __all__ = [
     "Conversation",
     "ConversationItem",
     "ConversationsContext",
+    "Decision",
     "Delivery",
     "Denied",
     "DenyAllLinks",
@@ -360,6 +363,7 @@ __all__ = [
     "Secret",
     "ServerLimits",
     "ShowsItems",
+    "ShowsQuestions",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",

@@ -11,7 +11,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.decisions import Decisions, status_of
 from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.clock import Clock
-from frontdesk.data.approval import ANSWERED, CHANGED, TOO_LATE, ApprovalAnswer, PendingApproval
+from frontdesk.data.approval import ANSWERED, ApprovalAnswer, PendingApproval
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
@@ -87,7 +87,7 @@ class Answers:
         for question, given in zip(questions, answers, strict=True):
             if question.is_expired(self._clock.now()):
                 await self._decisions.expire(question)
-                raise ConflictError("Nobody has answered this approval in time.", code=TOO_LATE, param="approvals")
+                raise ConflictError("This answer comes too late.", code="approval_expired", param="approvals")
             if not question.waits or question.status not in ("pending", status_of(given)):
                 raise answered()
         return questions
@@ -100,7 +100,7 @@ class Answers:
         """Refuse a yes to a call that is not the one that was shown; a no runs nothing, and always counts."""
         for question, given in zip(questions, answers, strict=True):
             if given.approved and self._decisions.has_changed(question):
-                raise ConflictError(_CHANGED, code=CHANGED, param="approvals")
+                raise ConflictError(_CHANGED, code="approval_changed", param="approvals")
 
     async def show(self, owner: str, session: SessionRecord | None, ids: dict[str, str], value: T) -> T:
         """Return an update or a result with ids of ours for its questions; `ids` has those of this run, and gets more.

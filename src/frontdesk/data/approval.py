@@ -8,10 +8,6 @@ from frontdesk.data.noun import Noun, Value
 
 ANSWERED = "approval_answered"
 """The code of the refusal of a second answer."""
-CHANGED = "approval_changed"
-"""The code of the refusal of an answer to a call that is no longer the one that was asked about."""
-TOO_LATE = "approval_expired"
-"""The code of the refusal of an answer that came after the time of its question."""
 EXPIRED = "expired"
 """The reason of a question that was cancelled because nobody answered it in time."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]

@@ -30,6 +30,8 @@ APPROVE, REJECT, CHOOSE = "ok", "no", "choose"
 _EARLIER = {"approve": APPROVE, "reject": REJECT}
 """The words of earlier versions, before a digest of the question's id."""
 _DIGITS = 32
+_MOST_BYTES = 61
+"""The bytes that are left for the name of a question in a button."""
 
 
 def parts_of(result: Any, limit: int) -> list[Send]:
@@ -149,9 +151,10 @@ def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
 
 
 def _buttons(approval_id: str) -> tuple[Button, ...]:
+    name = approval_id if len(approval_id.encode(errors="surrogatepass")) <= _MOST_BYTES else _name(approval_id)
     return (
-        Button(text="Approve", data=f"{APPROVE}:{approval_id}"),
-        Button(text="Reject", data=f"{REJECT}:{approval_id}"),
+        Button(text="Approve", data=f"{APPROVE}:{name}"),
+        Button(text="Reject", data=f"{REJECT}:{name}"),
     )
 
 
@@ -181,9 +184,9 @@ def read_choice(data: str) -> tuple[str, int] | None:
 
 
 def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:
-    """Find a question among those that wait, by its id, or by the short name of earlier versions."""
-    names = ((question, (question.approval_id, _name(question.approval_id))) for question in waiting)
-    return next((question for question, known in names if name in known), None)
+    """Find a question among those that wait, by its id, or by the short name of a long id."""
+    named = [question for question in waiting if question.approval_id == name]
+    return next(iter(named or (question for question in waiting if _name(question.approval_id) == name)), None)
 
 
 def decided(question: PendingApproval, who: str) -> str:
