@@ -10,6 +10,7 @@ import pytest
 from frontdesk import OneTimeCodeIdentityLinker
 from frontdesk.abc.channel import ChannelContext
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import RequestError
 from tests.access_matrix.doors import EveryDoorHost, open_house
@@ -47,8 +48,8 @@ class Call:
         self.said: list[str] = []
         self._context = context
 
-    async def reply(self, text: str) -> None:
-        self.said.append(text)
+    async def reply(self, reply: Reply | str, /) -> None:
+        self.said.append(as_reply(reply).full_text)
 
     async def run(self, request: ChannelRequest) -> Any:
         return await self._context.run(request, self.caller)

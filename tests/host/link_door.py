@@ -8,6 +8,7 @@ from typing import Any
 from frontdesk import AgentFrameworkHost
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.testing import EchoAgent
@@ -28,8 +29,8 @@ class Call:
         self.event: Any = None
         self.replies: list[str] = []
 
-    async def reply(self, text: str) -> None:
-        self.replies.append(text)
+    async def reply(self, reply: Reply | str, /) -> None:
+        self.replies.append(as_reply(reply).full_text)
 
     async def run(self, request: ChannelRequest) -> Any:
         raise AssertionError

@@ -123,8 +123,14 @@ def item_of(ada: Person, event_id: str = "evt_1") -> InboxItem:
     identity = ChannelIdentity(channel="messages", native_id=ada.user_id, attributes={"name": "Ada"})
     request = ChannelRequest(channel="messages", input="hello", conversation_id=ada.chat_id, identity=identity)
     caller = Caller(identity=identity)
-    place = {"channel": "messages", "event_id": event_id, "conversation_id": ada.chat_id}
-    return InboxItem(**place, caller=caller, request=request, received_at=0.0)
+    return InboxItem(
+        channel="messages",
+        event_id=event_id,
+        conversation_id=ada.chat_id,
+        caller=caller,
+        request=request,
+        received_at=0.0,
+    )
 
 
 def context_of(chat: MessagesHost) -> Any:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
 from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.testing.messages import MessageChannel
 from tests.examples import examples
@@ -60,8 +61,8 @@ class Call:
         self.event: Any = None
         self.said: list[str] = []
 
-    async def reply(self, text: str) -> None:
-        self.said.append(text)
+    async def reply(self, reply: Reply | str, /) -> None:
+        self.said.append(as_reply(reply).full_text)
 
     async def run(self, request: ChannelRequest) -> Any:
         raise NotImplementedError

@@ -79,8 +79,7 @@ class MessageChannel(Channel):
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
         self.event_limits = event_limits
         self.run_hook, self.response_hook = run_hook, response_hook
-        self.push_is_idempotent = idempotent
-        self.commands = tuple(commands)
+        self.push_is_idempotent, self.commands = idempotent, tuple(commands)
         self._config = MessageConfig(
             platform_url=platform_url,
             token=_kept(token),
