@@ -44,6 +44,7 @@ from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.names import digest
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
@@ -87,6 +88,7 @@ class InboxWorker:
         active: ActiveRuns,
         ids: Ids,
         aliases: Aliases,
+        texts: Texts,
     ) -> None:
         self._store = store
         self._pipeline = pipeline
@@ -102,7 +104,7 @@ class InboxWorker:
         self._holder = ""
         self._held = HeldEvents(store, active)
         self._gathering = Gathering(store, channels, clock)
-        self._limiter = EventLimiter(store, channels, clock, self.reply)
+        self._limiter = EventLimiter(store, channels, clock, self.reply, texts)
         store.listen(self._held.on_change)
         self._stopping = False
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock, _LEFT_ALONE)

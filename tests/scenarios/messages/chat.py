@@ -18,7 +18,7 @@ from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
-HOST = ("store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "on_shutdown")
+HOST = ("texts", "store", "state_dir", "linker", "default_allowlist", "shutdown_grace_seconds", "on_shutdown")
 
 
 @dataclass
