@@ -38,7 +38,7 @@ class Seconds:
     active_window: float = ACTIVE_WINDOW
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HostConfig:
     """The host's settings; they check themselves."""
 

@@ -115,15 +115,10 @@ class AgentFrameworkHost:
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        self._config = HostConfig(
-            runtime_mode=runtime_mode,
-            allow_in_process_runner=allow_in_process_runner,
-            allow_anonymous=allow_anonymous,
-            seconds=Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds),
-            runs=RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs),
-            on_interrupt=on_interrupt,
-            max_session_bytes=max_session_bytes,
-        )
+        modes = (runtime_mode, allow_in_process_runner, allow_anonymous)
+        seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
+        runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
+        self._config = HostConfig(*modes, seconds, runs, on_interrupt, max_session_bytes)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
         self._texts = texts
