@@ -13,7 +13,7 @@ from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.channel_files import ChannelFilesContext
 from frontdesk.abc.channel_state import ChannelStateContext
-from frontdesk.abc.commands import CommandLocale, CommandScope, CommandState
+from frontdesk.abc.commands import BuiltInTexts, CommandLocale, CommandScope, CommandState
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.push import PushTerms
@@ -71,12 +71,15 @@ class ChannelCommandContext(Protocol):
         ...
 
 
+CommandHandler = Callable[[ChannelCommandContext], Awaitable[None] | None]
+
+
 class ChannelCommand(Value, frozen=True):
     """A word that the host understands itself, such as `/new`."""
 
     name: str
     description: str
-    handler: Callable[[ChannelCommandContext], Awaitable[None] | None]
+    handler: CommandHandler
     """A function or an async one; `await context.reply(...)` needs an async one."""
     expose_in_ui: bool = True
     control: bool = False
@@ -115,6 +118,11 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
     """Whether callers without credentials are let in from other machines too."""
     allows_origin: AllowsOrigin | None
     """The check of the host's CORS middleware, if it has one; a channel may let in other pages besides."""
+
+    @property
+    def texts(self) -> BuiltInTexts:
+        """Return the sentences of the host's own commands and notices."""
+        ...
 
     @property
     def conversations(self) -> ConversationsContext:

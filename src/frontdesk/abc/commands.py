@@ -15,6 +15,18 @@ class CommandLocale(Value, frozen=True, kw_only=True):
     description: str = ""
 
 
+class BuiltInTexts(Protocol):
+    """The sentences of the host's own commands and notices, in all languages."""
+
+    def say(self, key: str, locale: str | None = None, /, **values: Any) -> str:
+        """Return a sentence in a language; `pt-BR` falls back to `pt`, and then to English."""
+        ...
+
+    def described(self, key: str) -> tuple[str, dict[str, CommandLocale]]:
+        """Return the description of a command, and those in other languages."""
+        ...
+
+
 class CommandState(Protocol):
     """Small values that commands keep for one person in one conversation; all commands of a channel share them."""
 

@@ -7,6 +7,9 @@ import msgspec
 
 from frontdesk.data.noun import Noun, Value
 
+LONGEST_TITLE = 100
+"""How many characters the title of a session may have."""
+
 
 class SessionName(Noun, frozen=True, kw_only=True):
     """The name of a session: typed, so that no name from the wire can equal one that the host made."""

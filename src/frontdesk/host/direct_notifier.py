@@ -12,11 +12,12 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import read_payload, reference_of, send
 from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.chat.commands import locale_of
+from frontdesk.kit.chat.texts import ENGLISH, Texts
 from frontdesk.loggers import host as log
 
-WORK_GOES_ON = "I am working on it; this may take a while."
-"""The text for a caller in a chat whose run goes on in the background."""
-_HOW_TO_CANCEL = "/{} stops it."
+WORK_GOES_ON = ENGLISH["background.works"]
+"""The text for a caller in a chat whose run goes on in the background, in English."""
 _CANCEL = "cancel"
 LONGEST = 10.0
 """The seconds that a platform may take for it."""
@@ -26,8 +27,14 @@ class DirectNotifier:
     """Sends notices through the channels that can push."""
 
     def __init__(
-        self, channels: Mapping[str, Channel], store: HostStateStore, planner: Planner, outbox: Outbox
+        self,
+        channels: Mapping[str, Channel],
+        store: HostStateStore,
+        planner: Planner,
+        outbox: Outbox,
+        texts: Texts | None = None,
     ) -> None:
+        self._texts = texts or Texts()
         self._channels = channels
         self._store = store
         self._planner = planner
@@ -43,7 +50,10 @@ class DirectNotifier:
     def work_goes_on(self, admitted: AdmittedRequest, event: InboxItem) -> Sequence[Delivery]:
         """Make the notice that a run goes on in the background; to be written with the run."""
         can_cancel = admitted.request.channel in self._cancelling
-        text = f"{WORK_GOES_ON} {_HOW_TO_CANCEL.format(_CANCEL)}" if can_cancel else WORK_GOES_ON
+        locale = locale_of(admitted.request, admitted.caller.identity)
+        text = self._texts.say("background.works", locale)
+        if can_cancel:
+            text = f"{text} {self._texts.say('background.cancel', locale, command=_CANCEL)}"
         return self._planner.for_event(self._planner.progress(admitted, text), event)
 
     def can_tell(self, identity: ChannelIdentity) -> bool:

@@ -9,12 +9,13 @@ from frontdesk.clock import Clock
 from frontdesk.data.delivery import EventKind, InboxItem
 from frontdesk.data.limits import EventLimits
 from frontdesk.errors import TooManyRequestsError
+from frontdesk.kit.chat.commands import locale_of
+from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.loggers import runs as log
 
 NOTICE_SECONDS = 60
 """The seconds in which a person is told once that they send too much."""
-TOO_MANY = "You send more than I can take. I have not read your last messages; please wait a little."
 _MOST_TOLD = 10_000
 
 
@@ -27,8 +28,9 @@ class EventLimiter:
         channels: Mapping[str, Channel],
         clock: Clock,
         reply: Callable[[InboxItem, str, int], Awaitable[None]],
+        texts: Texts,
     ) -> None:
-        self._store, self._clock, self._reply = store, clock, reply
+        self._store, self._clock, self._reply, self._texts = store, clock, reply, texts
         self._limits: dict[str, EventLimits] = {
             name: channel.event_limits for name, channel in channels.items() if channel.event_limits is not None
         }
@@ -73,4 +75,5 @@ class EventLimiter:
         log.warning("a person on %s sends more than the limits of the channel allow", item.channel)
         # All replicas make the same name of it, so that the person gets one reply.
         native_id = item.caller.identity.native_id
-        await self._reply(item.replace(event_id=f"limit:{minute}:{native_id}"), TOO_MANY, 0)
+        text = self._texts.say("limits.too_many", locale_of(item.request, item.caller.identity))
+        await self._reply(item.replace(event_id=f"limit:{minute}:{native_id}"), text, 0)

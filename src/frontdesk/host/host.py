@@ -62,6 +62,7 @@ from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.threads import TrackingExecutor
 from frontdesk.kit.auth.sealing import Sealer
+from frontdesk.kit.chat.texts import Texts, text_findings
 from frontdesk.kit.http.server_limits import ServerLimits
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
@@ -111,6 +112,7 @@ class AgentFrameworkHost:
         active_window_seconds: float = Seconds.active_window,
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
+        texts: Mapping[str, Mapping[str, str]] | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -121,6 +123,7 @@ class AgentFrameworkHost:
         self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
+        self._texts = texts
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -156,6 +159,7 @@ class AgentFrameworkHost:
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
+        findings += text_findings(self._texts)
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -189,6 +193,7 @@ class AgentFrameworkHost:
             ids=ids or RandomIds(),
             access=access,
             sealer=self._sealer,
+            texts=Texts(self._texts),
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -208,7 +213,7 @@ class AgentFrameworkHost:
         context.add_commands(commands)
         self._parts.notifier.offer(channel.name, commands)
         if self._parts.links is not None:
-            added = link_commands(channel, context, self._parts.notifier)
+            added = link_commands(channel, context, self._parts.notifier, self._parts.texts)
             need_own_names(channel.name, commands, added)
             context.add_commands(added, before_link=True)
 

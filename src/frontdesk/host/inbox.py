@@ -49,6 +49,7 @@ from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE, until_available
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.chat.texts import Texts
 from frontdesk.loggers import runs as log
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
@@ -91,6 +92,7 @@ class InboxWorker:
         active: ActiveRuns,
         ids: Ids,
         aliases: Aliases,
+        texts: Texts,
     ) -> None:
         self._store = store
         self._pipeline = pipeline
@@ -109,7 +111,7 @@ class InboxWorker:
         self._replies = EventReplies(store, planner, outbox, aliases)
         self._awaited = AwaitedReplies(store, channels, outbox, clock, aliases)
         self._gathering = Gathering(store, channels, clock)
-        self._limiter = EventLimiter(store, channels, clock, self.reply)
+        self._limiter = EventLimiter(store, channels, clock, self.reply, texts)
         store.listen(self._held.on_change)
         self._stopping = False
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock, _LEFT_ALONE)

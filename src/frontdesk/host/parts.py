@@ -36,6 +36,7 @@ from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.chat.texts import Texts
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import RunFinisher
@@ -65,8 +66,9 @@ class Parts:
         access: Access,
         runner: DurableTaskRunner,
         sealer: Sealer,
+        texts: Texts,
     ) -> None:
-        self.target, self.channels, self.linker = target, channels, access.linker
+        self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
@@ -76,7 +78,7 @@ class Parts:
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
         self.outbox = Outbox(store, channels, clock, self.aliases)
-        self.notifier = DirectNotifier(channels, store, planner, self.outbox)
+        self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
         self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
@@ -111,6 +113,7 @@ class Parts:
             self.active,
             self.ids,
             self.aliases,
+            self.texts,
         )
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:

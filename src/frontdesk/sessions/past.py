@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from frontdesk.abc.store import HostStateStore
-from frontdesk.data.session import SessionName, SessionSummary
+from frontdesk.data.session import LONGEST_TITLE, SessionName, SessionSummary
 from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.chat.text import one_line
 
-LONGEST_TITLE = 100
-"""How many characters a title may have."""
 _WORDS_SHOWN = 40
 """How many characters of its first message stand for a session without a title."""
 _NO_SESSION = "There is no such session."

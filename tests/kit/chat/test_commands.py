@@ -22,10 +22,10 @@ GERMAN = {"de": CommandLocale(name="hilfe", description="Hilfe"), "pt-BR": Comma
     ("scopes", "direct", "group", "admins"),
     [
         ((), None, None, None),
-        (("direct",), None, "Please use /x in our direct chat.", "Please use /x in our direct chat."),
-        (("group",), "/x is for groups.", None, None),
-        (("admins",), "/x is for groups.", "In a group, /x is for its administrators.", None),
-        (("direct", "admins"), None, "In a group, /x is for its administrators.", None),
+        (("direct",), None, "scope.direct", "scope.direct"),
+        (("group",), "scope.groups", None, None),
+        (("admins",), "scope.groups", "scope.admins", None),
+        (("direct", "admins"), None, "scope.admins", None),
         (("direct", "group"), None, None, None),
     ],
 )
@@ -33,7 +33,7 @@ def test_a_command_is_refused_out_of_its_scopes(
     scopes: tuple[CommandScope, ...], direct: str | None, group: str | None, admins: str | None
 ) -> None:
     command = _command("x", *scopes)
-    assert [out_of_scope(command, "x", scope) for scope in ("direct", "group", "admins")] == [direct, group, admins]
+    assert [out_of_scope(command, scope) for scope in ("direct", "group", "admins")] == [direct, group, admins]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.testing.messages.starting import new_platform
 
 SECRET = "the secret of the webhook"
 HOST = (
+    "texts",
     "store",
     "state_dir",
     "linker",

@@ -7,11 +7,12 @@ import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, EventLimits, RateLimit
 from frontdesk.channels.invocations import InvocationsChannel
-from frontdesk.host.event_limits import TOO_MANY
+from frontdesk.kit.chat.texts import ENGLISH
 from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessageChannel
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
+TOO_MANY = ENGLISH["limits.too_many"]
 ONE_A_DAY = RateLimit(1, per_seconds=86_400.0)
 
 

@@ -8,7 +8,7 @@ from frontdesk.data.request import ChannelSession
 from frontdesk.host.channel_state.command_state import HostCommandState
 from frontdesk.host.context.channel_calls import ChannelCalls
 from frontdesk.host.parts import Parts
-from frontdesk.kit.chat.commands import names_of, offered, out_of_scope, scope_of
+from frontdesk.kit.chat.commands import locale_of, names_of, offered, out_of_scope, scope_of
 from frontdesk.kit.hooks import call_command
 
 
@@ -45,9 +45,10 @@ class CommandCalls(ChannelCalls):
             owner = (await self._allowed(context.caller)).isolation_key
         if command is None:
             return False
-        refusal = out_of_scope(command, name, scope_of(context.request))
+        refusal = out_of_scope(command, scope_of(context.request))
         if refusal is not None:
-            await context.reply(refusal)
+            locale = locale_of(context.request, context.caller.identity)
+            await context.reply(self._parts.texts.say(refusal, locale, name=name))
             return True
         await self._equip(context, owner)
         await call_command(command, context)

@@ -46,7 +46,7 @@ class HostContext(CommandCalls, FileCalls):
     ) -> None:
         super().__init__(channel, parts)
         self.conversations = HostConversations(channel, parts)
-        self.target = target
+        self.target, self.texts = target, parts.texts
         self.anonymous_allowed = anonymous_allowed
         self.allows_origin = allows_origin
 

@@ -1,16 +1,11 @@
 """Names the commands of linking on each channel. Pure."""
 
 import re
-from collections.abc import Mapping
 
 from frontdesk.abc.channel import Channel
 
-WORDS: Mapping[str, str] = {
-    "link": "Link this account with another one of yours",
-    "connect": "The same as link",
-    "unlink": "Separate this account again",
-    "whoami": "Show how I know you",
-}
+WORDS = ("link", "connect", "unlink", "whoami")
+"""The commands, each described by a text of its own."""
 _NAME = re.compile(r"[a-z0-9_-]{1,32}")
 
 

@@ -12,9 +12,6 @@ ADMIN = "admin"
 """The attribute with which a channel says that a request comes from an administrator of its group."""
 LOCALE = "locale"
 """The attribute of an identity or of a request with the language of a person, such as `de` or `pt-BR`."""
-_IN_DIRECT = "/{name} is for groups."
-_FOR_ADMINS = "In a group, /{name} is for its administrators."
-_IN_GROUP = "Please use /{name} in our direct chat."
 _SEEN_IN: dict[CommandScope, frozenset[CommandScope]] = {
     "direct": frozenset({"direct"}),
     "group": frozenset({"group"}),
@@ -52,13 +49,13 @@ def is_offered(command: ChannelCommand, scope: CommandScope) -> bool:
     return not command.scopes or not _SEEN_IN[scope].isdisjoint(command.scopes)
 
 
-def out_of_scope(command: ChannelCommand, name: str, scope: CommandScope) -> str | None:
-    """Return what to say to a person who can't use a command where they are; `None` if they can."""
+def out_of_scope(command: ChannelCommand, scope: CommandScope) -> str | None:
+    """Return the key of what to say to a person who can't use a command where they are; `None` if they can."""
     if is_offered(command, scope):
         return None
     if scope == "direct":
-        return _IN_DIRECT.format(name=name)
-    return (_FOR_ADMINS if "admins" in command.scopes else _IN_GROUP).format(name=name)
+        return "scope.groups"
+    return "scope.admins" if "admins" in command.scopes else "scope.direct"
 
 
 def localized(command: ChannelCommand, locale: str | None) -> ChannelCommand:

@@ -3,14 +3,16 @@
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext, CommandHandler
 from frontdesk.data.delivery import Cancelled
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
-from frontdesk.data.session import SessionSummary
+from frontdesk.data.session import LONGEST_TITLE, SessionSummary
 from frontdesk.errors import InvalidRequestError, NotFoundError
+from frontdesk.kit.chat.commands import locale_of
 from frontdesk.kit.chat.text import one_line
 
 _CODE = 6
@@ -20,33 +22,32 @@ _MOST_SEARCHED = 100
 _LISTED = "sessions"
 """The key of the session ids that a person was shown last, in their order."""
 _NO_TITLE = "-"
-_ANEW = "We start anew."
-_NONE_YET = "There is no conversation yet."
-_WHICH = "Say which one, such as /resume 2. /sessions lists them."
-_WHICH_TITLE = "Say the title, such as /name Holiday plans; /name - removes it."
-_NAMED = "This conversation is called “{}” now."
-_UNNAMED = "This conversation has no title now."
-_UNKNOWN = "I don't know that conversation. /sessions lists those that there are."
-_STOPPED = "I have stopped."
-_STOPPED_ELSEWHERE = "I have stopped what you asked {}."
-_DROPPED = "I have dropped my question."
-_DROPPED_MANY = "I have dropped my {} questions."
-_NOTHING_TO_STOP = "There is nothing to stop."
-_BACK = "We go on where we were, after {} messages."
 
 
 def session_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands with which people look after their own sessions on a channel."""
     commands = _Commands(context)
-    return [
-        ChannelCommand("new", "Start a new conversation", commands.start_anew, control=True),
-        ChannelCommand("sessions", "List our conversations", commands.list, control=True),
+    handlers = {
+        "new": commands.start_anew,
+        "sessions": commands.list,
         # It waits for its turn: what was written before it belongs to the conversation that it leaves.
-        ChannelCommand("resume", "Go on with an earlier conversation", commands.resume),
+        "resume": commands.resume,
         # The session that it names is there once the turns before it have ended.
-        ChannelCommand("name", "Give this conversation a title", commands.name),
-        ChannelCommand("cancel", "Stop what I work on", commands.cancel, control=True),
+        "name": commands.name,
+        "cancel": commands.cancel,
+    }
+    return [
+        described_command(context, name, handler, control=name not in ("resume", "name"))
+        for name, handler in handlers.items()
     ]
+
+
+def described_command(
+    context: ChannelContext, name: str, handler: CommandHandler, *, control: bool = False
+) -> ChannelCommand:
+    """Make a command of the host's own, described in all languages."""
+    description, locales = context.texts.described(f"command.{name}")
+    return ChannelCommand(name, description, handler, control=control, locales=locales)
 
 
 class _Commands:
@@ -55,25 +56,25 @@ class _Commands:
 
     async def start_anew(self, call: ChannelCommandContext) -> None:
         if call.event is not None:
-            await self._context.cancel_turns(call.event, rotate=True, reply=lambda _: _ANEW)
+            await self._context.cancel_turns(call.event, rotate=True, reply=lambda _: self._say(call, "sessions.anew"))
             return
         # A caller who has no session yet starts a new one in any case.
         with suppress(NotFoundError):
             await self._context.reset_session(call.caller, conversation_id=_group(call.request))
-        await call.reply(_ANEW)
+        await call.reply(self._say(call, "sessions.anew"))
 
     async def list(self, call: ChannelCommandContext) -> None:
         sessions = await self._sessions(call)
         if not sessions:
-            return await call.reply(_NONE_YET)
+            return await call.reply(self._say(call, "sessions.none"))
         # Kept first: a number means what the person saw, however the list changes until they use it.
         await call.state.set(_LISTED, [session.session_id for session in sessions])
-        await call.reply("\n".join(_line(number, session) for number, session in enumerate(sessions, 1)))
+        await call.reply("\n".join(self._line(call, number, session) for number, session in enumerate(sessions, 1)))
 
     async def resume(self, call: ChannelCommandContext) -> None:
         word = _text(call.request).lower()
         if not word:
-            return await call.reply(_WHICH)
+            return await call.reply(self._say(call, "sessions.which"))
         listed = await self._listed(call, word)
         sessions = [
             session
@@ -81,10 +82,10 @@ class _Commands:
             if (session.session_id == listed if listed else word in (_code(session), session.session_id))
         ]
         if len(sessions) != 1:
-            return await call.reply(_UNKNOWN)
+            return await call.reply(self._say(call, "sessions.unknown"))
         place = _group(call.request)
         await self._context.resume_session(call.caller, sessions[0].session_id, conversation_id=place)
-        await call.reply(_BACK.format(sessions[0].messages))
+        await call.reply(self._say(call, "sessions.back", messages=sessions[0].messages))
 
     async def _listed(self, call: ChannelCommandContext, word: str) -> str | None:
         """Return the session that stood under a number in the list that the person saw last."""
@@ -95,22 +96,23 @@ class _Commands:
         title = one_line(_text(call.request))
         session_id = None if call.session is None else call.session.session_id
         if not title or session_id is None:
-            return await call.reply(_NONE_YET if title else _WHICH_TITLE)
+            return await call.reply(self._say(call, "sessions.none" if title else "sessions.which_title"))
         given, place = None if title == _NO_TITLE else title, _group(call.request)
         try:
             await self._context.name_session(call.caller, session_id, given, conversation_id=place)
-        except InvalidRequestError as error:
-            return await call.reply(error.message)
-        await call.reply(_UNNAMED if given is None else _NAMED.format(given))
+        except InvalidRequestError:
+            return await call.reply(self._say(call, "sessions.long_title", most=LONGEST_TITLE))
+        if given is None:
+            return await call.reply(self._say(call, "sessions.unnamed"))
+        await call.reply(self._say(call, "sessions.named", title=given))
 
     async def cancel(self, call: ChannelCommandContext) -> None:
         runs: Sequence[RunRecord] = ()
         with suppress(NotFoundError):
             runs = await self._context.cancel_background_runs(call.caller, conversation_id=_group(call.request))
-        here = self._context.channel
         if call.event is None:
-            return await call.reply(_stopped(runs, here))
-        await self._context.cancel_turns(call.event, reply=lambda found: _stopped(runs, here, found))
+            return await call.reply(self._stopped(call, runs))
+        await self._context.cancel_turns(call.event, reply=lambda found: self._stopped(call, runs, found))
 
     async def _sessions(self, call: ChannelCommandContext, *, limit: int = 20) -> Sequence[SessionSummary]:
         try:
@@ -118,31 +120,40 @@ class _Commands:
         except NotFoundError:
             return ()
 
+    def _stopped(self, call: ChannelCommandContext, runs: Sequence[RunRecord], turns: Cancelled | None = None) -> str:
+        """Say on which channels the runs that were stopped had been asked for, and nothing of what was said there."""
+        asked = {run.channel for run in runs}
+        if turns is not None and (turns.running or turns.dropped):
+            asked.add(self._context.channel)
+        questions = 0 if turns is None else turns.questions
+        parts = [self._stopped_at(call, asked)] if asked else []
+        if questions:
+            dropped = "cancel.dropped" if questions == 1 else "cancel.dropped_many"
+            parts.append(self._say(call, dropped, questions=questions))
+        return " ".join(parts) or self._say(call, "cancel.nothing")
+
+    def _stopped_at(self, call: ChannelCommandContext, asked: Collection[str]) -> str:
+        here = self._context.channel
+        if asked == {here}:
+            return self._say(call, "cancel.stopped")
+        names = sorted(asked, key=lambda name: (name != here, name))
+        places = [self._say(call, "cancel.here" if name == here else "cancel.on", channel=name) for name in names]
+        joined = reduce(lambda first, second: self._say(call, "cancel.and", first=first, second=second), places)
+        return self._say(call, "cancel.stopped_elsewhere", places=joined)
+
+    def _line(self, call: ChannelCommandContext, number: int, session: SessionSummary) -> str:
+        at = datetime.fromtimestamp(session.updated_at, UTC).strftime("%Y-%m-%d %H:%M")
+        words = session.title or session.first_words
+        key = "sessions.line_about" if words else "sessions.line"
+        line = self._say(call, key, number=number, words=words, at=at, messages=session.messages)
+        return self._say(call, "sessions.line_current", line=line) if session.is_current else line
+
+    def _say(self, call: ChannelCommandContext, key: str, **values: Any) -> str:
+        return self._context.texts.say(key, locale_of(call.request, call.caller.identity), **values)
+
 
 def _group(request: ChannelRequest) -> str | None:
     return request.conversation_id if request.group else None
-
-
-def _stopped(runs: Sequence[RunRecord], here: str, turns: Cancelled | None = None) -> str:
-    """Say on which channels the runs that were stopped had been asked for, and nothing of what was said there."""
-    asked = {run.channel for run in runs}
-    if turns is not None and (turns.running or turns.dropped):
-        asked.add(here)
-    dropped = "" if turns is None or not turns.questions else _dropped(turns.questions)
-    if not asked:
-        return dropped or _NOTHING_TO_STOP
-    return " ".join(filter(None, (_stopped_at(asked, here), dropped)))
-
-
-def _dropped(questions: int) -> str:
-    return _DROPPED if questions == 1 else _DROPPED_MANY.format(questions)
-
-
-def _stopped_at(asked: Collection[str], here: str) -> str:
-    if asked == {here}:
-        return _STOPPED
-    places = ["here" if name == here else f"on {name}" for name in sorted(asked, key=lambda name: (name != here, name))]
-    return _STOPPED_ELSEWHERE.format(" and ".join(places))
 
 
 def _text(request: ChannelRequest) -> str:
@@ -151,11 +162,3 @@ def _text(request: ChannelRequest) -> str:
 
 def _code(session: SessionSummary) -> str:
     return session.session_id[-_CODE:].lower()
-
-
-def _line(number: int, session: SessionSummary) -> str:
-    at = datetime.fromtimestamp(session.updated_at, UTC)
-    words = session.title or session.first_words
-    about = f"“{words}”, " if words else ""
-    here = ", this one" if session.is_current else ""
-    return f"{number} - {about}{at:%d %B %Y, %H:%M} UTC, {session.messages} messages{here}"

@@ -73,13 +73,11 @@ class MessageChannel(Channel):
         """
         self.name, self.path = name, path
         self.allowlist, self.require_link = allowlist, require_link
-        self.confidentiality_tier = confidentiality_tier
-        self.link_commands = link_commands or {}
+        self.confidentiality_tier, self.link_commands = confidentiality_tier, link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
-        self.event_limits = event_limits
         self.run_hook, self.response_hook = run_hook, response_hook
-        self.push_is_idempotent, self.commands = idempotent, tuple(commands)
+        self.event_limits, self.push_is_idempotent, self.commands = event_limits, idempotent, tuple(commands)
         self._config = MessageConfig(
             platform_url=platform_url,
             token=_kept(token),

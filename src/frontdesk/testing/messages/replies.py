@@ -14,7 +14,7 @@ from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, PushRefusedError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
-from frontdesk.kit.chat.session_commands import session_commands
+from frontdesk.kit.chat.session_commands import described_command, session_commands
 from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import (
@@ -29,7 +29,6 @@ from frontdesk.testing.messages.render import (
 from frontdesk.testing.messages.wire import Edit, Whisper
 
 _NOT_YOURS = "This question is not yours, or it was answered before."
-_UNKNOWN = "I don't know /{}. /help tells what I understand."
 
 
 class CommandCall:
@@ -67,7 +66,7 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
 
     return [
         *session_commands(context),
-        ChannelCommand(name="help", description="Show what I understand", handler=explain, control=True),
+        described_command(context, "help", explain, control=True),
     ]
 
 
@@ -104,7 +103,8 @@ class Replies:
 
         call = CommandCall(item, self._context, reply)
         if not await self._context.run_command(call.name, call) and request.attributes["named"]:
-            await reply(_UNKNOWN.format(call.name))
+            locale = locale_of(request, item.caller.identity)
+            await reply(self._context.texts.say("command.unknown", locale, name=call.name))
         return None
 
     async def _pressed(self, item: InboxItem) -> ChannelRequest:
