@@ -398,8 +398,8 @@ class FileTooLargeError(RequestError):
     status = 413
     code = "file_too_large"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"The file has more than {limit} bytes, which this host does not keep.")
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
 
 
 class FilesFullError(RequestError):
@@ -408,8 +408,9 @@ class FilesFullError(RequestError):
     status = 413
     code = "files_full"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"The files would take more than {limit} bytes together; older ones are dropped in time.")
+    def __init__(self, limit: int | None = None) -> None:
+        more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
+        super().__init__(None if limit is None else more)
 
 
 class KeyReusedError(RequestError):

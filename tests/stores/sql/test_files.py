@@ -306,12 +306,14 @@ async def test_what_a_refused_turn_has_written_is_dropped_in_time(base: Base) ->
     assert counts(base) == [0, 0, 0]
 
 
+@pytest.mark.parametrize("lost", ["file_chunks", "file_chunks WHERE number = 1", "files"])
 async def test_a_file_that_somebody_removed_does_not_stop_its_session(
-    base: Base, caplog: pytest.LogCaptureFixture
+    base: Base, lost: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sql_files, "CHUNK", 10_000)
     async with base.opened() as store:
         await keep_session(store, session(), pictures("a"))
-        base.execute("DELETE FROM file_chunks")
+        base.execute(f"DELETE FROM {lost}")
         (message,) = await store.sessions.history(OWNER, "ses_1")
         assert (message.text, message.contents[1].uri) == ("a", "data:image/png;base64,")
         assert "is gone, and is empty" in caplog.text

@@ -30,7 +30,11 @@ _BEGIN = (
 )
 _SIZE = "SELECT COALESCE(SUM(size), 0) FROM files WHERE owner = ?"
 _KNOWN = "SELECT file_id FROM files WHERE owner = ? AND complete = 1 AND file_id IN ({marks})"
-_CHUNKS = "SELECT file_id, data FROM file_chunks WHERE file_id IN ({marks}) ORDER BY file_id, number"
+_CHUNKS = (
+    "SELECT files.file_id, files.size, file_chunks.data FROM files "
+    "LEFT JOIN file_chunks ON file_chunks.file_id = files.file_id "
+    "WHERE files.file_id IN ({marks}) ORDER BY files.file_id, file_chunks.number"
+)
 _ONE = "SELECT media_type, name, size FROM files WHERE file_id = ? AND owner = ? AND complete = 1"
 
 
@@ -72,13 +76,16 @@ class FileContents:
         )
 
     async def read(self, file_ids: Sequence[str]) -> dict[str, bytes]:
-        """Return the contents of files, by their ids."""
+        """Return the contents of files, by their ids, without those that are not whole."""
         chunks: dict[str, list[bytes]] = {}
+        sizes: dict[str, int] = {}
         for start in range(0, len(file_ids), _MOST_ASKED):
             asked = file_ids[start : start + _MOST_ASKED]
-            for file_id, data in await self._engine.read(_CHUNKS.format(marks=_marks(asked)), tuple(asked)):
-                chunks.setdefault(file_id, []).append(bytes(data))
-        return {file_id: b"".join(some) for file_id, some in chunks.items()}
+            for file_id, size, data in await self._engine.read(_CHUNKS.format(marks=_marks(asked)), tuple(asked)):
+                sizes[file_id] = size
+                chunks.setdefault(file_id, []).append(b"" if data is None else bytes(data))
+        contents = {file_id: b"".join(some) for file_id, some in chunks.items()}
+        return {file_id: content for file_id, content in contents.items() if len(content) == sizes[file_id]}
 
 
 class SqlFiles:
@@ -97,8 +104,8 @@ class SqlFiles:
         new = _New(key(owner), media_type, data, name)
         if not await self._fits(key(owner), {file_id: new}):
             raise FilesFullError(self._limits.max_owner_bytes)
-        await self._write(file_id, new)
-        await self._engine.write([self._completed(file_id)])
+        if await self._write(file_id, new):
+            await self._engine.write([self._completed(file_id)])
         stored = await self.get_stored(owner, file_id)
         return stored or StoredFile(file_id=file_id, media_type=media_type, name=name, size=len(data))
 
@@ -106,7 +113,8 @@ class SqlFiles:
         stored = await self.get_stored(owner, file_id)
         if stored is None:
             return None
-        return stored, (await self._contents.read([key(file_id)])).get(key(file_id), b"")
+        content = (await self._contents.read([key(file_id)])).get(key(file_id))
+        return None if content is None else (stored, content)
 
     async def get_stored(self, owner: str, file_id: str) -> StoredFile | None:
         """Return a file of an owner without its bytes."""
@@ -134,9 +142,9 @@ class SqlFiles:
             if detached.files and kept[use.owner]:
                 changed[use.operation] = _with(operations[use.operation], position, detached.data)
                 changed += [_used(file_id, use, self._clock.now()) for file_id in detached.files]
-        for file_id, new in found.new.items():
-            if kept[new.owner]:
-                await self._write(file_id, new)
+        # In one order, so that two processes never wait for each other.
+        for file_id, new in sorted(found.new.items()):
+            if kept[new.owner] and await self._write(file_id, new):
                 changed.append(self._completed(file_id))
         return changed
 
@@ -161,18 +169,19 @@ class SqlFiles:
             return True
         return int((await self._engine.read(_SIZE, (owner,)))[0][0]) + more <= self._limits.max_owner_bytes
 
-    async def _write(self, file_id: str, new: _New) -> None:
-        """Write the chunks of a file, unless they are there; from here on it is not old."""
+    async def _write(self, file_id: str, new: _New) -> bool:
+        """Write the chunks of a file, and tell whether it is still to be completed; from here on it is not old."""
         row = (file_id, new.owner, _bytes(new.media_type), _bytes(new.name), len(new.content), self._clock.now())
         ((complete,),) = (await self._engine.write([Do(_BEGIN, row, answers=True)]))[0]
         if complete:
-            return
+            return False
         chunks: list[Op] = [
             Put(tables.FILE_CHUNKS, (file_id, number, new.content[start : start + CHUNK]))
             for number, start in enumerate(range(0, len(new.content), CHUNK))
         ]
         for start in range(0, len(chunks), _AT_ONCE):
             await self._engine.write(chunks[start : start + _AT_ONCE])
+        return True
 
     def _completed(self, file_id: str) -> Do:
         return Do("UPDATE files SET complete = 1, touched_at = ? WHERE file_id = ?", (self._clock.now(), file_id))
