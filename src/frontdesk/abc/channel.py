@@ -12,6 +12,7 @@ from frontdesk.abc.auth import OneAuth
 from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.live import LiveMode
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
@@ -281,6 +282,8 @@ class Channel(ABC):
     """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0
     """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
+    live: LiveMode = "auto"
+    """Whether answers to events are shown while they are written, on a channel that can: see `StreamsReplies`."""
     allowlist: Allowlist | Inherit | None = "inherit"
     """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False

@@ -82,7 +82,9 @@ async def look_up(
 def _part(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None) -> PushPart:
     try:
         content = (
-            _call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
+            _call_channel(lambda: channel.decode_push(payload))
+            if isinstance(channel, ChannelPushCodec) and not (payload is None and delivery.edits)
+            else payload
         )
     except CodecError as error:
         log.error("delivery %s can't be read: %s", delivery.delivery_id, error)

@@ -21,6 +21,7 @@ from frontdesk.clock import Clock
 from frontdesk.data.delivery import CANCELLED, Cancelled, Delivery, EventKind, InboxItem, WaitingEvent
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.session import SessionName
+from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -74,8 +75,10 @@ class InboxWorker:
         active: ActiveRuns,
         ids: Ids,
         aliases: Aliases,
+        live: LiveReplies,
     ) -> None:
         self._store = store
+        self._live = live
         self._pipeline = pipeline
         self._channels = channels
         self._planner = planner
@@ -386,18 +389,22 @@ class InboxWorker:
         if error.run_id is not None:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
-        failure_notice = await self._failure_notice(item, error)
+        rows, left = await self._failure_notice(item, error), await self._live.left(item)
+        if left is not None:
+            rows = await left.end(rows, "failed")
         try:
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
-                for delivery in failure_notice:
+                for delivery in rows:
                     transaction.add_delivery(delivery)
+                if left is not None:
+                    left.close(transaction)
         except LostEventError:
             kept = await self._store.inbox.renew([item])
             if kept and kept[0].is_cancelled:
                 await self._record_cancelled(kept[0])
             return
-        await self._outbox.wake(failure_notice)
+        await self._outbox.wake(rows)
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)

@@ -17,6 +17,7 @@ from frontdesk.access.policy import as_rule, rules_of
 from frontdesk.approvals.answers import Answers
 from frontdesk.clock import Clock
 from frontdesk.data.request import ConversationScope
+from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -85,6 +86,7 @@ class Parts:
         self.active = ActiveRuns(self.turns, recorder, cancel_grace=grace)
         self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
+        self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.inbox = self._answering(planner, presence)
@@ -104,6 +106,7 @@ class Parts:
             self.active,
             self.ids,
             self.aliases,
+            self.live,
         )
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
@@ -155,6 +158,7 @@ class Parts:
             deferral=deferral,
             starter=starter,
             finisher=finisher,
+            live=self.live,
         )
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:

@@ -10,20 +10,23 @@ import json
 import os
 import socket
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from agent_framework import AgentResponseUpdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import AgentFrameworkHost, ChannelIdentity, RetryPolicy
+from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
 from frontdesk.host import inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.testing import CrashPlan, crashing
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.testing import CrashPlan, EchoAgent, crashing
+from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.newer import become_newer
 from tests.faults.sweeping import stop_sweep
@@ -37,6 +40,21 @@ TERMS = PushTerms(
     retry=RetryPolicy(attempts=1000, first_delay=0.02, longest_delay=0.2),
     failures=1000,
 )
+
+
+class Teller(EchoAgent):
+    """Says its first word at once, and the rest when it has heard all."""
+
+    def __init__(self, repeat: Callable[[str], Awaitable[str]]) -> None:
+        super().__init__()
+        self._repeat = repeat
+
+    async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
+        async for update in super().speak(["heard "]):
+            yield update
+        answer = await self._repeat("".join(words))
+        async for update in super().speak([answer.removeprefix("heard ")]):
+            yield update
 
 
 def make() -> AgentFrameworkHost:
@@ -60,7 +78,8 @@ def make() -> AgentFrameworkHost:
             os.kill(os.getpid(), 9)
         return f"heard {text}"
 
-    channel = MessageChannel(
+    kind = LookupMessageChannel if given.get("lookup") else MessageChannel
+    channel = kind(
         platform_url=given["platform"],
         token=given["token"],
         secret=SECRET,
@@ -70,13 +89,16 @@ def make() -> AgentFrameworkHost:
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
+        live="auto" if given.get("live") else "off",
+        live_terms=LiveTerms(interval=0.01, timeout=2.0),
     )
     channel.push_terms = TERMS
     where: dict[str, Any] = {"state_dir": given["place"]}
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
-    return AgentFrameworkHost(repeat, channels=[channel], shutdown_grace_seconds=1.0, **where)
+    target = Teller(repeat) if given.get("live") else repeat
+    return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 
 class InboxServer:

@@ -8,7 +8,8 @@ from starlette.routing import Route
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
-from frontdesk.abc.hooks import ResponseHook, RunHook
+from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.live import LiveMode, LivePlace, LiveView
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
@@ -22,6 +23,7 @@ from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
 from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
+from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import parts_of
 from frontdesk.testing.messages.replies import Replies, usual_commands
@@ -61,6 +63,8 @@ class MessageChannel(Channel):
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
         idempotent: bool = True,
+        live: LiveMode = "off",
+        stream_transform_hook: StreamTransformHook | None = None,
         **settings: Any,
     ) -> None:
         """Make a channel; the platform reaches it at `public_url`, and drops a repeated key if `idempotent`.
@@ -74,7 +78,9 @@ class MessageChannel(Channel):
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
         self.run_hook, self.response_hook = run_hook, response_hook
+        self.stream_transform_hook = stream_transform_hook
         self.push_is_idempotent = idempotent
+        self.live = live
         self.commands = tuple(commands)
         self._config = MessageConfig(
             platform_url=platform_url,
@@ -85,6 +91,7 @@ class MessageChannel(Channel):
             on_edit=on_edit,
             **settings,
         )
+        self.live_terms = self._config.live_terms
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
 
@@ -133,6 +140,14 @@ class MessageChannel(Channel):
             placed = msgspec.structs.replace(send, chat_id=conversation_id)
         return (await self.client.send(placed)).message_id
 
+    async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
+        """Send the first message of an answer that is being written; return its id."""
+        return await open_live(self.client, place, view, key, self._config.text_limit)
+
+    async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
+        """Show more of an answer; what does not fit into one message goes on in another."""
+        return await update_live(self.client, place, handles, view, self._config.text_limit)
+
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
         return await self._need_replies().prepare(item)
@@ -160,6 +175,25 @@ class LookupMessageChannel(MessageChannel):
         """Return the id of a message that arrived; `None` if the platform never got it."""
         sent = await self.client.sent_as(part.idempotency_key)
         return None if sent is None else sent.message_id
+
+    async def find_live(self, place: LivePlace, key: str) -> str | None:
+        """Return the id of the first message of an answer; `None` if the platform never got it."""
+        sent = await self.client.sent_as(key)
+        return None if sent is None else sent.message_id
+
+
+class TypingMessageChannel(MessageChannel):
+    """The same, and it shows that an answer is being written."""
+
+    typing_interval: float | None = 5.0
+
+    async def show_typing(self, place: LivePlace) -> None:
+        """Show it."""
+        await self.client.set_typing(typing_at(place, on=True))
+
+    async def end_typing(self, place: LivePlace) -> None:
+        """End it."""
+        await self.client.set_typing(typing_at(place, on=False))
 
 
 class _Room:

@@ -1,8 +1,9 @@
 """The settings of an operator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from frontdesk.abc.live import LiveTerms
 from frontdesk.kit.auth.secrets import Secret
 
 HowEventsCome = Literal["webhook", "polling"]
@@ -26,6 +27,7 @@ class MessageConfig:
     call_timeout: float = 10.0
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
+    live_terms: LiveTerms = field(default_factory=LiveTerms)
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
 
