@@ -130,7 +130,9 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
     aliases = Aliases(store, ())
-    worker = InboxWorker(store, nothing, {}, nothing, nothing, clock, nothing, nothing, nothing, nothing, aliases)
+    worker = InboxWorker(
+        store, nothing, {}, nothing, nothing, clock, nothing, nothing, nothing, nothing, aliases, nothing
+    )
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):
