@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
+    from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
     from frontdesk.abc.push import PushesParts, PushPart, PushTerms, SupportsPushLookup
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
@@ -172,6 +173,9 @@ _HOME = {
     "LinkRecord": "frontdesk.data.link",
     "LinkRequired": "frontdesk.abc.allowlist",
     "LinkedClaimAllowlist": "frontdesk.access.allowlists",
+    "LivePlace": "frontdesk.abc.live",
+    "LiveTerms": "frontdesk.abc.live",
+    "LiveView": "frontdesk.abc.live",
     "NativeIdAllowlist": "frontdesk.access.allowlists",
     "OAuthIdentityLinker": "frontdesk.linkers.oauth.linker",
     "Oidc": "frontdesk.linkers.oauth.presets",
@@ -206,13 +210,16 @@ _HOME = {
     "Secret": "frontdesk.kit.auth.secrets",
     "ServerLimits": "frontdesk.kit.http.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
+    "ShowsTyping": "frontdesk.abc.live",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
     "StreamTransformHook": "frontdesk.abc.hooks",
+    "StreamsReplies": "frontdesk.abc.live",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
+    "SupportsLiveLookup": "frontdesk.abc.live",
     "SupportsPushLookup": "frontdesk.abc.push",
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
@@ -305,6 +312,9 @@ __all__ = [
     "LinkRecord",
     "LinkRequired",
     "LinkedClaimAllowlist",
+    "LivePlace",
+    "LiveTerms",
+    "LiveView",
     "NativeIdAllowlist",
     "OAuthIdentityLinker",
     "Oidc",
@@ -339,13 +349,16 @@ __all__ = [
     "Secret",
     "ServerLimits",
     "ShowsItems",
+    "ShowsTyping",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
     "StreamTransformHook",
+    "StreamsReplies",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",
+    "SupportsLiveLookup",
     "SupportsPushLookup",
     "TargetInfo",
     "TaskHandle",
