@@ -113,10 +113,7 @@ class Parts:
         target, turns, active = self.target, self.turns, self.active
         answers, routes = Answers(self.store, self.clock), Routes(planner)
         branches = Branches(self.store, turns, self.ids, target.info)
-        scopes: dict[str, ConversationScope | None] = {
-            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
-            for name, channel in self.channels.items()
-        }
+        scopes = self._scopes()
         deferral = Deferral(
             turns=turns,
             branches=branches,
@@ -160,6 +157,13 @@ class Parts:
             finisher=finisher,
             live=self.live,
         )
+
+    def _scopes(self) -> Mapping[str, ConversationScope | None]:
+        """Return the scopes of the sessions that the host tracks, by channel."""
+        return {
+            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
+            for name, channel in self.channels.items()
+        }
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
         return Planner(

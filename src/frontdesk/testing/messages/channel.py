@@ -9,7 +9,7 @@ from starlette.routing import Route
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
-from frontdesk.abc.live import LiveMode, LivePlace, LiveView
+from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
@@ -63,7 +63,6 @@ class MessageChannel(Channel):
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
         idempotent: bool = True,
-        live: LiveMode = "off",
         stream_transform_hook: StreamTransformHook | None = None,
         **settings: Any,
     ) -> None:
@@ -73,15 +72,11 @@ class MessageChannel(Channel):
         """
         self.name, self.path = name, path
         self.allowlist, self.require_link = allowlist, require_link
-        self.confidentiality_tier = confidentiality_tier
-        self.link_commands = link_commands or {}
+        self.confidentiality_tier, self.link_commands = confidentiality_tier, link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
-        self.run_hook, self.response_hook = run_hook, response_hook
-        self.stream_transform_hook = stream_transform_hook
-        self.push_is_idempotent = idempotent
-        self.live = live
-        self.commands = tuple(commands)
+        self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
+        self.push_is_idempotent, self.commands = idempotent, tuple(commands)
         self._config = MessageConfig(
             platform_url=platform_url,
             token=_kept(token),
@@ -91,7 +86,7 @@ class MessageChannel(Channel):
             on_edit=on_edit,
             **settings,
         )
-        self.live_terms = self._config.live_terms
+        self.live, self.live_terms = self._config.live, self._config.live_terms
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from frontdesk.abc.live import LiveTerms
+from frontdesk.abc.live import LiveMode, LiveTerms
 from frontdesk.kit.auth.secrets import Secret
 
 HowEventsCome = Literal["webhook", "polling"]
@@ -27,6 +27,7 @@ class MessageConfig:
     call_timeout: float = 10.0
     text_limit: int = 4096
     on_edit: OnEdit = "ignore"
+    live: LiveMode = "off"
     live_terms: LiveTerms = field(default_factory=LiveTerms)
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
