@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
+    from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
     from frontdesk.abc.push import PushesParts, PushPart, PushTerms, ShowsQuestions, SupportsPushLookup
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
@@ -184,6 +185,9 @@ _HOME = {
     "LinkRecord": "frontdesk.data.link",
     "LinkRequired": "frontdesk.abc.allowlist",
     "LinkedClaimAllowlist": "frontdesk.access.allowlists",
+    "LivePlace": "frontdesk.abc.live",
+    "LiveTerms": "frontdesk.abc.live",
+    "LiveView": "frontdesk.abc.live",
     "NativeIdAllowlist": "frontdesk.access.allowlists",
     "OAuthIdentityLinker": "frontdesk.linkers.oauth.linker",
     "Oidc": "frontdesk.linkers.oauth.presets",
@@ -221,14 +225,17 @@ _HOME = {
     "ServerLimits": "frontdesk.kit.http.server_limits",
     "ShowsItems": "frontdesk.abc.conversations",
     "ShowsQuestions": "frontdesk.abc.push",
+    "ShowsTyping": "frontdesk.abc.live",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors",
     "StateTransaction": "frontdesk.abc.store",
     "StoreError": "frontdesk.errors",
     "StoredFile": "frontdesk.data.file",
     "StreamTransformHook": "frontdesk.abc.hooks",
+    "StreamsReplies": "frontdesk.abc.live",
     "SupportsLinkRoutes": "frontdesk.abc.linker",
     "SupportsLinkStorePath": "frontdesk.abc.linker",
+    "SupportsLiveLookup": "frontdesk.abc.live",
     "SupportsPushLookup": "frontdesk.abc.push",
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
@@ -327,6 +334,9 @@ __all__ = [
     "LinkRecord",
     "LinkRequired",
     "LinkedClaimAllowlist",
+    "LivePlace",
+    "LiveTerms",
+    "LiveView",
     "NativeIdAllowlist",
     "OAuthIdentityLinker",
     "Oidc",
@@ -364,14 +374,17 @@ __all__ = [
     "ServerLimits",
     "ShowsItems",
     "ShowsQuestions",
+    "ShowsTyping",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
     "StoreError",
     "StoredFile",
     "StreamTransformHook",
+    "StreamsReplies",
     "SupportsLinkRoutes",
     "SupportsLinkStorePath",
+    "SupportsLiveLookup",
     "SupportsPushLookup",
     "TargetInfo",
     "TaskHandle",

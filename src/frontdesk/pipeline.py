@@ -27,6 +27,7 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.delivery.live.replies import LiveReplies, LiveReply
 from frontdesk.delivery.push import can_push
 from frontdesk.errors import InvalidRequestError, RequestError
 from frontdesk.kit.framework.approval_ids import requests_in
@@ -59,7 +60,9 @@ class Pipeline:
         deferral: Deferral,
         starter: RunStarter,
         finisher: RunFinisher,
+        live: LiveReplies,
     ) -> None:
+        self._live = live
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher
@@ -96,12 +99,13 @@ class Pipeline:
         waits: bool = False,
         job: Job | None = None,
         event: InboxItem | None = None,
+        live: LiveReply | None = None,
     ) -> Result:
         """Take a request from the gate to its answer: open session, run target, record, deliver."""
         run = await self._starter.open(admitted, waits=waits, job=job, event=event)
         try:
             try:
-                result = await self._target.run(run.turn)
+                result = await (self._target.run(run.turn) if live is None else self._run_live(run, live))
             except InvalidRequestError:
                 # A request that the target refuses is not recorded.
                 await self._starter.revoke(run.turn)
@@ -113,7 +117,31 @@ class Pipeline:
             attach_run(error, run.record)
             raise
         finally:
+            if live is not None:
+                await live.stop()
             self._starter.close(run)
+
+    async def _run_live(self, run: ActiveRun, live: LiveReply) -> Any:
+        """Run the target, and show what it does meanwhile."""
+        run.turn.live = live
+        live.start()
+        if not live.streams:
+            return await self._target.run(run.turn)
+        stream = await self._target.stream(run.turn)
+        try:
+            async for update in stream:
+                if run.cancel_requested:
+                    log.warning(TOO_LATE, run.record.run_id)
+                    raise asyncio.CancelledError
+                if requests_in(update):
+                    update = await self._finisher.show(run.turn, update)
+                await live.add(update)
+            result = await stream.final()
+        finally:
+            await stream.close()
+        if live.hook is not None:
+            run.turn.shown = result_of_updates(live.shown, result)
+        return result
 
     async def _deliver(self, run: ActiveRun, recorded: Result) -> Result:
         """Return the result as the channel shows it; answers to other places were recorded as deliveries."""
@@ -145,13 +173,21 @@ class Pipeline:
         if not resumes or can_push(self._channels[request.channel]):
             admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
-        return await self.run_admitted(admitted, waits=True, event=event) if queued is None else queued
+        if queued is not None:
+            return queued
+        live = await self._live.of(admitted, event)
+        try:
+            return await self.run_admitted(admitted, waits=True, event=event, live=live)
+        finally:
+            if live is not None:
+                await live.stop_typing()
 
     async def record_cancelled(self, event: InboxItem) -> None:
         """Record an event that was cancelled before its answer: its question stays, and the target is not asked."""
         admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
         turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
         try:
+            turn.live = await self._live.left(event, admitted.owner)
             await self._finisher.cancel(turn)
         finally:
             self._turns.close(turn)

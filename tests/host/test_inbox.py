@@ -131,7 +131,7 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     nothing: Any = None
     aliases = Aliases(store, ())
     some, none = (store, nothing, {}, nothing, nothing, clock), (nothing, nothing, nothing, nothing)
-    worker = InboxWorker(*some, *none, aliases, nothing)
+    worker = InboxWorker(*some, *none, aliases, nothing, nothing)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

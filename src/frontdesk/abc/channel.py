@@ -16,6 +16,7 @@ from frontdesk.abc.channel_state import ChannelStateContext
 from frontdesk.abc.commands import BuiltInTexts, CommandLocale, CommandScope, CommandState
 from frontdesk.abc.conversations import ConversationsContext
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.live import LiveMode
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.target import TargetInfo
 from frontdesk.data.approval import ApprovalAnswer, Decision, PendingApproval
@@ -351,6 +352,8 @@ class Channel(ABC):
     """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
     event_limits: EventLimits | None = None
     """How much one person may send; for channels that accept events."""
+    live: LiveMode = "auto"
+    """Whether answers to events are shown while they are written, on a channel that can: see `StreamsReplies`."""
     allowlist: Allowlist | Inherit | None = "inherit"
     """The callers who may come in: as the host says, by a list or a rule of its own, or all whom it has verified."""
     require_link: bool = False

@@ -50,6 +50,13 @@ class Limits:
             self._keep(self._own_next, place, now + own_gap)
         return now
 
+    def enter_last(self, place: str, now: float, kind: DestinationKind = "direct") -> float:
+        """Do the same for what comes last: it is let in only where no delivery would have to wait for it."""
+        at = max(self._closed_until, self._own_next.get(place, 0.0))
+        if self._gap:
+            at = max(at, self._next)
+        return at if at > now else self.enter(place, now, kind)
+
     def close(self, until: float) -> None:
         """Have the whole channel wait, as its platform asks."""
         self._closed_until = max(self._closed_until, until)

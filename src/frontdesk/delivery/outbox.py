@@ -145,6 +145,10 @@ class Outbox:
         """Return the time of day at a time of the steady clock, unless the clock is set before."""
         return self._clock.now() + max(steady - self._clock.steady(), 0.0)
 
+    def outlet(self, channel: str) -> ChannelOutlet | None:
+        """Return what this process knows of the platform of a channel; `None` if the channel can't push."""
+        return self._outlets.get(channel)
+
     def resume(self, channel: str) -> None:
         """Close the circuit of a channel, because the operator knows that its platform works."""
         outlet = self._outlets.get(channel)

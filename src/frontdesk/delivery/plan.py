@@ -107,16 +107,29 @@ class Planner:
         is_new = all(each.key != admitted.identity.key for each in identities)
         return [*identities, admitted.identity] if is_new else identities
 
+    def origin(self, request: ChannelRequest, identity: ChannelIdentity, owner: str, run_id: str) -> Delivery:
+        """Return a delivery without content to where a request came from."""
+        return self._blank(owner, request, identity, run_id, originating=True)
+
     async def rows(
-        self, admitted: AdmittedRequest, result: Any, run: RunRecord, route: Route, asked: Sequence[Message]
+        self,
+        admitted: AdmittedRequest,
+        result: Any,
+        run: RunRecord,
+        route: Route,
+        asked: Sequence[Message],
+        shown: Any = None,
     ) -> list[Delivery]:
-        """Return the deliveries of a result, one for each part; `asked` are the messages that it answers."""
+        """Return the deliveries of a result, one for each part; `asked` are the messages that it answers.
+
+        `shown` is the result as it was shown while it was written, if a hook has changed that.
+        """
         answer = HostedRunResult(result=result, run=_slim(run))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
         if route.originating and self._pushes_back(admitted):
             # The originating channel needs its own details, such as the message that it answers.
-            own = answer.replace(run=answer.run.replace(details=run.details))
+            own = answer.replace(run=answer.run.replace(details=run.details), result=result if shown is None else shown)
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
             rows += self._with_ids(back)
         if not route.destinations:

@@ -84,7 +84,9 @@ def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mappi
     """Return a part as a channel gets it; a `PushRefusedError` if the channel can't read its payload."""
     try:
         content = (
-            call_channel(lambda: channel.decode_push(payload)) if isinstance(channel, ChannelPushCodec) else payload
+            call_channel(lambda: channel.decode_push(payload))
+            if isinstance(channel, ChannelPushCodec) and not (payload is None and delivery.edits)
+            else payload
         )
     except CodecError as error:
         log.error("delivery %s can't be read: %s", delivery.delivery_id, error)

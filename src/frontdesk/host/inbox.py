@@ -23,6 +23,7 @@ from frontdesk.data.delivery import CANCELLED, Cancelled, Delivery, EventKind, I
 from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.session import SessionName
+from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -93,8 +94,10 @@ class InboxWorker:
         ids: Ids,
         aliases: Aliases,
         texts: Texts,
+        live: LiveReplies,
     ) -> None:
         self._store = store
+        self._live = live
         self._pipeline = pipeline
         self._channels = channels
         self._planner = planner
@@ -449,23 +452,27 @@ class InboxWorker:
         if error.run_id is not None:
             return
         log.warning("event %s of %s was not answered: %s", item.event_id, item.channel, error.code)
-        held = self._held.get(item)
-        failure_notice = [] if held is None else await self._replies.rows(item, held.take_replies())
-        failure_notice += await self._failure_notice(item, error)
+        held, left = self._held.get(item), await self._live.left(item)
+        rows = [] if held is None else await self._replies.rows(item, held.take_replies())
+        rows += await self._failure_notice(item, error)
+        if left is not None:
+            rows = await left.end(rows, "failed")
         note = await self._resumptions.failed(item, error) if item.kind == "resume" else None
         try:
             async with self._store.transaction() as transaction:
                 transaction.finish(item, error=error.code)
                 if note is not None:
                     note(transaction)
-                for delivery in failure_notice:
+                for delivery in rows:
                     transaction.add_delivery(delivery)
+                if left is not None:
+                    left.close(transaction)
         except LostEventError:
             kept = await self._store.inbox.renew([item])
             if kept and kept[0].is_cancelled:
                 await self._record_cancelled(kept[0])
             return
-        await self._outbox.wake(failure_notice)
+        await self._outbox.wake(rows)
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)

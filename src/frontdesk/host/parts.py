@@ -18,6 +18,7 @@ from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
 from frontdesk.data.request import ConversationScope
+from frontdesk.delivery.live.replies import LiveReplies
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.presence import Presence
@@ -93,6 +94,7 @@ class Parts:
         self.decisions = Decisions(store, clock, schemas, PlaceSettler(store, channels, clock, ids, self.outbox))
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
+        self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
         self.inbox = self._answering(planner, presence)
@@ -114,16 +116,14 @@ class Parts:
             self.ids,
             self.aliases,
             self.texts,
+            self.live,
         )
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active
         answers, routes = self.answers, Routes(planner)
         branches = Branches(self.store, turns, self.ids, target.info)
-        scopes: dict[str, ConversationScope | None] = {
-            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
-            for name, channel in self.channels.items()
-        }
+        scopes = self._scopes()
         deferral = Deferral(
             turns=turns,
             branches=branches,
@@ -165,7 +165,15 @@ class Parts:
             deferral=deferral,
             starter=starter,
             finisher=finisher,
+            live=self.live,
         )
+
+    def _scopes(self) -> Mapping[str, ConversationScope | None]:
+        """Return the scopes of the sessions that the host tracks, by channel."""
+        return {
+            name: channel.conversation_scope if channel.session_family == "host_tracked" else None
+            for name, channel in self.channels.items()
+        }
 
     def _planning(self, keys: IdentityKeys, config: HostConfig) -> Planner:
         return Planner(

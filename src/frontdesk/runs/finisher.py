@@ -126,7 +126,7 @@ class RunFinisher:
         if admitted.is_delivered:
             route = await self._routes.of(turn)
             ended = run.record.replace(status="completed")
-            rows = await self._planner.rows(admitted, result, ended, route, turn.messages)
+            rows = await self._planner.rows(admitted, result, ended, route, turn.messages, turn.shown)
             turn.deliveries = rows if turn.event is None else self._planner.for_event(rows, turn.event)
         if asked:
             return await self._record_questions(run, result, route, asked), result
@@ -202,6 +202,8 @@ class RunFinisher:
     async def cancel(self, turn: Turn) -> None:
         """Write the end of a turn that was cancelled before it began: its question stays, and nothing is said."""
         await self._recorder.ended(turn, self._recorder.begin(turn), "cancelled", CANCELLED)
+        if turn.deliveries:
+            await self._outbox.wake(turn.deliveries)
 
     async def give_up(self, turn: Turn, job: Job, failure: RunFailure) -> None:
         """Write the end of a background run that can't go on; its question stays in the history, as failed."""

@@ -178,6 +178,8 @@ class Recorder:
         turn.writing = True
         changes["finished_at"] = self._clock.now()
         try:
+            if turn.live is not None:
+                turn.deliveries = await turn.live.end(turn.deliveries, changes["status"])
             if not turn.admitted.request.store:
                 await self._send(turn, changes)
                 turn.recorded = run.replace(**changes)
@@ -281,6 +283,8 @@ class Recorder:
         if turn.event is not None:
             failure: RunFailure | None = changes.get("failure")
             transaction.finish(turn.event, error=None if failure is None else failure.code)
+        if turn.live is not None:
+            turn.live.close(transaction)
 
 
 def _uses_up(turn: Turn, changes: Mapping[str, Any]) -> Answering | None:

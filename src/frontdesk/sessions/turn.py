@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from agent_framework import AgentSession
 
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import Delivery, InboxItem, Route
 from frontdesk.data.identity import IdentityRecord
 from frontdesk.data.request import AdmittedRequest
-from frontdesk.data.run import RunRecord
+from frontdesk.data.run import RunRecord, RunStatus
 from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.errors import UnreadableRecordError
 from frontdesk.kit.aio.large import is_heavy
@@ -22,6 +22,18 @@ from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore
 
 _NO_HISTORY: tuple[Any, ...] = ()
+
+
+class LiveEnding(Protocol):
+    """An answer that is shown while it is written."""
+
+    async def end(self, deliveries: Sequence[Delivery], status: RunStatus) -> Sequence[Delivery]:
+        """Stop showing it; return the deliveries of the run's end, with what becomes of the messages that show it."""
+        ...
+
+    def close(self, transaction: StateTransaction) -> None:
+        """Close it in the transaction that records the end of the run."""
+        ...
 
 
 class Turn:
@@ -64,6 +76,10 @@ class Turn:
     """The event that the turn answers, finished together with it."""
     deliveries: Sequence[Delivery] = ()
     """The deliveries of the result to other places, written together with it."""
+    live: "LiveEnding | None" = None
+    """What has shown the answer while it was written, and ends together with the run."""
+    shown: Any = None
+    """The result as it was shown while it was written, if a hook has changed that."""
     requester: IdentityRecord | None = None
     """The identity record of the requester, which must be unchanged when the questions of the turn are written."""
     approval_ids: dict[str, str] | None = None

@@ -3,6 +3,7 @@
 import inspect
 import os
 import signal
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, get_args
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,19 +12,23 @@ from frontdesk.host.host import AgentFrameworkHost
 
 RequestPoint = Literal["before_commit", "after_commit", "before_send", "after_send"]
 PushPoint = Literal["before_push", "after_push"]
-CrashPoint = RequestPoint | PushPoint
+LivePoint = Literal["before_live", "after_live"]
+CrashPoint = RequestPoint | PushPoint | LivePoint
 CRASH_POINTS: tuple[RequestPoint, ...] = get_args(RequestPoint)
 """The points that every request passes."""
 PUSH_POINTS: tuple[PushPoint, ...] = get_args(PushPoint)
 """The points around what a channel pushes."""
+LIVE_POINTS: tuple[LivePoint, ...] = get_args(LivePoint)
+"""The points around what a channel shows of an answer while it is written."""
+_ALL = (*CRASH_POINTS, *PUSH_POINTS, *LIVE_POINTS)
 
 
 class CrashPlan:
     """The point at which the process ends, when it is passed for the given time. Nothing is flushed or closed."""
 
     def __init__(self, point: CrashPoint, passes: int = 1) -> None:
-        if point not in (*CRASH_POINTS, *PUSH_POINTS) or passes < 1:
-            raise ValueError(f"a plan has one of {', '.join((*CRASH_POINTS, *PUSH_POINTS))} and at least one pass")
+        if point not in _ALL or passes < 1:
+            raise ValueError(f"a plan has one of {', '.join(_ALL)} and at least one pass")
         self.point = point
         self.passes = passes
 
@@ -47,7 +52,12 @@ def crashing(host: AgentFrameworkHost, plan: CrashPlan) -> ASGIApp:
         _watch_commits(store._engine, plan)
     if plan.point in PUSH_POINTS:
         for channel in host.channels:
-            _watch_pushes(channel, plan)
+            pushes = [method for method in ("push_part", "push") if hasattr(channel, method)]
+            _watch(channel, pushes[:1], plan, PUSH_POINTS)
+    if plan.point in LIVE_POINTS:
+        for channel in host.channels:
+            shows = [method for method in ("open_live", "update_live") if hasattr(channel, method)]
+            _watch(channel, shows, plan, LIVE_POINTS)
     return _WatchedApp(host.app, plan)
 
 
@@ -67,19 +77,23 @@ def _watch_commits(engine: Any, plan: CrashPlan) -> None:
     engine._finish = awaited if inspect.iscoroutinefunction(finish) else at_once
 
 
-def _watch_pushes(channel: Any, plan: CrashPlan) -> None:
-    name = next((method for method in ("push_part", "push") if hasattr(channel, method)), None)
-    if name is None:
-        return
-    push = getattr(channel, name)
+def _watch(channel: Any, methods: Sequence[str], plan: CrashPlan, points: tuple[CrashPoint, ...]) -> None:
+    for name in methods:
+        setattr(channel, name, _watched(getattr(channel, name), plan, points))
+
+
+def _watched(
+    call: Callable[..., Awaitable[Any]], plan: CrashPlan, points: tuple[CrashPoint, ...]
+) -> Callable[..., Awaitable[Any]]:
+    before, after = points
 
     async def watched(*given: Any) -> Any:
-        plan.reach("before_push")
-        receipt = await push(*given)
-        plan.reach("after_push")
-        return receipt
+        plan.reach(before)
+        answer = await call(*given)
+        plan.reach(after)
+        return answer
 
-    setattr(channel, name, watched)
+    return watched
 
 
 class _WatchedApp:

@@ -10,21 +10,24 @@ import json
 import os
 import socket
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from agent_framework import AgentResponseUpdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelCommandContext, ChannelIdentity, Reply, RetryPolicy
+from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
 from frontdesk.host import awaited_replies, inbox
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
-from frontdesk.testing import CrashPlan, crashing
-from frontdesk.testing.messages import MessageChannel
+from frontdesk.testing import CrashPlan, EchoAgent, crashing
+from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
@@ -39,6 +42,21 @@ TERMS = PushTerms(
     retry=RetryPolicy(attempts=1000, first_delay=0.02, longest_delay=0.2),
     failures=1000,
 )
+
+
+class Teller(EchoAgent):
+    """Says its first word at once, and the rest when it has heard all."""
+
+    def __init__(self, repeat: Callable[[str], Awaitable[str]]) -> None:
+        super().__init__()
+        self._repeat = repeat
+
+    async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
+        async for update in super().speak(["heard "]):
+            yield update
+        answer = await self._repeat("".join(words))
+        async for update in super().speak([answer.removeprefix("heard ")]):
+            yield update
 
 
 def make() -> AgentFrameworkHost:
@@ -63,7 +81,8 @@ def make() -> AgentFrameworkHost:
             os.kill(os.getpid(), 9)
         return f"heard {text}"
 
-    channel = MessageChannel(
+    kind = LookupMessageChannel if given.get("lookup") else MessageChannel
+    channel = kind(
         platform_url=given["platform"],
         token=given["token"],
         secret=SECRET,
@@ -74,6 +93,8 @@ def make() -> AgentFrameworkHost:
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
         reply_seconds=given.get("reply_seconds", 5.0),
+        live="auto" if given.get("live") else "off",
+        live_terms=LiveTerms(interval=0.01, timeout=2.0),
     )
     channel.push_terms = TERMS
     channel.commands = (ChannelCommand("say", "Say each word", _say_words),)
@@ -81,7 +102,7 @@ def make() -> AgentFrameworkHost:
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
-    target = partial(asking, ledger) if given.get("asks") else repeat
+    target = partial(asking, ledger) if given.get("asks") else Teller(repeat) if given.get("live") else repeat
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from frontdesk.abc.channel import Channel
+from frontdesk.abc.live import ShowsTyping, StreamsReplies
 from frontdesk.data.limits import EventLimits
 
 
@@ -28,4 +29,12 @@ def chat_findings(channel: Channel) -> list[str]:
         wrong += [f"event_limits: {finding}" for finding in limits.findings()]
         if channel.session_family != "host_tracked":
             wrong.append("event_limits has no effect: only message channels accept events")
+    if channel.live not in ("auto", "always", "off"):
+        wrong.append(f"live must be 'auto', 'always' or 'off', not {channel.live!r}")
+    elif channel.live == "always" and not isinstance(channel, StreamsReplies):
+        wrong.append("live='always' has no effect: the channel can't show an answer while it is written")
+    if isinstance(channel, StreamsReplies):
+        wrong += channel.live_terms.findings()
+    if isinstance(channel, ShowsTyping) and channel.typing_interval is not None and not channel.typing_interval > 0:
+        wrong.append(f"typing_interval must be above 0, and is {channel.typing_interval!r}")
     return wrong

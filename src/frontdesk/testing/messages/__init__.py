@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frontdesk.testing.messages.channel import LookupMessageChannel as LookupMessageChannel
     from frontdesk.testing.messages.channel import MessageChannel as MessageChannel
+    from frontdesk.testing.messages.channel import TypingMessageChannel as TypingMessageChannel
     from frontdesk.testing.messages.platform.driver import MessagePlatform as MessagePlatform
     from frontdesk.testing.messages.platform.driver import Person as Person
     from frontdesk.testing.messages.platform.driver import message_platform as message_platform
@@ -18,10 +19,18 @@ _HOME = {
     "MessageChannel": "channel",
     "MessagePlatform": "platform.driver",
     "Person": "platform.driver",
+    "TypingMessageChannel": "channel",
     "message_platform": "platform.driver",
 }
 
-__all__ = ["LookupMessageChannel", "MessageChannel", "MessagePlatform", "Person", "message_platform"]
+__all__ = [
+    "LookupMessageChannel",
+    "MessageChannel",
+    "MessagePlatform",
+    "Person",
+    "TypingMessageChannel",
+    "message_platform",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@ from starlette.routing import Route
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
-from frontdesk.abc.hooks import ResponseHook, RunHook
+from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import ChannelIdentity
@@ -25,6 +26,7 @@ from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
 from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
+from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, usual_commands
@@ -65,6 +67,7 @@ class MessageChannel(Channel):
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
         idempotent: bool = True,
+        stream_transform_hook: StreamTransformHook | None = None,
         **settings: Any,
     ) -> None:
         """Make a channel; the platform reaches it at `public_url`, and drops a repeated key if `idempotent`.
@@ -76,7 +79,7 @@ class MessageChannel(Channel):
         self.confidentiality_tier, self.link_commands = confidentiality_tier, link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
-        self.run_hook, self.response_hook = run_hook, response_hook
+        self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.event_limits, self.push_is_idempotent, self.commands = event_limits, idempotent, tuple(commands)
         self._config = MessageConfig(
             platform_url=platform_url,
@@ -88,6 +91,7 @@ class MessageChannel(Channel):
             **settings,
         )
         self.needs_seal_key = self._config.private_replies
+        self.live, self.live_terms = self._config.live, self._config.live_terms
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
 
@@ -147,6 +151,14 @@ class MessageChannel(Channel):
             receipt = (await self.client.send(_addressed(message, identity, None))).message_id
         return receipt
 
+    async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str:
+        """Send the first message of an answer that is being written; return its id."""
+        return await open_live(self.client, place, view, key, self._config.text_limit)
+
+    async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
+        """Show more of an answer; what does not fit into one message goes on in another."""
+        return await update_live(self.client, place, handles, view, self._config.text_limit)
+
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
         return await self._need_replies().prepare(item)
@@ -182,6 +194,25 @@ class LookupMessageChannel(MessageChannel):
         """Return the id of a message that arrived; `None` if the platform never got it."""
         sent = await self.client.sent_as(part.idempotency_key)
         return None if sent is None else sent.message_id
+
+    async def find_live(self, place: LivePlace, key: str) -> str | None:
+        """Return the id of the first message of an answer; `None` if the platform never got it."""
+        sent = await self.client.sent_as(key)
+        return None if sent is None else sent.message_id
+
+
+class TypingMessageChannel(MessageChannel):
+    """The same, and it shows that an answer is being written."""
+
+    typing_interval: float | None = 5.0
+
+    async def show_typing(self, place: LivePlace) -> None:
+        """Show it."""
+        await self.client.set_typing(typing_at(place, on=True))
+
+    async def end_typing(self, place: LivePlace) -> None:
+        """End it."""
+        await self.client.set_typing(typing_at(place, on=False))
 
 
 class _Room:

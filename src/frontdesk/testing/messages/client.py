@@ -31,6 +31,7 @@ from frontdesk.testing.messages.wire import (
     Refusal,
     Send,
     Sent,
+    Typing,
     Webhook,
 )
 
@@ -85,6 +86,10 @@ class PlatformClient:
     async def delete(self, delete: Delete) -> None:
         """Remove a message of ours."""
         await self._post("delete", delete, Any)
+
+    async def set_typing(self, typing: Typing) -> None:
+        """Show that the bot is writing, or that it is not."""
+        await self._post("typing", typing, Any)
 
     async def answer(self, callback_id: str, text: str = "") -> None:
         """Show a text to the person who pressed a button."""

@@ -1,8 +1,9 @@
 """The settings of an operator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from frontdesk.abc.live import LiveMode, LiveTerms
 from frontdesk.kit.auth.secrets import Secret
 
 HowEventsCome = Literal["webhook", "polling"]
@@ -42,6 +43,8 @@ class MessageConfig:
     """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
     token_seconds: float = 900.0
     """For how long the platform takes a token."""
+    live: LiveMode = "off"
+    live_terms: LiveTerms = field(default_factory=LiveTerms)
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
 

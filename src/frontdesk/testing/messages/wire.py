@@ -147,6 +147,14 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     buttons: tuple[Button, ...] = ()
 
 
+class Typing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the chat shows that the bot is writing."""
+
+    chat_id: str = ""
+    user_id: str = ""
+    on: bool = True
+
+
 class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message of ours that is to be removed."""
 

@@ -22,6 +22,7 @@ from frontdesk.testing.messages.wire import (
     Problem,
     Refusal,
     Send,
+    Typing,
     Webhook,
 )
 
@@ -51,6 +52,7 @@ class Api:
             "send": self._send,
             "edit": self._edit,
             "delete": self._delete,
+            "typing": self._typing,
             "answer": self._answer,
             "private": self._private,
             "commands": self._commands,
@@ -86,7 +88,7 @@ class Api:
 
     def _chat(self, method: str, call: Call) -> str:
         """Return the chat that a call is about; read only if a fault could depend on it."""
-        if not self._platform.faults.counts() or method not in ("send", "edit", "delete"):
+        if not self._platform.faults.counts() or method not in ("send", "edit", "delete", "typing"):
             return ""
         asked = _send.decode(call.body)
         return self._world.direct(asked.user_id) if asked.user_id else asked.chat_id
@@ -135,6 +137,10 @@ class Api:
 
     async def _delete(self, call: Call) -> Any:
         await self._accepts.delete(msgspec.json.decode(call.body, type=Delete))
+        return {}
+
+    async def _typing(self, call: Call) -> Any:
+        await self._accepts.set_typing(msgspec.json.decode(call.body, type=Typing))
         return {}
 
     async def _answer(self, call: Call) -> Any:

@@ -7,7 +7,18 @@ import msgspec
 from frontdesk.testing.messages.platform.journal import Entry, Journal
 from frontdesk.testing.messages.platform.nouns import Place, PrivateText, RefusedError, Said
 from frontdesk.testing.messages.platform.world import World
-from frontdesk.testing.messages.wire import AnswerClick, Button, Command, Commands, Delete, Edit, Private, Send, Sent
+from frontdesk.testing.messages.wire import (
+    AnswerClick,
+    Button,
+    Command,
+    Commands,
+    Delete,
+    Edit,
+    Private,
+    Send,
+    Sent,
+    Typing,
+)
 
 _LONGEST_KEY = 128
 
@@ -105,6 +116,12 @@ class Bot:
         place, message = self._own(delete)
         await self._accept("delete", chat_id=place.chat.chat_id, message_id=message.message_id)
         place.messages.pop(message.message_id, None)
+        self._world.change()
+
+    async def set_typing(self, typing: Typing) -> None:
+        """Show that the bot is writing, or that it is not."""
+        place = self._world.place(self._world.direct(typing.user_id) if typing.user_id else typing.chat_id)
+        await self._accept("typing", chat_id=place.chat.chat_id, text="on" if typing.on else "off")
         self._world.change()
 
     def _own(self, change: Edit | Delete) -> tuple[Place, Said]:

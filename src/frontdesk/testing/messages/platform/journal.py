@@ -15,7 +15,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     number: int
     at: float
     method: str
-    """`send`, `edit`, `delete`, `answer`, `private` or `commands`."""
+    """`send`, `edit`, `delete`, `typing`, `answer`, `private` or `commands`."""
     chat_id: str = ""
     message_id: str = ""
     text: str = ""

@@ -1,0 +1,155 @@
+"""Going out: a host is killed while it shows an answer that is being written. In the end there is one message."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontdesk.testing.messages import MessagePlatform, Person, message_platform
+from tests.faults.inbox.processes import DeskProcess, Desks
+
+pytestmark = pytest.mark.xdist_group("processes")
+
+WHOLE = "heard hold one"
+# The event is accepted and claimed, the session gets its id, the first message is opened in two commits, the end of the
+# run is recorded, and the delivery is claimed and done.
+COMMITS = 8
+
+
+async def spoken(platform: MessagePlatform, who: Person) -> list[str]:
+    return [message.text for message in await platform.answers(who.chat_id)]
+
+
+async def say_until_killed(platform: MessagePlatform, who: Person, host: DeskProcess, go: Path) -> None:
+    """Ask, let the answer be completed once it is shown, and wait until the host is dead."""
+    await platform.say(who, "hold one")
+
+    async def is_shown() -> bool:
+        return bool(await spoken(platform, who))
+
+    showing = asyncio.ensure_future(platform.until(is_shown))
+    dead = asyncio.ensure_future(host.ended())
+    await asyncio.wait({showing, dead}, return_when=asyncio.FIRST_COMPLETED)
+    go.touch()  # noqa: ASYNC240 - an empty file
+    assert await dead == -signal.SIGKILL
+    showing.cancel()
+
+
+async def assert_said(platform: MessagePlatform, who: Person, *texts: str) -> None:
+    """Wait until a chat has exactly these messages of the bot."""
+
+    async def same() -> bool:
+        return await spoken(platform, who) == list(texts)
+
+    await platform.until(same)
+
+
+async def assert_goes_on(platform: MessagePlatform, who: Person, *texts: str) -> None:
+    """See that nothing is said late, when the next message has been answered."""
+    await platform.say(who, "after")
+    await assert_said(platform, who, *texts, "heard after")
+
+
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("passes", range(1, COMMITS + 1))
+async def test_a_kill_around_each_commit(passes: int, point: str, tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True) as desks:
+            host = await desks.host()
+            await host.arm(point, passes)
+            await say_until_killed(platform, ann, host, tmp_path / "one.go")
+            await desks.host()
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+
+
+@pytest.mark.parametrize("settings", [{}, {"idempotent": False, "lookup": True}])
+@pytest.mark.parametrize("point", ["before_live", "after_live", "before_push", "after_push"])
+async def test_a_kill_around_each_call(point: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    options = () if settings.get("idempotent", True) else ("--no-dedupe",)
+    async with message_platform(tmp_path / "log", *options) as platform:
+        ann = await platform.user("Ann")
+        place = str(tmp_path / "state")
+        async with Desks("sqlite", place, platform, tmp_path / "ledger", live=True, **settings) as desks:
+            host = await desks.host()
+            await host.arm(point, 1)
+            await say_until_killed(platform, ann, host, tmp_path / "one.go")
+            await desks.host()
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+
+
+async def test_a_first_message_that_nobody_can_find_is_left_alone(tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log", "--no-dedupe") as platform:
+        ann = await platform.user("Ann")
+        place = str(tmp_path / "state")
+        async with Desks("sqlite", place, platform, tmp_path / "ledger", live=True, idempotent=False) as desks:
+            host = await desks.host()
+            await host.arm("after_live", 1)
+            await say_until_killed(platform, ann, host, tmp_path / "one.go")
+            await desks.host()
+            await assert_said(platform, ann, "heard ", WHOLE)
+            await assert_goes_on(platform, ann, "heard ", WHOLE)
+
+
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("passes", range(1, 4))
+async def test_a_kill_while_an_answer_that_is_shown_is_cancelled(passes: int, point: str, tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True) as desks:
+            host = await desks.host()
+            await platform.say(ann, "hold one")
+            await assert_said(platform, ann, "heard ")
+            await host.arm(point, passes)
+            await platform.say(ann, "/cancel")
+            assert await host.ended() == -signal.SIGKILL
+            await desks.host()
+            await assert_said(platform, ann, "heard ", "I have stopped.")
+            (tmp_path / "one.go").touch()
+            await assert_goes_on(platform, ann, "heard ", "I have stopped.")
+
+
+@pytest.mark.parametrize(
+    ("point", "passes"), [("before_live", 1), ("after_live", 1), ("before_commit", 1), ("after_commit", 1)]
+)
+async def test_another_host_takes_over(point: str, passes: int, postgres: str, tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", live=True) as desks:
+            first = await desks.host()
+            if point.endswith("live"):
+                await first.arm(point, passes)
+                await say_until_killed(platform, ann, first, tmp_path / "one.go")
+                await desks.host()
+            else:
+                await platform.say(ann, "hold one")
+                await assert_said(platform, ann, "heard ")
+                await desks.host()
+                # The next commits of the first are the record of the run, and renewals before it.
+                await first.arm(point, passes)
+                (tmp_path / "one.go").touch()
+                assert await first.ended() == -signal.SIGKILL
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+
+
+async def test_a_host_that_stood_still_changes_nothing_afterwards(postgres: str, tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", live=True) as desks:
+            first = await desks.host()
+            await platform.say(ann, "hold one")
+            await assert_said(platform, ann, "heard ")
+            first.signal(signal.SIGSTOP)
+            await desks.host()
+            (tmp_path / "one.go").touch()
+            await assert_said(platform, ann, WHOLE)
+            edits = len(platform.log_on_disk())
+            first.signal(signal.SIGCONT)
+            await assert_goes_on(platform, ann, WHOLE)
+            late = [entry.text for entry in platform.log_on_disk()[edits:] if entry.method == "edit"]
+            assert set(late) <= {WHOLE, "heard after"}

@@ -1,0 +1,87 @@
+"""While an answer is written the platform shows that; it is renewed, and it ends with the run."""
+
+from typing import Any
+
+import pytest
+
+from frontdesk import AgentFrameworkHost, NativeIdAllowlist
+from frontdesk.testing import FailingAgent, GatedAgent, serving
+from frontdesk.testing.messages import MessagePlatform, TypingMessageChannel
+from tests.scenarios.desk import until
+from tests.scenarios.messages.chat import SECRET, MessagesHost, connect
+from tests.testing.messages.starting import new_platform
+
+
+def typed(platform: MessagePlatform, chat_id: str) -> list[str]:
+    entries = platform.log_on_disk()
+    return [entry.text for entry in entries if entry.method == "typing" and entry.chat_id == chat_id]
+
+
+class TypingHost:
+    """A host that types, on a platform of its own."""
+
+    def __init__(self, agent: Any, **settings: Any) -> None:
+        self._agent = agent
+        self._settings = settings
+
+    async def talk(self, talk: Any) -> None:
+        async with new_platform() as platform:
+            channel = TypingMessageChannel(
+                platform_url=platform.url, token=platform.token, secret=SECRET, **self._settings
+            )
+            channel.typing_interval = 0.01
+            host = AgentFrameworkHost(self._agent, channels=[channel])
+            async with serving(host) as client:
+                chat = MessagesHost(platform, host, channel, client.base_url)
+                await chat.known()
+                await connect(chat)
+                await talk(platform)
+
+
+async def test_it_is_renewed_and_ends_with_the_answer() -> None:
+    agent = GatedAgent()
+
+    async def talk(platform: MessagePlatform) -> None:
+        ada = await platform.user("Ada")
+        await platform.say(ada, "one two")
+        await until(lambda: typed(platform, ada.chat_id)[:3] == ["on"] * 3)
+        agent.release.set()
+        await platform.wait_for_answers(ada.chat_id)
+        await until(lambda: typed(platform, ada.chat_id)[-1] == "off")
+
+    await TypingHost(agent).talk(talk)
+
+
+async def test_it_ends_with_a_failure() -> None:
+    async def talk(platform: MessagePlatform) -> None:
+        ada = await platform.user("Ada")
+        await platform.say(ada, "one two")
+        await platform.wait_for_answers(ada.chat_id)
+        await until(lambda: typed(platform, ada.chat_id)[-1:] == ["off"])
+
+    await TypingHost(FailingAgent()).talk(talk)
+
+
+@pytest.mark.parametrize("kind", ["error", "blocked", "cut_after"])
+async def test_a_failure_of_typing_is_none_of_the_answer(kind: Any) -> None:
+    agent = GatedAgent()
+    agent.release.set()
+
+    async def talk(platform: MessagePlatform) -> None:
+        ada = await platform.user("Ada")
+        await platform.fail(kind, method="typing")
+        await platform.say(ada, "one two")
+        (answer,) = await platform.wait_for_answers(ada.chat_id)
+        assert answer.text == "one two"
+
+    await TypingHost(agent).talk(talk)
+
+
+async def test_a_stranger_makes_nobody_type() -> None:
+    async def talk(platform: MessagePlatform) -> None:
+        ada = await platform.user("Ada")
+        await platform.say(ada, "one two")
+        await platform.wait_for_answers(ada.chat_id)
+        assert typed(platform, ada.chat_id) == []
+
+    await TypingHost(GatedAgent(), allowlist=NativeIdAllowlist(["nobody"])).talk(talk)
