@@ -314,7 +314,8 @@ async def test_of_two_answers_with_one_run_id_at_once_one_is_refused_and_uses_no
         answers: list[ChannelRequest] = []
         for key in ("s", "t"):
             await context.run(in_session(key, "pay 5"), caller())
-            yes = ApprovalAnswer(approval_id=f"q{len(answers) + 1}", approved=True)
+            question = (await context.pending_approvals(caller()))[-1]
+            yes = ApprovalAnswer(approval_id=question.approval_id, approved=True)
             answers.append(in_session(key, "", approvals=(yes,), run_id="run_x").replace(input=None))
         clerk.go_on.clear()
         runs = [asyncio.create_task(context.run(one, caller())) for one in answers]

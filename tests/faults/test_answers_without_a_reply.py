@@ -12,7 +12,7 @@ from frontdesk.stores.sql.writes import Do
 from tests.faults.answer_steps import Decided, Doorway, code, yes
 from tests.faults.inbox.desk import answering
 from tests.scenarios.cast import call
-from tests.scenarios.desk import InvocationsHost, open_desk
+from tests.scenarios.desk import InvocationsHost, open_desk, until
 from tests.scenarios.test_approvals import Bank
 from tests.testing.messages.starting import new_platform
 
@@ -37,6 +37,10 @@ def _lose_reply(store: PostgresStateStore) -> None:
         await connection.execute("SELECT 1")
 
     engine._finish = unheard
+
+
+async def _is_all_sent(store: PostgresStateStore) -> bool:
+    return set(await store.outbox.counts()) == {"accepted"}
 
 
 async def test_the_reply_to_a_decision_was_lost_and_the_answer_with_it(store: PostgresStateStore) -> None:
@@ -91,6 +95,8 @@ async def test_the_reply_to_a_beginning_was_lost_and_the_chat_was_told_so(store:
         door.close()
         await platform.click(ada, question, "Approve")
         await door.entered.wait()
+        # The question is settled meanwhile, and that is not the commit whose reply is lost.
+        await until(lambda: _is_all_sent(store))
         _lose_reply(store)
         door.open.set()
         assert [one.text for one in await platform.wait_for_answers(ada.chat_id, 2)][1:] == ["done"]

@@ -130,7 +130,8 @@ class Decisions:
         """
         if not compare_digest(question.digest, digest(question.request)):
             return True
-        return question.schema_digest is not None and question.schema_digest != self._schema(question.tool)
+        shown = question.schema_digest
+        return shown is not None and not compare_digest(shown, self._schema(question.tool) or "")
 
     def _schema(self, tool: str) -> str | None:
         return None if self._schemas is None else self._schemas.tool_schema(tool)

@@ -7,6 +7,7 @@ import pytest
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.data.codec import encode
+from frontdesk.data.file import file_id_of
 from frontdesk.errors import StoreError
 from frontdesk.testing.store_samples import (
     NOW,
@@ -27,15 +28,31 @@ from frontdesk.testing.store_samples import (
     said,
     seen,
     session,
+    shown_at,
+    vote,
 )
 
 Read = Callable[[HostStateStore, str], Awaitable[Any]]
 Write = Callable[[StateTransaction, str], None]
 
+_FILE = b"secret"
+
+
+async def _content(store: HostStateStore, owner: str) -> str | None:
+    kept = await store.files.get(owner, file_id_of(OWNER, _FILE))
+    return None if kept is None else kept[1].decode()
+
+
+async def _bytes_kept(store: HostStateStore, owner: str) -> int | None:
+    return await store.files.size_of(owner) or None
+
+
 READS: dict[str, Read] = {
     "sessions.find": lambda store, owner: store.sessions.find(named(owner=owner)),
     "sessions.get": lambda store, owner: store.sessions.get(owner, "ses_1"),
     "sessions.history": lambda store, owner: store.sessions.history(owner, "ses_1"),
+    "sessions.first_messages": lambda store, owner: store.sessions.first_messages(owner, ["ses_1"]),
+    "sessions.titles": lambda store, owner: store.sessions.titles(owner, ["ses_1"]),
     "identities.of_owner": lambda store, owner: store.identities.of_owner(owner),
     "identities.last_seen": lambda store, owner: store.identities.last_seen(owner),
     "identities.links": lambda store, owner: store.identities.links(owner),
@@ -46,10 +63,15 @@ READS: dict[str, Read] = {
     "approvals.get": lambda store, owner: store.approvals.get(owner, "apr_1"),
     "approvals.of_session": lambda store, owner: store.approvals.of_session(owner, "ses_1"),
     "approvals.pending": lambda store, owner: store.approvals.pending(owner),
+    "approvals.asked_as": lambda store, owner: store.approvals.asked_as(owner, "call"),
+    "approvals.places": lambda store, owner: store.approvals.places(owner, "apr_1"),
+    "approvals.votes": lambda store, owner: store.approvals.votes(owner, "apr_1"),
     "outbox.find": lambda store, owner: store.outbox.find(owner=owner),
     "conversations.get": lambda store, owner: store.conversations.get(owner, "conv_1"),
     "conversations.items": lambda store, owner: store.conversations.items(owner, "conv_1"),
     "conversations.item": lambda store, owner: store.conversations.item(owner, "conv_1", "item_1"),
+    "files.get": _content,
+    "files.size_of": _bytes_kept,
 }
 """Every call that reads for an owner."""
 
@@ -65,11 +87,12 @@ WRITES: dict[str, Write] = {
     "begin_approval": lambda transaction, owner: transaction.begin_approval(owner, "apr_2", "att_1"),
     "release_approval": lambda transaction, owner: transaction.release_approval(owner, "apr_2", "att_1"),
     "decide_approval": lambda transaction, owner: transaction.decide_approval(owner, "apr_1", "approved", at=NOW),
+    "title_session": lambda transaction, owner: transaction.title_session(owner, "ses_1", "another"),
 }
 """Every call that changes or adds records for an owner."""
 
 
-NOTHING = {encode(None), encode([])}
+NOTHING = {encode(None), encode([]), encode({})}
 
 
 async def keep_everything(store: HostStateStore) -> None:
@@ -84,11 +107,15 @@ async def keep_everything(store: HostStateStore) -> None:
         transaction.add_events([event(1), event(2)])
         queued = run("run_2", status="queued", background=True)
         transaction.queue_run(queued, job("run_2"), most_waiting=9, most_of_owner=9)
-        transaction.add_approval(question())
+        transaction.title_session(OWNER, "ses_1", "secret")
+        transaction.add_approval(question(target_request_id="call"))
+        transaction.add_vote(vote())
+        transaction.add_place(shown_at())
         transaction.add_approval(question("apr_2"))
         transaction.add_delivery(delivery())
         transaction.save_conversation(conversation())
         transaction.add_items(OWNER, [conversation_item("item_1")])
+    await store.files.put(OWNER, _FILE, media_type="text/plain")
     async with store.transaction() as transaction:
         transaction.decide_approval(OWNER, "apr_2", "approved", at=NOW, attempt="att_1")
 

@@ -23,7 +23,7 @@ from frontdesk.kit.chat.commands import Menu, menus
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.client import Part, PlatformClient
-from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
+from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.live import open_live, typing_at, update_live
@@ -54,15 +54,12 @@ class MessageChannel(Channel):
         require_link: bool = False,
         confidentiality_tier: str | None = None,
         link_commands: Mapping[str, str | None] | None = None,
-        intake: HowEventsCome = "webhook",
-        public_url: str | None = None,
         conversation_scope: ConversationScope = "per_user_per_conversation",
         cancel_by: CancelBy = "sender",
         on_busy: OnBusy = "queue",
         gather_seconds: float = 0.0,
         event_limits: EventLimits | None = None,
         accept_in_group: AcceptInGroup = "mention_only",
-        on_edit: OnEdit = "ignore",
         commands: Sequence[ChannelCommand] = (),
         run_hook: RunHook | None = None,
         response_hook: ResponseHook | None = None,
@@ -70,7 +67,7 @@ class MessageChannel(Channel):
         stream_transform_hook: StreamTransformHook | None = None,
         **settings: Any,
     ) -> None:
-        """Make a channel; the platform reaches it at `public_url`, and drops a repeated key if `idempotent`.
+        """Make a channel for a platform that drops a repeated key if it is `idempotent`.
 
         Other settings are those of `MessageConfig`.
         """
@@ -81,15 +78,7 @@ class MessageChannel(Channel):
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.event_limits, self.push_is_idempotent, self.commands = event_limits, idempotent, tuple(commands)
-        self._config = MessageConfig(
-            platform_url=platform_url,
-            token=_kept(token),
-            secret=_kept(secret),
-            intake=intake,
-            public_url=public_url,
-            on_edit=on_edit,
-            **settings,
-        )
+        self._config = MessageConfig(platform_url=platform_url, token=_kept(token), secret=_kept(secret), **settings)
         self.needs_seal_key = self._config.private_replies
         self.live, self.live_terms = self._config.live, self._config.live_terms
         self.client = PlatformClient(self._config)
