@@ -36,6 +36,10 @@ class SettlesPlaces(Protocol):
         """Return the deliveries for a question that was decided, for each place where it is shown."""
         ...
 
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        """Return the deliveries of what is said to an event about the question that it has decided."""
+        ...
+
     async def wake(self, rows: Sequence[Delivery]) -> None:
         """Send deliveries that were written."""
         ...
@@ -143,16 +147,23 @@ class Decisions:
         ]
 
     async def note_answers(
-        self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer], caller: Caller | None
+        self,
+        questions: Sequence[PendingApproval],
+        answers: Sequence[ApprovalAnswer],
+        caller: Caller | None,
+        event: InboxItem | None = None,
     ) -> tuple[Callable[[StateTransaction], None], Sequence[Delivery]]:
         """Return what adds the votes and audit lines of answers on a wire to a transaction, and the deliveries of it.
 
-        An answer that is given again, because nothing was done with it yet, has left its lines before.
+        An answer that is given again, because nothing was done with it yet, has left its lines before. What is said to
+        the event that it came with is the same delivery each time.
         """
         now, noted, rows = self._clock.now(), list[tuple[PendingApproval, ApprovalVote]](), list[Delivery]()
         for question, answer in zip(questions, answers, strict=True):
+            decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason)
+            if event is not None:
+                rows += await self._settling.confirmations(event, decided)
             if question.status == "pending":
-                decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason)
                 noted.append((decided, _vote(question, answer, question.owner, now)))
                 rows += await self._settling.rows(decided, caller)
 

@@ -4,17 +4,21 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import Channel
+from frontdesk.abc.events import ConfirmsAnswers
 from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalPlace, PendingApproval
-from frontdesk.data.delivery import Delivery
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
+from frontdesk.host.event_replies import EventReplies
 from frontdesk.ids import Ids
+from frontdesk.kit.chat.aliases import Aliases
 
 TASK = "expire"
 """The name of the task that cancels questions whose time is over."""
@@ -26,8 +30,17 @@ class PlaceSettler:
     """Makes the deliveries that settle the messages of a decided question."""
 
     def __init__(
-        self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock, ids: Ids, outbox: Outbox
+        self,
+        store: HostStateStore,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        ids: Ids,
+        outbox: Outbox,
+        planner: Planner,
+        aliases: Aliases,
     ) -> None:
+        self._replies = EventReplies(store, planner, outbox, aliases)
+        self._aliases = aliases
         self._store = store
         self._channels = channels
         self._clock = clock
@@ -62,6 +75,14 @@ class PlaceSettler:
             queued_at=now,
             due_at=now,
         )
+
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        """Return the deliveries of what the channel of an event says about the question that it has decided."""
+        channel = self._channels.get(event.channel)
+        if not isinstance(channel, ConfirmsAnswers):
+            return ()
+        replies = channel.confirm_answer(await self._aliases.outward(event), question)
+        return await self._replies.confirmation_rows(event, question.approval_id, replies)
 
     async def wake(self, rows: Sequence[Delivery]) -> None:
         """Send deliveries that were written."""

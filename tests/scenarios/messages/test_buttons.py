@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from agent_framework import tool
 
+from frontdesk import InMemoryStateStore
+from frontdesk.kit.names import digest
 from tests.scenarios.cast import call, scripted
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 from tests.testing.messages.starting import new_platform
@@ -160,4 +162,27 @@ async def test_a_question_survives_a_restart(tmp_path: Any) -> None:
         async with open_chat(bank.agent(["done"]), platform=platform, state_dir=tmp_path) as chat:
             await platform.click(ada, question, "Approve")
             assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+    assert bank.paid == [5]
+
+
+async def test_a_question_of_an_earlier_version_is_settled_where_its_button_was_pressed() -> None:
+    bank, store = Bank(), InMemoryStateStore()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), store=store) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+        question = await chat.last(ada.chat_id, 1)
+        ((_, asked),) = store.approvals.records.items()
+        before = asked.replace(approval_id=asked.target_id, target_request_id=None, requester=None, resume=None)
+        async with store.transaction() as transaction:
+            transaction.decide_approval(asked.owner, asked.approval_id, "cancelled", at=1.0)
+            transaction.add_approval(before)
+        event = await chat.platform.click(ada, question, f"approve:{digest(asked.target_id)[:32]}")
+        assert await _toast(chat, event) == "pay: approved by Ada"
+
+        async def is_settled() -> bool:
+            shown = (await chat.platform.answers(ada.chat_id))[0]
+            return (shown.text, shown.buttons) == ("pay: approved by Ada", ())
+
+        await chat.platform.until(is_settled)
+        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
     assert bank.paid == [5]

@@ -29,7 +29,7 @@ from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
-from frontdesk.testing.messages.replies import Replies, usual_commands
+from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
 from frontdesk.testing.messages.wire import Command, Commands, Event, Problem, Refusal, Replied, Send, Whisper
 
@@ -167,7 +167,11 @@ class MessageChannel(Channel):
         self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
         """Find the questions of the buttons that were pressed."""
-        return await self._need_replies().settle(item, answers, waiting)
+        return await self._need_replies().settle(answers, waiting)
+
+    def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+        """Return the pop-up of the button that was pressed."""
+        return confirmation(item, approval)
 
     def question_in(self, content: Any) -> str | None:
         """Return the id of the question that a message asks, by its buttons."""
