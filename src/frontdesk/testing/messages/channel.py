@@ -22,6 +22,7 @@ from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.chat.commands import Menu, menus
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.testing.messages.cards import decide_click
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import HowEventsCome, MessageConfig, OnEdit
 from frontdesk.testing.messages.edits import change
@@ -253,6 +254,10 @@ class _Room:
             return await send_json(call.send, 200, msgspec.json.encode(challenge))
         event = decode(body)
         item = self._item(event)
+        if item is not None and event.click is not None and event.click.expects_card:
+            shown = await decide_click(self._context, item)
+            if shown is not None:
+                return await send_json(call.send, 200, msgspec.json.encode(shown))
         if item is None or not event.expects_reply:
             await self._accept(item)
             return await send_json(call.send, 200, b"{}")
