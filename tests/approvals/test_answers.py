@@ -41,6 +41,9 @@ class Nowhere:
     async def wake(self, rows: Sequence[Delivery]) -> None:
         raise AssertionError("there is nothing to send")
 
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        assert not rows
+
 
 def decisions(store: InMemoryStateStore, clock: FakeClock) -> Decisions:
     return Decisions(store, clock, None, Nowhere())

@@ -164,7 +164,7 @@ class Answers:
         known = [question for question in questions if question is not None]
         if len(known) < len(questions):
             raise answered()
-        note, rows = await self._decisions.note_answers(known, answers, caller, event)
+        note, finish = await self._decisions.note_answers(known, answers, caller, event)
         try:
             async with self._store.transaction() as transaction:
                 for given in answers:
@@ -174,7 +174,7 @@ class Answers:
                 note(transaction)
         except StoreError:
             raise answered() from None
-        await self._decisions.wake(rows)
+        await finish()
         return attempt
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:

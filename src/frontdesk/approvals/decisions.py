@@ -44,6 +44,10 @@ class SettlesPlaces(Protocol):
         """Send deliveries that were written."""
         ...
 
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        """Settle the places that came to be known while a decision was written with the deliveries for the others."""
+        ...
+
 
 class Decisions:
     """Writes decisions, each in one transaction with all that follows from it."""
@@ -103,6 +107,7 @@ class Decisions:
             return Decision(outcome="late", approval=await self._store.approvals.get(owner, answer.approval_id))
         await resume(event)
         await self._settling.wake(rows)
+        await self._settling.settle_rest(decided, caller, rows)
         return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
 
     async def _refused(self, question: PendingApproval, answer: ApprovalAnswer, seen: str | None) -> Decision | None:
@@ -152,8 +157,8 @@ class Decisions:
         answers: Sequence[ApprovalAnswer],
         caller: Caller | None,
         event: InboxItem | None = None,
-    ) -> tuple[Callable[[StateTransaction], None], Sequence[Delivery]]:
-        """Return what adds the votes and audit lines of answers on a wire to a transaction, and the deliveries of it.
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what adds the votes, audit lines and deliveries of answers to a transaction, and what is done then.
 
         An answer that is given again, because nothing was done with it yet, has left its lines before. What is said to
         the event that it came with is the same delivery each time.
@@ -173,17 +178,19 @@ class Decisions:
             for row in rows:
                 transaction.add_delivery(row)
 
-        return add, rows
+        async def finish() -> None:
+            if rows:
+                await self._settling.wake(rows)
+            for decided, _ in noted:
+                await self._settling.settle_rest(decided, caller, rows)
 
-    async def wake(self, rows: Sequence[Delivery]) -> None:
-        """Send deliveries that were written."""
-        if rows:
-            await self._settling.wake(rows)
+        return add, finish
 
     async def expire(self, question: PendingApproval) -> None:
         """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
         now = self._clock.now()
-        rows = await self._settling.rows(question.replace(status="cancelled", decided_at=now, reason=EXPIRED), None)
+        expired = question.replace(status="cancelled", decided_at=now, reason=EXPIRED)
+        rows = await self._settling.rows(expired, None)
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
@@ -195,6 +202,7 @@ class Decisions:
         except StoreError:
             return
         await self._settling.wake(rows)
+        await self._settling.settle_rest(expired, None, rows)
 
     def _note(
         self,
