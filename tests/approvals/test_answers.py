@@ -11,7 +11,7 @@ from frontdesk.approvals.answers import Answers, resumed
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.approvals.pending import digest
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
-from frontdesk.data.delivery import Delivery
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.session import ForkPoint, SessionRecord
 from frontdesk.errors import ApprovalIdError, ConflictError, InvalidRequestError, LostAnswerError, NotFoundError
@@ -35,8 +35,14 @@ class Nowhere:
     async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
         return ()
 
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        return ()
+
     async def wake(self, rows: Sequence[Delivery]) -> None:
         raise AssertionError("there is nothing to send")
+
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        assert not rows
 
 
 def decisions(store: InMemoryStateStore, clock: FakeClock) -> Decisions:

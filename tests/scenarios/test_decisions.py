@@ -9,6 +9,7 @@ from agent_framework import Agent, tool
 
 from frontdesk import InMemoryStateStore
 from frontdesk.abc.allowlist import Denied
+from frontdesk.clock import SystemClock
 from frontdesk.data.approval import ApprovalAnswer, Decision
 from frontdesk.errors import ConflictError, NotFoundError
 from frontdesk.stores.sql.postgres import PostgresStateStore
@@ -197,10 +198,11 @@ async def test_a_requester_who_is_denied_by_now() -> None:
 
 
 async def test_a_question_expires_and_that_is_a_decision(store: Any) -> None:
-    shop, clock = Shop(), FakeClock(1000.0)
+    shop, clock = Shop(), FakeClock(SystemClock().now())
+    begin = clock.now()
     async with asked(shop, store=store, approval_seconds=60, clock=clock) as (context, ledger, approval_id):
         clock.advance(59)
-        assert (await context.get_approval(caller(), approval_id)).expires_at == 1060.0
+        assert (await context.get_approval(caller(), approval_id)).expires_at == begin + 60
         clock.advance(2)
         assert (await context.decide(caller(), approval_id, True)).outcome == "late"
         question = await context.get_approval(caller(), approval_id)

@@ -47,3 +47,12 @@ class SettlesAnswers(Protocol):
     ) -> Sequence[ApprovalAnswer]:
         """Return the answers that count; `waiting` are the questions of whom the event was admitted for."""
         ...
+
+
+@runtime_checkable
+class ConfirmsAnswers(Protocol):
+    """A channel that tells the sender of an event what their answer has decided, such as by the pop-up of a button."""
+
+    def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+        """Return what to say about a question as it was decided; it is written in the transaction of the decision."""
+        ...

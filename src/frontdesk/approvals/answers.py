@@ -12,6 +12,7 @@ from frontdesk.approvals.decisions import Decisions, status_of
 from frontdesk.approvals.pending import answer, digest, taken
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ANSWERED, ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import AdmittedRequest, ChannelSession
 from frontdesk.data.session import SessionRecord
@@ -147,14 +148,23 @@ class Answers:
             fresh.append(question.replace(approval_id=ids[target_id]))
         return fresh
 
-    async def take(self, owner: str, answers: Sequence[ApprovalAnswer], caller: Caller | None = None) -> str:
-        """Record the decisions, all or none, and return the attempt that may act on them."""
+    async def take(
+        self,
+        owner: str,
+        answers: Sequence[ApprovalAnswer],
+        caller: Caller | None = None,
+        event: InboxItem | None = None,
+    ) -> str:
+        """Record the decisions, all or none, and return the attempt that may act on them.
+
+        What is said to the `event` that they came with is written with them.
+        """
         now, attempt = self._clock.now(), new_secret()
         questions = [await self._store.approvals.get(owner, given.approval_id) for given in answers]
         known = [question for question in questions if question is not None]
         if len(known) < len(questions):
             raise answered()
-        note, rows = await self._decisions.note_answers(known, answers, caller)
+        note, finish = await self._decisions.note_answers(known, answers, caller, event)
         try:
             async with self._store.transaction() as transaction:
                 for given in answers:
@@ -164,7 +174,7 @@ class Answers:
                 note(transaction)
         except StoreError:
             raise answered() from None
-        await self._decisions.wake(rows)
+        await finish()
         return attempt
 
     async def _question(self, owner: str, session: SessionRecord, answer: ApprovalAnswer) -> PendingApproval:

@@ -36,8 +36,16 @@ class SettlesPlaces(Protocol):
         """Return the deliveries for a question that was decided, for each place where it is shown."""
         ...
 
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        """Return the deliveries of what is said to an event about the question that it has decided."""
+        ...
+
     async def wake(self, rows: Sequence[Delivery]) -> None:
         """Send deliveries that were written."""
+        ...
+
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        """Settle the places that came to be known while a decision was written with the deliveries for the others."""
         ...
 
 
@@ -99,6 +107,7 @@ class Decisions:
             return Decision(outcome="late", approval=await self._store.approvals.get(owner, answer.approval_id))
         await resume(event)
         await self._settling.wake(rows)
+        await self._settling.settle_rest(decided, caller, rows)
         return Decision(outcome="recorded", approval=decided, run_id=event.run_id)
 
     async def _refused(self, question: PendingApproval, answer: ApprovalAnswer, seen: str | None) -> Decision | None:
@@ -144,16 +153,23 @@ class Decisions:
         ]
 
     async def note_answers(
-        self, questions: Sequence[PendingApproval], answers: Sequence[ApprovalAnswer], caller: Caller | None
-    ) -> tuple[Callable[[StateTransaction], None], Sequence[Delivery]]:
-        """Return what adds the votes and audit lines of answers on a wire to a transaction, and the deliveries of it.
+        self,
+        questions: Sequence[PendingApproval],
+        answers: Sequence[ApprovalAnswer],
+        caller: Caller | None,
+        event: InboxItem | None = None,
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what adds the votes, audit lines and deliveries of answers to a transaction, and what is done then.
 
-        An answer that is given again, because nothing was done with it yet, has left its lines before.
+        An answer that is given again, because nothing was done with it yet, has left its lines before. What is said to
+        the event that it came with is the same delivery each time.
         """
         now, noted, rows = self._clock.now(), list[tuple[PendingApproval, ApprovalVote]](), list[Delivery]()
         for question, answer in zip(questions, answers, strict=True):
+            decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason)
+            if event is not None:
+                rows += await self._settling.confirmations(event, decided)
             if question.status == "pending":
-                decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason)
                 noted.append((decided, _vote(question, answer, question.owner, now)))
                 rows += await self._settling.rows(decided, caller)
 
@@ -163,17 +179,19 @@ class Decisions:
             for row in rows:
                 transaction.add_delivery(row)
 
-        return add, rows
+        async def finish() -> None:
+            if rows:
+                await self._settling.wake(rows)
+            for decided, _ in noted:
+                await self._settling.settle_rest(decided, caller, rows)
 
-    async def wake(self, rows: Sequence[Delivery]) -> None:
-        """Send deliveries that were written."""
-        if rows:
-            await self._settling.wake(rows)
+        return add, finish
 
     async def expire(self, question: PendingApproval) -> None:
         """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
         now = self._clock.now()
-        rows = await self._settling.rows(question.replace(status="cancelled", decided_at=now, reason=EXPIRED), None)
+        expired = question.replace(status="cancelled", decided_at=now, reason=EXPIRED)
+        rows = await self._settling.rows(expired, None)
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
@@ -185,6 +203,7 @@ class Decisions:
         except StoreError:
             return
         await self._settling.wake(rows)
+        await self._settling.settle_rest(expired, None, rows)
 
     def _note(
         self,

@@ -3,7 +3,7 @@
 Records have the time of day. Waits are measured by the steady clock, because the time of day may be set meanwhile.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.push import SupportsPushLookup
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
+from frontdesk.data.approval import ApprovalPlace
 from frontdesk.data.delivery import Delivery, DeliveryStatus, Destination
 from frontdesk.delivery.awaited import INTERRUPTED
 from frontdesk.delivery.circuit import Circuit
@@ -24,6 +25,8 @@ from frontdesk.kit.aio.retry import until_available
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.loggers import deliveries as log
 
+SettleShown = Callable[[ApprovalPlace], Awaitable[Sequence[Delivery]]]
+"""Returns the deliveries that settle a message; none while its question waits."""
 EARLIER = "an earlier part is dead"
 _TOO_OLD = "too old"
 _AT_ONCE = float("-inf")
@@ -56,9 +59,11 @@ class DestinationDrain:
         destination: Destination,
         aliases: Aliases,
         kept: Collection[str] = (),
+        settle_shown: SettleShown | None = None,
     ) -> None:
         """Serve a destination, but for the parts that are `kept` by a reply of this process."""
         self._kept = kept
+        self._settle_shown = settle_shown
         self._aliases = aliases
         self._store = store
         self._clock = clock
@@ -266,12 +271,15 @@ class DestinationDrain:
     async def _commit(self, changed: Delivery | None, *, hold: float = 0.0) -> None:
         before, self._unwritten = self._unwritten, None
         try:
+            settling = await self._settling(before, changed)
             async with self._store.transaction() as transaction:
                 for row in (before, changed):
                     if row is not None:
                         transaction.change_delivery(row, hold=hold if row is changed else 0.0)
                 if changed is not None and changed.status == "dead" and not changed.is_echo:
                     transaction.end_rest(changed, error=EARLIER, at=changed.ended_at or 0.0)
+                for row in settling:
+                    transaction.add_delivery(row)
         except StoreUnavailableError:
             self._unwritten = before
             raise
@@ -280,11 +288,32 @@ class DestinationDrain:
                 if row is not None and row.status == "accepted":
                     await self._record_receipt(row)
             raise
+        if not settling:
+            await self._settle_late(before, changed)
+
+    async def _settling(self, *rows: Delivery | None) -> Sequence[Delivery]:
+        """Return what settles messages whose questions were decided before it was known where they are shown."""
+        settle = self._settle_shown
+        places = [] if settle is None else [row.shown_question for row in rows if row is not None]
+        return [row for place in places if place is not None and settle is not None for row in await settle(place)]
+
+    async def _settle_late(self, *rows: Delivery | None) -> None:
+        """Settle messages whose questions were decided while it was written where they are shown."""
+        # What was to be written is written, and must not be repeated.
+        with suppress(StoreUnavailableError):
+            settling = await self._settling(*rows)
+            if settling:
+                async with self._store.transaction() as transaction:
+                    for row in settling:
+                        transaction.add_delivery(row)
 
     async def _record_receipt(self, accepted: Delivery) -> None:
         """Record the receipt of a part whose claim was lost: it has arrived all the same."""
         row = await self._store.outbox.get(accepted.delivery_id)
         if row is None or row.status == "accepted" or (row.status == "sending" and row.fence != accepted.fence):
             return
+        settling = await self._settling(accepted)
         async with self._store.transaction() as transaction:
             transaction.change_delivery(accepted.replace(fence=row.fence))
+            for settled in settling:
+                transaction.add_delivery(settled)

@@ -15,7 +15,7 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, Destination
 from frontdesk.delivery.circuit import Circuit
-from frontdesk.delivery.destination_drain import ChannelOutlet, DestinationDrain
+from frontdesk.delivery.destination_drain import ChannelOutlet, DestinationDrain, SettleShown
 from frontdesk.delivery.limits import Limits
 from frontdesk.delivery.push import can_push
 from frontdesk.delivery.waits import Ages, Waits
@@ -46,6 +46,8 @@ class Outbox:
         """The parts that a reply of this process is written with."""
         self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
+        self.settle_shown: SettleShown | None = None
+        """Makes the deliveries for a message whose question was decided before the platform had accepted it."""
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register a task for each channel with a runner that has not started; no channel waits for another."""
@@ -125,7 +127,16 @@ class Outbox:
             self._busy.discard(destination)
 
     def _drain(self, outlet: ChannelOutlet, destination: Destination) -> DestinationDrain:
-        return DestinationDrain(self._store, self._clock, self._ages, outlet, destination, self._aliases, self._kept)
+        return DestinationDrain(
+            self._store,
+            self._clock,
+            self._ages,
+            outlet,
+            destination,
+            self._aliases,
+            self._kept,
+            self.settle_shown,
+        )
 
     @contextmanager
     def keeping(self, rows: Sequence[Delivery]) -> Generator[None]:

@@ -4,17 +4,23 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import Channel
+from frontdesk.abc.events import ConfirmsAnswers
 from frontdesk.abc.push import ShowsQuestions
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
 from frontdesk.data.approval import ApprovalPlace, PendingApproval
-from frontdesk.data.delivery import Delivery
+from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.delivery.outbox import Outbox
+from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
-from frontdesk.ids import Ids
+from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
+from frontdesk.host.event_replies import EventReplies
+from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.names import digest
+from frontdesk.loggers import deliveries as log
 
 TASK = "expire"
 """The name of the task that cancels questions whose time is over."""
@@ -26,27 +32,51 @@ class PlaceSettler:
     """Makes the deliveries that settle the messages of a decided question."""
 
     def __init__(
-        self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock, ids: Ids, outbox: Outbox
+        self,
+        store: HostStateStore,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        outbox: Outbox,
+        planner: Planner,
+        aliases: Aliases,
     ) -> None:
+        self._replies = EventReplies(store, planner, outbox, aliases)
+        self._aliases = aliases
         self._store = store
         self._channels = channels
         self._clock = clock
-        self._ids = ids
         self._outbox = outbox
 
     async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
-        """Return a delivery for each place where a question is shown, on a channel that can settle it."""
+        """Return a delivery for each place where a question is shown, on a channel that can settle it.
+
+        A place has the same delivery each time, so that it is settled once.
+        """
         places = await self._store.approvals.places(question.owner, question.approval_id)
         return [row for place in places if (row := self._row(question, place, by)) is not None]
+
+    async def rows_at(self, place: ApprovalPlace) -> Sequence[Delivery]:
+        """Return a delivery for a place that comes to be known, if its question was decided before that."""
+        try:
+            question = await self._store.approvals.get(place.owner, place.approval_id)
+        except UnreadableRecordError:
+            # Only a newer version knows what was asked; that it was shown is recorded all the same.
+            return ()
+        if question is None or question.status == "pending":
+            return ()
+        by = None if question.status == "cancelled" else question.requester
+        row = self._row(question, place, by)
+        return () if row is None else (row,)
 
     def _row(self, question: PendingApproval, place: ApprovalPlace, by: Caller | None) -> Delivery | None:
         channel = self._channels.get(place.channel)
         if channel is None or not isinstance(channel, ShowsQuestions):
             return None
-        now = self._clock.now()
+        now, names = self._clock.now(), (place.owner, place.approval_id, place.channel, place.place, place.handle)
+        key = digest("".join(f"{len(name)}:{name}" for name in ("settle", *names)))[:32]
         return Delivery(
-            delivery_id=self._ids.new("dlv"),
-            answer_id=self._ids.new("ans"),
+            delivery_id=f"dlv_{key}",
+            answer_id=f"ans_{key}",
             run_id=question.run_id,
             owner=question.owner,
             channel=place.channel,
@@ -63,9 +93,31 @@ class PlaceSettler:
             due_at=now,
         )
 
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        """Return the deliveries of what the channel of an event says about the question that it has decided."""
+        channel = self._channels.get(event.channel)
+        if not isinstance(channel, ConfirmsAnswers):
+            return ()
+        replies = channel.confirm_answer(await self._aliases.outward(event), question)
+        return await self._replies.confirmation_rows(event, question.approval_id, replies)
+
     async def wake(self, rows: Sequence[Delivery]) -> None:
         """Send deliveries that were written."""
         await self._outbox.wake(rows)
+
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        """Settle the places that came to be known while a decision was written with the deliveries for the others."""
+        known = {row.delivery_id for row in rows}
+        try:
+            late = [row for row in await self.rows(question, by) if row.delivery_id not in known]
+            if late:
+                async with self._store.transaction() as transaction:
+                    for row in late:
+                        transaction.add_delivery(row)
+                await self._outbox.wake(late)
+        except StoreUnavailableError:
+            # The decision is written, and counts all the same.
+            log.warning("it is not known whether question %s is shown elsewhere", question.approval_id)
 
 
 class ApprovalExpiry:

@@ -34,6 +34,10 @@ class EventReplies:
         """Return the deliveries of what is said about a cancellation."""
         return await self._named_rows(item, [("cancel", as_reply(reply))])
 
+    async def confirmation_rows(self, item: InboxItem, approval_id: str, replies: Iterable[Reply]) -> list[Delivery]:
+        """Return the deliveries of what is said about a question that an event has decided."""
+        return await self._named_rows(item, ((f"confirm:{n}:{approval_id}", reply) for n, reply in enumerate(replies)))
+
     async def write(self, item: InboxItem, replies: Mapping[int, Reply]) -> None:
         """Write replies at once; those that were written before stay as they are."""
         for number, reply in replies.items():

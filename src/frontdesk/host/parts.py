@@ -91,7 +91,9 @@ class Parts:
         self.background = BackgroundDispatcher(store, config, clock, self.active)
         self.keeper = LeaseKeeper(store, self.turns, self.active, self.background.interrupt)
         schemas = target if isinstance(target, ShowsToolSchemas) else None
-        self.decisions = Decisions(store, clock, schemas, PlaceSettler(store, channels, clock, ids, self.outbox))
+        places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
+        self.outbox.settle_shown = places.rows_at
+        self.decisions = Decisions(store, clock, schemas, places)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)

@@ -109,7 +109,8 @@ class RunStarter:
             with self._active.reserved(record):
                 await self._write_start(turn, record)
                 if request.approvals:
-                    attempt = await self._answers.take(admitted.owner, request.approvals, admitted.caller)
+                    caller, event = admitted.caller, turn.event
+                    attempt = await self._answers.take(admitted.owner, request.approvals, caller, event)
                     turn.answer(request.approvals, attempt)
         return self._active.begin(turn, record)
 

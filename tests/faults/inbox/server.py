@@ -31,6 +31,7 @@ from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
+from tests.faults.paying_host import target_of
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
 
@@ -103,6 +104,8 @@ def make() -> AgentFrameworkHost:
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
     target = partial(asking, ledger) if given.get("asks") else Teller(repeat) if given.get("live") else repeat
+    if given.get("pays"):
+        target = target_of("agent", ledger.parent, "never")
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
 
 

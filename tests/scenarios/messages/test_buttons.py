@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 from agent_framework import tool
 
+from frontdesk import AgentFrameworkHost, InMemoryStateStore
+from frontdesk.kit.names import digest
+from frontdesk.testing import serving
+from frontdesk.testing.messages import MessageChannel
 from tests.scenarios.cast import call, scripted
+from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
+from tests.scenarios.stores import new_store
 from tests.testing.messages.starting import new_platform
 
 
@@ -161,3 +167,61 @@ async def test_a_question_survives_a_restart(tmp_path: Any) -> None:
             await platform.click(ada, question, "Approve")
             assert (await chat.heard(ada.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
+
+
+async def test_a_question_of_an_earlier_version_is_settled_where_its_button_was_pressed() -> None:
+    bank, store = Bank(), InMemoryStateStore()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), store=store) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "pay 5")
+        question = await chat.last(ada.chat_id, 1)
+        ((_, asked),) = store.approvals.records.items()
+        before = asked.replace(approval_id=asked.target_id, target_request_id=None, requester=None, resume=None)
+        async with store.transaction() as transaction:
+            transaction.decide_approval(asked.owner, asked.approval_id, "cancelled", at=1.0)
+            transaction.add_approval(before)
+        event = await chat.platform.click(ada, question, f"approve:{digest(asked.target_id)[:32]}")
+        assert await _toast(chat, event) == "pay: approved by Ada"
+
+        async def is_settled() -> bool:
+            shown = (await chat.platform.answers(ada.chat_id))[0]
+            return (shown.text, shown.buttons) == ("pay: approved by Ada", ())
+
+        await chat.platform.until(is_settled)
+        assert (await chat.heard(ada.chat_id, 2))[1] == "done"
+    assert bank.paid == [5]
+
+
+class Slow(MessageChannel):
+    """Tells what became of a question only when somebody has read and answered it."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.answered = asyncio.Event()
+
+    async def push_part(self, part: Any) -> str | None:
+        receipt = await super().push_part(part)
+        if part.action == "send" and self.question_in(part.content) is not None:
+            await self.answered.wait()
+        return receipt
+
+
+async def test_a_question_that_is_decided_before_it_is_known_where_it_is_shown_is_settled_there() -> None:
+    bank = Bank()
+    async with new_platform() as platform:
+        channel = Slow(platform_url=platform.url, token=platform.token, intake="polling")
+        host = AgentFrameworkHost(bank.agent([call("pay", amount=5)], ["done"]), channels=[channel], store=new_store())
+        async with serving(host):
+            ada = await platform.user("Ada")
+            await platform.say(ada, "pay 5")
+            (question,) = await platform.wait_for_answers(ada.chat_id)
+            await platform.click(ada, question, "Approve")
+            await until(lambda: bank.paid == [5])
+            channel.answered.set()
+
+            async def is_settled() -> bool:
+                shown = (await platform.answers(ada.chat_id))[0]
+                return (shown.text, shown.buttons, shown.edits) == ("pay: approved by Ada", (), 1)
+
+            await platform.until(is_settled)
+            assert (await platform.wait_for_answers(ada.chat_id, 2))[1].text == "done"

@@ -22,6 +22,7 @@ from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.chat.commands import Menu, menus
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+from frontdesk.testing.messages.cards import decide_click
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.config import MessageConfig
 from frontdesk.testing.messages.edits import change
@@ -29,7 +30,7 @@ from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
-from frontdesk.testing.messages.replies import Replies, usual_commands
+from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
 from frontdesk.testing.messages.wire import Command, Commands, Event, Problem, Refusal, Replied, Send, Whisper
 
@@ -156,7 +157,11 @@ class MessageChannel(Channel):
         self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
         """Find the questions of the buttons that were pressed."""
-        return await self._need_replies().settle(item, answers, waiting)
+        return await self._need_replies().settle(answers, waiting)
+
+    def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+        """Return the pop-up of the button that was pressed."""
+        return confirmation(item, approval)
 
     def question_in(self, content: Any) -> str | None:
         """Return the id of the question that a message asks, by its buttons."""
@@ -238,6 +243,10 @@ class _Room:
             return await send_json(call.send, 200, msgspec.json.encode(challenge))
         event = decode(body)
         item = self._item(event)
+        if item is not None and event.click is not None and event.click.expects_card:
+            shown = await decide_click(self._context, item)
+            if shown is not None:
+                return await send_json(call.send, 200, msgspec.json.encode(shown))
         if item is None or not event.expects_reply:
             await self._accept(item)
             return await send_json(call.send, 200, b"{}")

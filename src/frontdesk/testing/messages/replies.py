@@ -1,7 +1,6 @@
 """Processes events in their turn: commands, buttons, and replies to where they came from."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
@@ -12,7 +11,7 @@ from frontdesk.data.reply import Reply
 from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import LinkRequiredError, NotFoundError, PushError, PushRefusedError, RequestError
+from frontdesk.errors import LinkRequiredError, NotFoundError, PushRefusedError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import described_command, session_commands
 from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
@@ -26,9 +25,9 @@ from frontdesk.testing.messages.render import (
     read_choice,
     refusal,
 )
-from frontdesk.testing.messages.wire import Edit, Whisper
+from frontdesk.testing.messages.wire import Whisper
 
-_NOT_YOURS = "This question is not yours, or it was answered before."
+NOT_YOURS = "This question is not yours, or it was answered before."
 
 
 class CommandCall:
@@ -53,6 +52,22 @@ class CommandCall:
 
     async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
         return await self._context.run(request, self.caller, protocol_request=self.raw_event)
+
+
+def confirmation(item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+    """Return what is shown to the person who has pressed a button, once that has decided the question.
+
+    The message itself is settled by a delivery of the host's. Of a question of an earlier version the host does not
+    know where it is shown.
+    """
+    clicked = item.request.attributes
+    if "callback_id" not in clicked:
+        return []
+    text = decided(approval, name_of(item.caller.identity))
+    pop_up = Reply(text, to="only_me")
+    if approval.target_request_id is not None:
+        return [pop_up]
+    return [pop_up, Reply(text, replaces=clicked["message_id"])]
 
 
 def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
@@ -118,32 +133,16 @@ class Replies:
         return request.replace(conversation_id=item.conversation_id, group=item.request.group)
 
     async def settle(
-        self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+        self, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
     ) -> Sequence[ApprovalAnswer]:
-        """Find the questions of buttons among those that wait, and confirm the click.
-
-        The message itself is settled by a delivery, which is written with the decision.
-        """
+        """Find the questions of buttons among those that wait."""
         settled: list[ApprovalAnswer] = []
         for answer in answers:
             question = find_question(answer.approval_id, waiting)
             if question is None:
-                raise NotFoundError(_NOT_YOURS)
-            status = "approved" if answer.approved else "rejected"
-            await self._show(item, question, decided(question.replace(status=status), name_of(item.caller.identity)))
+                raise NotFoundError(NOT_YOURS)
             settled.append(answer.replace(approval_id=question.approval_id))
         return settled
-
-    async def _show(self, item: InboxItem, question: PendingApproval, text: str) -> None:
-        clicked = item.request.attributes
-        # The decision counts, whether or not the platform shows it.
-        with suppress(PushError):
-            await self._client.answer(clicked["callback_id"], text)
-            if question.target_request_id is not None:
-                return
-            # Of a question of an earlier version the host does not know where it is shown.
-            edit = Edit(chat_id=item.conversation_id, message_id=clicked["message_id"], text=text)
-            await self._client.edit(edit)
 
     async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
         try:
@@ -156,7 +155,7 @@ class Replies:
         """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
         request = item.request
         if request.operation == "approval":
-            return [Reply(_NOT_YOURS if isinstance(error, NotFoundError) else error.message, to="only_me")]
+            return [Reply(NOT_YOURS if isinstance(error, NotFoundError) else error.message, to="only_me")]
         here, direct = refusal(error, group=request.group)
         if isinstance(error, LinkRequiredError):
             challenge = await self._challenge(item, error)

@@ -71,6 +71,8 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
     callback_id: str
     message_id: str
     data: str
+    expects_card: bool = False
+    """Whether the platform shows what is in the response to the event."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +137,15 @@ class Replied(msgspec.Struct, frozen=True, kw_only=True):
     """The response to an event that expects a reply: messages that are sent at once."""
 
     messages: tuple[Send, ...] = ()
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The response to a click that expects to show something."""
+
+    card: str = ""
+    """The text that the message with the button has from now on, without buttons; without one, it stays as it is."""
+    notice: str = ""
+    """A text that only the person who pressed the button sees."""
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

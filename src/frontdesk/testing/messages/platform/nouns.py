@@ -34,8 +34,10 @@ class Settings(msgspec.Struct, kw_only=True):
     """The seconds for which the token of an event can be used; events have none without it."""
     expects_replies: bool = False
     """Whether events that happen from now on take messages in the response of the webhook."""
+    expects_cards: bool = False
+    """Whether clicks that happen from now on show what is in the response of the webhook."""
     lose_replies: int = 0
-    """The number of responses with messages that get lost on their way."""
+    """The number of responses with messages or cards that get lost on their way."""
     hold: bool = False
     """Whether events wait until they are released."""
     edit_seconds: float | None = None

@@ -12,7 +12,7 @@ from frontdesk.testing.messages.platform.bot import Bot
 from frontdesk.testing.messages.platform.nouns import EventState, RefusedError
 from frontdesk.testing.messages.platform.world import World
 from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, signature
-from frontdesk.testing.messages.wire import Challenge, Event, Replied, Send, Webhook
+from frontdesk.testing.messages.wire import AnswerClick, Challenge, Edit, Event, Replied, Send, Shown, Webhook
 
 _ATTEMPTS = 50
 _PAUSE = 0.1
@@ -102,9 +102,11 @@ class Webhooks:
         state.attempts += 1
         status, answer = await self._post(self._webhook, state.event)
         messages = _messages(answer) if state.event.expects_reply and status == 200 else ()
-        if messages and self._world.settings.lose_replies > 0:
+        shown = _shown(answer) if state.event.click is not None and status == 200 else Shown()
+        if (messages or shown != Shown()) and self._world.settings.lose_replies > 0:
             self._world.settings.lose_replies -= 1
-            status, messages = 0, ()
+            status, messages, shown = 0, (), Shown()
+        await self._show(state.event, shown)
         for message in messages:
             # One that is refused is dropped, as nobody is there to be told.
             with suppress(RefusedError):
@@ -115,6 +117,18 @@ class Webhooks:
             self._world.acknowledge(state)
         self._world.change()
         return good
+
+    async def _show(self, event: Event, shown: Shown) -> None:
+        """Show what is in the response to a click that expects it."""
+        click = event.click
+        if click is None or not click.expects_card:
+            return
+        # As with messages, one that is refused is dropped.
+        with suppress(RefusedError):
+            if shown.notice:
+                await self._bot.answer(AnswerClick(callback_id=click.callback_id, text=shown.notice))
+            if shown.card:
+                await self._bot.edit(Edit(chat_id=event.chat.chat_id, message_id=click.message_id, text=shown.card))
 
     async def release(self, event_ids: Sequence[str]) -> None:
         """Send the events that were held, in the given order."""
@@ -137,6 +151,13 @@ def _messages(answer: bytes) -> tuple[Send, ...]:
         return msgspec.json.decode(answer, type=Replied).messages
     except msgspec.DecodeError:
         return ()
+
+
+def _shown(answer: bytes) -> Shown:
+    try:
+        return msgspec.json.decode(answer, type=Shown)
+    except msgspec.DecodeError:
+        return Shown()
 
 
 def _word(answer: bytes) -> str:

@@ -111,7 +111,8 @@ class World:
     def click(self, user_id: str, chat_id: str, message_id: str, data: str) -> Event:
         """Press a button as a user; whoever sees a message can press the buttons under it."""
         place, sender = self._present(user_id, chat_id)
-        click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data)
+        expects = self.settings.expects_cards
+        click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data, expects_card=expects)
         self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
         return self._happened("click", place, sender, click=click)
 
