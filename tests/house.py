@@ -32,7 +32,7 @@ NO_VERBS = {
 # event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, and the thread
 # for large values tells whoever waits for a job.
 ENDS = {
-    "host/inbox.py",
+    "host/events/worker.py",
     "host/lifespan.py",
     "host/direct_notifier.py",
     "host/background/worker.py",

@@ -19,7 +19,7 @@ from frontdesk.data.file import SCHEME
 from frontdesk.data.noun import UNKNOWN
 from frontdesk.data.session import SessionRecord
 from frontdesk.delivery import outbox
-from frontdesk.host import inbox
+from frontdesk.host.events.tasks import TASKS
 from frontdesk.runners import procrastinate
 from frontdesk.stores.sql import background, connecting, expired, file_references
 from frontdesk.stores.sql.migrations import VERSION, backfills
@@ -59,7 +59,7 @@ def names() -> dict[str, Any]:
         "values": sorted([*_plain_tags(), *framework_codec.FORMS, *workflow_codec.FORMS]),
         "tables": {shape.name: sorted(shape.columns) for shape in shapes_of(VERSION)},
         "backfills": sorted(backfills()),
-        "tasks": [*inbox.TASKS.values(), outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
+        "tasks": [*TASKS.values(), outbox.TASK, procrastinate._CALL, procrastinate._QUEUE],
         "notices": [background.CHANNEL, *get_args(ChangeKind)],
         "locks": [connecting.MIGRATIONS, procrastinate._MAKING],
     }

@@ -51,7 +51,7 @@ class Deciding(InvocationsChannel):
         if self.moment == "undecided":
             self.host._parts.decisions._settling.rows = _die
         if self.moment == "decided":
-            self.host._parts.inbox.wake = _die
+            self.host._parts.events.intake.wake = _die
         decision = await self._deciding.decide(question.requester, approval_id, True)
         return JSONResponse({"outcome": decision.outcome, "run_id": decision.run_id})
 

@@ -15,8 +15,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
-from frontdesk.delivery import outbox
-from frontdesk.host import inbox
+from frontdesk.kit.aio import pauses
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent, HostClient, serving
@@ -193,7 +192,7 @@ async def test_an_approval_was_used_up_for_a_turn_that_could_not_begin(state: St
 async def test_a_background_run_failed_because_its_session_was_newer(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontdesk.host.background.worker._LEFT_ALONE", 0.3)
+    monkeypatch.setattr(pauses, "LEFT_ALONE", 0.3)
     async with serving(state.host()) as client:
         await client.invoke("one", session_id="mine")
     state.change("sessions", invent)
@@ -219,7 +218,7 @@ def _ended(state: State, run_id: str) -> bool:
 async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_it_were_answered(
     tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox, "_LEFT_ALONE", 0.3)
+    monkeypatch.setattr(pauses, "LEFT_ALONE", 0.3)
     claims: list[str] = []
     claim = SqlInbox.claim
 
@@ -264,7 +263,7 @@ class HeldAgent(EchoAgent):
 async def test_a_part_that_could_not_be_read_was_passed_by_those_behind_it(
     tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "_LEFT_ALONE", 0.3)
+    monkeypatch.setattr(pauses, "LEFT_ALONE", 0.3)
     async with forked_platform(tmp_path / "log") as platform:
         ann, bob = await platform.user("Ann"), await platform.user("Bob")
         await platform.fail("unavailable", method="send")

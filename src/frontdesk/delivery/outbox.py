@@ -26,8 +26,6 @@ from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"
 _PAGE = 500
-_LEFT_ALONE = 30.0
-"""The seconds for which a destination is left to processes that can read the first row of its queue."""
 
 
 class Outbox:
@@ -44,7 +42,7 @@ class Outbox:
         self._busy: set[Destination] = set()
         self._kept: Counter[str] = Counter()
         """The parts that a reply of this process is written with."""
-        self._paused: Pauses[Destination] = Pauses(clock, _LEFT_ALONE)
+        self._paused: Pauses[Destination] = Pauses(clock)
         self._schedule: Callable[[Destination], Awaitable[object]] | None = None
         self.settle_shown: SettleShown | None = None
         """Makes the deliveries for a message whose question was decided before the platform had accepted it."""

@@ -389,7 +389,7 @@ class AgentFrameworkHost:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
         # Events of an earlier process are taken up once the channels can send, and before they receive new ones.
-        steps += [("inbox", parts.inbox.start), ("runner", parts.runner.start)]
+        steps += [("inbox", parts.events.worker.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
         return steps
@@ -397,9 +397,9 @@ class AgentFrameworkHost:
     def _stopping(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
         steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
-        steps += [("inbox", parts.inbox.halt), ("background", parts.background.drain)]
+        steps += [("inbox", parts.events.worker.halt), ("background", parts.background.drain)]
         # Deliveries that are still to be sent need their channel.
-        steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.inbox.stop)]
+        steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.events.worker.stop)]
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]

@@ -32,7 +32,8 @@ from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
 from frontdesk.host.deliveries import Deliveries, ProactiveSender
 from frontdesk.host.direct_notifier import DirectNotifier
-from frontdesk.host.inbox import InboxWorker
+from frontdesk.host.events.dependencies import EventDependencies
+from frontdesk.host.events.events import Events
 from frontdesk.host.links.names import command_name
 from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
@@ -99,27 +100,28 @@ class Parts:
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
         self.pipeline = self._flow(recorder, planner, presence)
         self.background.use(self.pipeline, presence, self.notifier)
-        self.inbox = self._answering(planner, presence)
+        self.events = self._answering(planner, presence)
         self.outbox.register(runner)
-        self.inbox.register(runner)
+        self.events.register(runner)
         ApprovalExpiry(store, self.decisions, clock).register(runner)
 
-    def _answering(self, planner: Planner, presence: Presence) -> InboxWorker:
-        return InboxWorker(
-            self.store,
-            self.pipeline,
-            self.channels,
-            planner,
-            self.outbox,
-            self.clock,
-            self.gate,
-            presence,
-            self.active,
-            self.ids,
-            self.aliases,
-            self.texts,
-            self.live,
+    def _answering(self, planner: Planner, presence: Presence) -> Events:
+        given = EventDependencies(
+            store=self.store,
+            channels=self.channels,
+            clock=self.clock,
+            ids=self.ids,
+            texts=self.texts,
+            aliases=self.aliases,
+            gate=self.gate,
+            presence=presence,
+            planner=planner,
+            outbox=self.outbox,
+            live=self.live,
+            active=self.active,
+            pipeline=self.pipeline,
         )
+        return Events(given)
 
     def _flow(self, recorder: Recorder, planner: Planner, presence: Presence) -> Pipeline:
         target, turns, active = self.target, self.turns, self.active

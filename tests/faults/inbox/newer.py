@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk.data import codec, json_tree
 from frontdesk.data.delivery import InboxItem
-from frontdesk.host.inbox import InboxWorker
+from frontdesk.host.events.intake import EventIntake
 from frontdesk.stores.sql import connecting, migrations, sqlite
 from frontdesk.stores.sql.steps import Step
 
@@ -37,16 +37,16 @@ def become_newer() -> None:
     codec.register_dataclass(Sticker, "sticker")
     for kind in codec.NOUNS:
         json_tree._writers[kind] = partial(_write, json_tree._writers[kind])
-    accept = InboxWorker.accept
+    accept = EventIntake.accept
 
-    async def accept_with_sticker(self: InboxWorker, item: InboxItem) -> None:
+    async def accept_with_sticker(self: EventIntake, item: InboxItem) -> None:
         said = item.request.input
         if isinstance(said, str) and WORD in said.split():
             metadata = {**item.request.metadata, "sticker": Sticker(said)}
             item = item.replace(request=item.request.replace(metadata=metadata))
         await accept(self, item)
 
-    InboxWorker.accept = accept_with_sticker
+    EventIntake.accept = accept_with_sticker
 
 
 def _write(write: json_tree.Writer, noun: Any, depth: int) -> Any:

@@ -24,7 +24,8 @@ from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
 from frontdesk.delivery import destination_drain
-from frontdesk.host import awaited_replies, inbox
+from frontdesk.host.events import awaited
+from frontdesk.kit.aio import pauses
 from frontdesk.runners.procrastinate import ProcrastinateTaskRunner
 from frontdesk.testing import CrashPlan, EchoAgent, crashing
 from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
@@ -65,10 +66,10 @@ def make() -> AgentFrameworkHost:
     given = json.loads(os.environ["FD_DESK"])
     if given.get("newer"):
         become_newer()
-    inbox._LEFT_ALONE = given.get("left_alone", inbox._LEFT_ALONE)
+    pauses.LEFT_ALONE = given.get("left_alone", pauses.LEFT_ALONE)
     # So many processes die here that nobody has the time to wait for each of them.
     destination_drain._MARGIN = 0.5
-    awaited_replies.HOLD = 0.5
+    awaited.HOLD = 0.5
     ledger = Path(given["ledger"])
 
     async def repeat(text: str) -> str:

@@ -31,9 +31,9 @@ class Slow:
 
 def _stop_clock(chat: MessagesHost) -> Any:
     """Lets all notices be of one minute."""
-    inbox: Any = chat.host._parts.inbox
-    inbox._limiter._clock = FakeClock(1_000_000.0)
-    return inbox._limiter
+    limiter: Any = chat.host._parts.events.intake._limiter
+    limiter._clock = FakeClock(1_000_000.0)
+    return limiter
 
 
 async def test_messages_beyond_the_rate_are_not_read_and_their_sender_is_told_once() -> None:

@@ -31,7 +31,6 @@ _CANCELLED = RunFailure(code="cancelled", message="The run was cancelled before 
 _INTERRUPTED = RunFailure(code=INTERRUPTED, message="The run was interrupted: the process that worked on it ended.")
 _FAILED = RunFailure(code="internal_error", message="The run failed.")
 _EVERY = 100_000
-_LEFT_ALONE = 30.0
 
 
 class RunTask:
@@ -74,7 +73,7 @@ class RunWorker:
         self._clock = clock
         self._signals = signals
         self._followers = followers
-        self.paused: Pauses[tuple[str, str]] = Pauses(clock, _LEFT_ALONE)
+        self.paused: Pauses[tuple[str, str]] = Pauses(clock)
         """Runs that need what only a newer version can read: they are left to a process that can."""
 
     async def do(self, run_task: RunTask, before: "asyncio.Task[None] | None", new: bool) -> None:

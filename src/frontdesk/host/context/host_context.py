@@ -131,15 +131,15 @@ class HostContext(CommandCalls, FileCalls):
         return hosted.run
 
     async def accept(self, item: InboxItem) -> None:
-        await self._parts.inbox.accept(item)
+        await self._parts.events.intake.accept(item)
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         if not 0 < seconds <= LONGEST_WAIT:
             raise ValueError(f"seconds must be above 0 and at most {LONGEST_WAIT:g}, not {seconds!r}")
-        return self._parts.inbox.accept_and_wait(item, seconds)
+        return self._parts.events.intake.accept_and_wait(item, seconds)
 
     async def reply(self, item: InboxItem, reply: Reply | str, *, number: int = 0) -> None:
-        await self._parts.inbox.reply(item, reply, number)
+        await self._parts.events.intake.reply(item, reply, number)
 
     async def get_run(self, caller: Caller, run_id: str) -> RunRecord:
         record = await self._readable(caller, lambda owner: self._run(owner, run_id))
@@ -227,8 +227,8 @@ class HostContext(CommandCalls, FileCalls):
         if owner is None:
             return Decision(outcome="not_yours")
         answer = ApprovalAnswer(approval_id=approval_id, approved=approved, reason=reason)
-        parts = self._parts
-        return await parts.decisions.decide(caller, owner, answer, digest, parts.gate.new_run_id, parts.inbox.wake)
+        new_run_id, wake = self._parts.gate.new_run_id, self._parts.events.intake.wake
+        return await self._parts.decisions.decide(caller, owner, answer, digest, new_run_id, wake)
 
     async def approval_request(self, caller: Caller, answers: Sequence[ApprovalAnswer]) -> ChannelRequest:
         hooked = self._parts.channels[self.channel].run_hook is not None

@@ -75,7 +75,8 @@ class SessionCalls(ReachCalls):
         if waits and name is not None and not rotate:
             questions = OpenQuestions(self._parts, name, item.caller.identity).abandoned
         name = name if rotate else None
-        return await self._parts.inbox.cancel_turns(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
+        cancel = self._parts.events.cancellations.cancel_turns
+        return await cancel(item, anyone=anyone, rotate=name, reply=reply, questions=questions)
 
     def _in_reach(self, request: ChannelRequest, group: str | None) -> bool:
         """Tell whether a caller may stop a request here: any of theirs in a direct chat, in a group its own only."""

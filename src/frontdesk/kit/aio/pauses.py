@@ -8,23 +8,25 @@ from frontdesk.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
+LEFT_ALONE = 30.0
+"""The seconds for which work is left to processes that can read what it needs."""
+
 
 class Pauses(Generic[K]):
     """Names and the times until which each is left alone; of too many the oldest is forgotten."""
 
-    def __init__(self, clock: Clock, seconds: float, *, most: int = 10_000) -> None:
+    def __init__(self, clock: Clock, *, most: int = 10_000) -> None:
         self._clock = clock
-        self._seconds = seconds
         self._most = most
         self._until: OrderedDict[K, float] = OrderedDict()
 
     def begin(self, name: K) -> float:
         """Leave a name alone from now on; return until when."""
-        self._until[name] = self._clock.steady() + self._seconds
+        self._until[name] = self._clock.steady() + LEFT_ALONE
         self._until.move_to_end(name)
         if len(self._until) > self._most:
             self._until.popitem(last=False)
-        return self._clock.now() + self._seconds
+        return self._clock.now() + LEFT_ALONE
 
     def until(self, name: K) -> float | None:
         """Return until when a name is left alone, by the clock as it is set now, or `None` if it is not."""

@@ -46,7 +46,7 @@ async def test_an_event_of_an_older_host_is_answered(tmp_path: Path) -> None:
         )
         async with store.transaction() as transaction:
             transaction.accept(old)
-        await host._parts.inbox.accept(old)
+        await host._parts.events.intake.accept(old)
         assert await heard(platform, ann, 2) == ["first", "old"]
         await until(lambda: _is_empty(store))
 

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Collection, Sequence
+from contextlib import suppress
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
-from frontdesk.errors import StoreUnavailableError
+from frontdesk.errors import LostEventError, StoreUnavailableError
+from frontdesk.kit.aio.retry import until_available
 from frontdesk.kit.aio.tasks import present_task, spawn_clean
 from frontdesk.loggers import runs as log
 from frontdesk.sessions.active import ActiveRuns
@@ -68,10 +70,18 @@ class HeldEvents:
         self._held: dict[Name, HeldEvent] = {}
         self._renewal = LeaseRenewal(store.lease_seconds, lambda: list(self._held), self._renew, self._lose)
         self._looking: asyncio.Task[None] | None = None
+        self.stopping = False
+        """Whether no more events are taken up."""
+        store.listen(self._on_change)
 
     def start(self) -> None:
         """Begin to renew."""
+        self.stopping = False
         self._renewal.start()
+
+    def halt(self) -> None:
+        """Take up no more; what is held goes on."""
+        self.stopping = True
 
     async def stop(self) -> None:
         """End; what is still held ends by itself."""
@@ -90,7 +100,7 @@ class HeldEvents:
         """Return the held form of an event; `None` if this process does not work on it."""
         return self._held.get((item.channel, item.event_id))
 
-    def on_change(self, kind: str, run_id: str) -> None:
+    def _on_change(self, kind: str, run_id: str) -> None:
         """Look for cancelled events when another process has cancelled some."""
         if kind == "cancel" and not run_id and self._held and (self._looking is None or self._looking.done()):
             self._looking = spawn_clean(self.look())
@@ -107,6 +117,17 @@ class HeldEvents:
             await self._renew(names)
         except StoreUnavailableError:
             log.warning("the store can't tell at the moment which events were cancelled")
+
+    async def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
+        """Release an event for the next process to claim; before that is written, no other can."""
+
+        async def write() -> None:
+            async with self._store.transaction() as transaction:
+                transaction.give_back(item, tried=tried)
+
+        # When the host stops, it is given back by the end of its lease.
+        with suppress(LostEventError, StoreUnavailableError):
+            await until_available(write, give_up=lambda: self.stopping)
 
     async def _renew(self, names: Sequence[Name]) -> Collection[Name]:
         items = [self._held[name].item for name in names if name in self._held]

@@ -9,8 +9,9 @@ import pytest
 from frontdesk import ChannelRequest, InMemoryStateStore
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
 from frontdesk.host.direct_notifier import WORK_GOES_ON
-from frontdesk.host.inbox import InboxWorker
-from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.host.events.gathering import Gathering
+from frontdesk.host.events.held import HeldEvents
+from frontdesk.host.events.worker import InboxWorker
 from frontdesk.stores.memory_inbox import MemoryInbox
 from frontdesk.testing import EchoAgent, FakeClock
 from frontdesk.testing.messages import MessagePlatform
@@ -129,9 +130,8 @@ async def test_a_conversation_that_has_to_wait_for_a_newer_version_is_not_asked_
     async with store.transaction() as transaction:
         transaction.accept(inbox_item("evt_1"))
     nothing: Any = None
-    aliases = Aliases(store, ())
-    some, none = (store, nothing, {}, nothing, nothing, clock), (nothing, nothing, nothing, nothing)
-    worker = InboxWorker(*some, *none, aliases, nothing, nothing)
+    held, gathering = HeldEvents(store, nothing), Gathering(store, {}, clock)
+    worker = InboxWorker(store, clock, held, gathering, awaited=nothing, answering=nothing)
     conversation = {"channel": "telegram", "conversation_id": "chat"}
     assert [task async for task in worker._waiting()] != []
     for _ in range(100):

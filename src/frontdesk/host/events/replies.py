@@ -9,6 +9,7 @@ from frontdesk.data.reply import Reply, as_reply
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import DeliveryExistsError
+from frontdesk.host.events.held import HeldEvents
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 
@@ -16,11 +17,27 @@ from frontdesk.kit.names import digest
 class EventReplies:
     """Names each reply by its event and its number, so that it is one delivery however often it is made."""
 
-    def __init__(self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases) -> None:
+    def __init__(
+        self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases, held: HeldEvents
+    ) -> None:
         self._store = store
         self._planner = planner
         self._outbox = outbox
         self._aliases = aliases
+        self._held = held
+
+    async def add(self, item: InboxItem, reply: Reply | str, number: int) -> None:
+        """Keep a reply until the event is finished; write it at once if this process does not work on the event."""
+        held = self._held.get(item)
+        if held is None or held.replies is None:
+            await self.write(item, {number: as_reply(reply)})
+        else:
+            held.replies.setdefault(number, as_reply(reply))
+
+    async def collected_rows(self, item: InboxItem) -> list[Delivery]:
+        """Return the deliveries of the replies that were kept; what is said from now on is written at once."""
+        held = self._held.get(item)
+        return [] if held is None else await self.rows(item, held.take_replies())
 
     async def rows(self, item: InboxItem, replies: Mapping[int, Reply]) -> list[Delivery]:
         """Return the deliveries of the replies that were given while an event was worked on."""

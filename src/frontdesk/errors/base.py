@@ -1,0 +1,61 @@
+"""The root of the errors, and those of the host itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class FrontdeskError(Exception):
+    """The root of the tree."""
+
+
+class ChannelConfigurationError(FrontdeskError):
+    """The host can't be built as configured; `findings` has one line for each thing that is wrong."""
+
+    def __init__(self, findings: Sequence[str] | str) -> None:
+        self.findings: tuple[str, ...] = (findings,) if isinstance(findings, str) else tuple(findings)
+        super().__init__("\n".join(f"- {finding}" for finding in self.findings))
+
+
+class CodecError(FrontdeskError):
+    """A value has no JSON form, or a stored record can't be read back."""
+
+
+class BrokenRecordError(CodecError):
+    """The bytes of a stored record are none that any version has written."""
+
+
+class StateDirectoryError(FrontdeskError):
+    """The state directory can't be used."""
+
+    def __init__(
+        self, path: Path, reason: str, advice: str = "make it a directory that this process can write"
+    ) -> None:
+        self.path = path
+        super().__init__(f"The state directory {path} can't be used: {reason}; {advice}, or choose another.")
+
+
+class StateDirectoryInUseError(StateDirectoryError):
+    """Another host uses the state directory; `pid`, `machine` and `since` tell which, if it has recorded them."""
+
+    def __init__(
+        self, path: Path, *, pid: int | None = None, machine: str | None = None, since: str | None = None
+    ) -> None:
+        self.pid, self.machine, self.since = pid, machine, since
+        holder = "" if pid is None else f", process {pid} on {machine} since {since}"
+        super().__init__(path, f"another host uses it{holder}", "stop that one")
+
+
+class LeadershipLostError(FrontdeskError):
+    """The leadership could not be kept: another process may have it, so what was done under it was cancelled."""
+
+    def __init__(self, channel: str, name: str) -> None:
+        self.channel, self.name = channel, name
+        super().__init__(f"channel {channel!r} has lost its leadership {name!r}; ask for it again to go on")
+
+
+class SealError(FrontdeskError):
+    """A value of a channel can't be opened: the key is not there, or the value is not what was sealed."""
+
+
+class TaskError(FrontdeskError):
+    """A task can't be registered or scheduled like this."""

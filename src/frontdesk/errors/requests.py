@@ -1,0 +1,226 @@
+"""The root of what is shown to callers, and the requests that are refused for what they ask."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from frontdesk.errors.base import FrontdeskError
+
+
+class BegunRun(Protocol):
+    """A run that has begun, and did not complete."""
+
+    @property
+    def run_id(self) -> str: ...
+
+
+class RequestError(FrontdeskError):
+    """A request that can't be served; the text is meant for the caller."""
+
+    status = 500
+    code = "error"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message or type(self).__doc__ or "")
+        if code is not None:
+            self.code = code
+        self.param = param
+        self.retry_after = retry_after
+        self.run: BegunRun | None = None
+        """The run that failed. If there is one, the target was called, and a retry calls it once more."""
+
+    @property
+    def run_id(self) -> str | None:
+        """Return the id of the run that failed, under which the log has the reason."""
+        return None if self.run is None else self.run.run_id
+
+    @property
+    def message(self) -> str:
+        """Return the text for the caller."""
+        return str(self.args[0])
+
+
+class InvalidRequestError(RequestError):
+    """The request can't be understood."""
+
+    status = 400
+    code = "invalid_request"
+
+
+class UnauthenticatedError(RequestError):
+    """Valid credentials are needed."""
+
+    status = 401
+    code = "unauthenticated"
+
+
+class ForbiddenError(RequestError):
+    """This caller may not do that."""
+
+    status = 403
+    code = "forbidden"
+    group_message = "You can't do that here."
+    """The text for a place where others read it; the message itself is for the person alone."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after: float | None = None,
+        group_message: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, param=param, retry_after=retry_after)
+        if group_message is not None:
+            self.group_message = group_message
+
+
+class LinkRequiredError(ForbiddenError):
+    """Link your account first."""
+
+    code = "link_required"
+    group_message = "Link your account first, in our direct chat."
+
+
+class LinkRefusedError(ForbiddenError):
+    """These accounts can't be linked."""
+
+    code = "link_refused"
+
+
+class NotFoundError(RequestError):
+    """There is no such thing."""
+
+    status = 404
+    code = "not_found"
+
+
+class MethodNotAllowedError(RequestError):
+    """This method is not served here."""
+
+    status = 405
+    code = "method_not_allowed"
+
+    def __init__(self, *, allow: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.allow = allow
+
+
+class BodyTimeoutError(RequestError):
+    """The body did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class ConflictError(RequestError):
+    """The request does not fit the present state."""
+
+    status = 409
+    code = "conflict"
+
+
+class SessionRequiredError(ConflictError):
+    """This channel needs a session, and the request names none."""
+
+    code = "session_required"
+
+
+class SessionBusyError(ConflictError):
+    """Another turn of this session is still running."""
+
+    code = "session_busy"
+
+
+class RunExistsError(ConflictError):
+    """A run with this id exists already."""
+
+    code = "run_exists"
+
+
+class UnlinkedError(ConflictError):
+    """The account was unlinked while this was answered, so that what it asks for can't be approved."""
+
+    code = "account_unlinked"
+
+
+class BodyTooLargeError(RequestError):
+    """The body is larger than this channel accepts."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class UnsupportedMediaError(RequestError):
+    """The body must be JSON."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
+class HookError(RequestError):
+    """A hook of this host refused the request."""
+
+    status = 422
+    code = "hook_failed"
+
+
+class SessionTooLargeError(RequestError):
+    """The agent's state in this session is larger than this host stores; begin a new session."""
+
+    status = 422
+    code = "session_too_large"
+
+
+class FileTooLargeError(RequestError):
+    """The file is larger than this host keeps."""
+
+    status = 413
+    code = "file_too_large"
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
+
+
+class FilesFullError(RequestError):
+    """There is no room for more files of this owner."""
+
+    status = 413
+    code = "files_full"
+
+    def __init__(self, limit: int | None = None) -> None:
+        more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
+        super().__init__(None if limit is None else more)
+
+
+class KeyReusedError(RequestError):
+    """This Idempotency-Key came with another request before; a new request needs a new key."""
+
+    status = 422
+    code = "idempotency_key_reused"
+
+
+class TooManyRequestsError(RequestError):
+    """Too many requests at once."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        retry_after: float | None = None,
+        limit: int | None = None,
+    ) -> None:
+        """Set `limit` to the number of requests allowed in a time, if that was exceeded."""
+        super().__init__(message, code=code, retry_after=retry_after)
+        self.limit = limit

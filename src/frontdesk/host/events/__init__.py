@@ -1,0 +1,1 @@
+"""Events of platforms: taken in, answered in order, and cancelled."""

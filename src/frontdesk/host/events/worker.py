@@ -1,0 +1,168 @@
+"""Answers the events that platforms sent: in order within a conversation, each once, over processes.
+
+An event is written before it is acknowledged. The process that claims the first one of a conversation answers it; the
+result of the turn, its deliveries, and the end of the event are written together. A turn that a crash cuts off is run
+again, because it is not known how far it came; an event that ends its process again and again is given up.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from frontdesk.abc.runner import DurableTaskRunner
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.delivery import EventKind, InboxItem
+from frontdesk.errors import (
+    InternalError,
+    LostEventError,
+    PushError,
+    RequestError,
+    RunExistsError,
+    StaleTurnError,
+    StoreUnavailableError,
+    TooManyRequestsError,
+    UnreadableRecordError,
+)
+from frontdesk.host.events.answering import MOST_TRIES, EventAnswering
+from frontdesk.host.events.awaited import AwaitedReplies
+from frontdesk.host.events.gathering import Gathering
+from frontdesk.host.events.held import HeldEvent, HeldEvents
+from frontdesk.host.events.tasks import TASKS, task_id, task_payload
+from frontdesk.ids import RandomIds
+from frontdesk.kit.aio.pauses import Pauses
+from frontdesk.kit.aio.retry import PAUSE
+from frontdesk.loggers import runs as log
+
+MOST_AT_ONCE = 200
+MOST_CONTROL_AT_ONCE = 50
+_PAGE = 500
+
+
+class InboxWorker:
+    """Claims the events of the inbox and has them answered, or tried again."""
+
+    def __init__(
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        held: HeldEvents,
+        gathering: Gathering,
+        awaited: AwaitedReplies,
+        answering: EventAnswering,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._held = held
+        self._gathering = gathering
+        self._awaited = awaited
+        self._answering = answering
+        self._holder = ""
+        self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock)
+        self._seen: dict[EventKind, int] = {}
+        """The numbers up to which waiting events were read, by kind; none before the first time."""
+
+    def register(self, runner: DurableTaskRunner) -> None:
+        """Register with the runner that calls this; once, before it starts."""
+        runner.register(TASKS["turn"], self._work, waiting=self._waiting, most=MOST_AT_ONCE)
+        # With room of their own, control events never wait for the end of a turn.
+        control, waiting = partial(self._work, kind="control"), partial(self._waiting, kind="control")
+        runner.register(TASKS["control"], control, waiting=waiting, most=MOST_CONTROL_AT_ONCE)
+        resume, waiting = partial(self._work, kind="resume"), partial(self._waiting, kind="resume")
+        runner.register(TASKS["resume"], resume, waiting=waiting, most=MOST_CONTROL_AT_ONCE)
+
+    async def start(self) -> None:
+        """Start to take up events."""
+        # A new one at each start, so that the events of the last start are seen to have no holder.
+        self._holder = RandomIds().new("host")
+        self._seen.clear()
+        self._held.start()
+
+    async def halt(self) -> None:
+        """Take up no more events; those that are being answered go on."""
+        self._held.halt()
+
+    async def stop(self) -> None:
+        """Stop renewing leases, after the runner has ended."""
+        await self._held.stop()
+
+    async def _waiting(self, kind: EventKind = "turn") -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """Yield all waiting events at the first call; after that a page at a time, because new ones wake the runner."""
+        whole, after = kind not in self._seen, self._seen.get(kind, 0)
+        while page := await self._store.inbox.waiting(self._holder, kind=kind, after=after, limit=_PAGE):
+            for event in page:
+                if self._paused.until((kind, event.channel, event.conversation_id)) is None:
+                    yield task_id(kind, event.channel, event.conversation_id), task_payload(event)
+            after = page[-1].number
+            if not whole:
+                break
+        self._seen[kind] = after if page and len(page) == _PAGE else 0
+
+    async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
+        """Answer the events of one conversation; return when to come back, or `None` if none is left."""
+        conversation = (payload["channel"], payload["conversation_id"])
+        while not self._held.stopping:
+            if (until := self._paused.until((kind, *conversation))) is not None:
+                return until
+            try:
+                item = await self._gathering.claim(*conversation, self._holder, kind)
+            except UnreadableRecordError:
+                return self._paused.begin((kind, *conversation))
+            if item is None:
+                return await self._gathering.due(*conversation, kind)
+            held = self._held.add(item)
+            try:
+                again = await self._process(held)
+            finally:
+                self._held.remove(item)
+                self._awaited.notify(item)
+            if again is not None:
+                return again
+        return None
+
+    async def _process(self, held: HeldEvent) -> float | None:
+        """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""
+        try:
+            await self._answering.attempt(held)
+        except asyncio.CancelledError:
+            await self._held.give_back(held.item)
+            raise
+        except Exception as error:
+            return await self._after(held.item, error)
+        return None
+
+    async def _after(self, item: InboxItem, failure: Exception) -> float | None:
+        """Deal with an event that could not be answered, as its error asks for."""
+        try:
+            raise failure
+        except UnreadableRecordError:
+            # It is answered by a process that can read what it needs, before those that follow.
+            await self._held.give_back(item)
+            return self._paused.begin((item.kind, item.channel, item.conversation_id))
+        except (StoreUnavailableError, TooManyRequestsError) as error:
+            return await self._later(item, error.retry_after)
+        except PushError as error:
+            if not error.permanent and item.attempts < MOST_TRIES:
+                return await self._later(item, error.retry_after, tried=True)
+            await self._answering.refuse(item, InternalError(code=error.code))
+        except StaleTurnError:
+            log.warning("event %s of %s lost its session, and is answered anew", item.event_id, item.channel)
+            return await self._later(item, None)
+        except LostEventError:
+            log.warning("event %s of %s is answered by another", item.event_id, item.channel)
+        except RunExistsError as error:
+            # Another process may have recorded the event's run, and with it that the event is done.
+            if item.attempts < MOST_TRIES:
+                return await self._later(item, None, tried=True)
+            await self._answering.refuse(item, error)
+        except RequestError as error:
+            await self._answering.refuse(item, error)
+        except Exception as error:  # No code awaits this task, and the next event waits for it.
+            log.error("event %s of %s could not be answered", item.event_id, item.channel, exc_info=error)
+            await self._answering.refuse(item, InternalError())
+        return None
+
+    async def _later(self, item: InboxItem, after: float | None, *, tried: bool = False) -> float:
+        await self._held.give_back(item, tried=tried)
+        return self._clock.now() + (after or PAUSE)
