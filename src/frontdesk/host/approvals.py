@@ -17,7 +17,7 @@ from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.delivery.push import encode_content
 from frontdesk.errors import StoreUnavailableError, UnreadableRecordError
-from frontdesk.host.event_replies import EventReplies
+from frontdesk.host.events.replies import ReplyRows
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 from frontdesk.loggers import deliveries as log
@@ -40,7 +40,7 @@ class PlaceSettler:
         planner: Planner,
         aliases: Aliases,
     ) -> None:
-        self._replies = EventReplies(store, planner, outbox, aliases)
+        self._replies = ReplyRows(planner, aliases)
         self._aliases = aliases
         self._store = store
         self._channels = channels

@@ -14,30 +14,12 @@ from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.names import digest
 
 
-class EventReplies:
+class ReplyRows:
     """Names each reply by its event and its number, so that it is one delivery however often it is made."""
 
-    def __init__(
-        self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases, held: HeldEvents
-    ) -> None:
-        self._store = store
+    def __init__(self, planner: Planner, aliases: Aliases) -> None:
         self._planner = planner
-        self._outbox = outbox
         self._aliases = aliases
-        self._held = held
-
-    async def add(self, item: InboxItem, reply: Reply | str, number: int) -> None:
-        """Keep a reply until the event is finished; write it at once if this process does not work on the event."""
-        held = self._held.get(item)
-        if held is None or held.replies is None:
-            await self.write(item, {number: as_reply(reply)})
-        else:
-            held.replies.setdefault(number, as_reply(reply))
-
-    async def collected_rows(self, item: InboxItem) -> list[Delivery]:
-        """Return the deliveries of the replies that were kept; what is said from now on is written at once."""
-        held = self._held.get(item)
-        return [] if held is None else await self.rows(item, held.take_replies())
 
     async def rows(self, item: InboxItem, replies: Mapping[int, Reply]) -> list[Delivery]:
         """Return the deliveries of the replies that were given while an event was worked on."""
@@ -55,6 +37,39 @@ class EventReplies:
         """Return the deliveries of what is said about a question that an event has decided."""
         return await self._named_rows(item, ((f"confirm:{n}:{approval_id}", reply) for n, reply in enumerate(replies)))
 
+    async def _named_rows(self, item: InboxItem, replies: Iterable[tuple[str, Reply]]) -> list[Delivery]:
+        rows: list[Delivery] = []
+        for name, reply in replies:
+            key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
+            inward, shown = await self._aliases.inward(item), await self._aliases.outward(item)
+            rows += self._planner.reply(inward, shown, reply, key)
+        return rows
+
+
+class EventReplies(ReplyRows):
+    """Collects what is said to an event while it is worked on."""
+
+    def __init__(
+        self, store: HostStateStore, planner: Planner, outbox: Outbox, aliases: Aliases, held: HeldEvents
+    ) -> None:
+        super().__init__(planner, aliases)
+        self._store = store
+        self._outbox = outbox
+        self._held = held
+
+    async def add(self, item: InboxItem, reply: Reply | str, number: int) -> None:
+        """Keep a reply until the event is finished; write it at once if this process does not work on the event."""
+        held = self._held.get(item)
+        if held is None or held.replies is None:
+            await self.write(item, {number: as_reply(reply)})
+        else:
+            held.replies.setdefault(number, as_reply(reply))
+
+    async def collected_rows(self, item: InboxItem) -> list[Delivery]:
+        """Return the deliveries of the replies that were kept; what is said from now on is written at once."""
+        held = self._held.get(item)
+        return [] if held is None else await self.rows(item, held.take_replies())
+
     async def write(self, item: InboxItem, replies: Mapping[int, Reply]) -> None:
         """Write replies at once; those that were written before stay as they are."""
         for number, reply in replies.items():
@@ -64,11 +79,3 @@ class EventReplies:
                     for row in rows:
                         transaction.add_delivery(row, once=True)
             await self._outbox.wake(rows)
-
-    async def _named_rows(self, item: InboxItem, replies: Iterable[tuple[str, Reply]]) -> list[Delivery]:
-        rows: list[Delivery] = []
-        for name, reply in replies:
-            key = digest(f"{name}:{len(item.channel)}:{item.channel}:{item.event_id}")[:32]
-            inward, shown = await self._aliases.inward(item), await self._aliases.outward(item)
-            rows += self._planner.reply(inward, shown, reply, key)
-        return rows
