@@ -71,7 +71,7 @@ class SpokenChat(ScriptedChannel):
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         if item.request.operation != "command":
             return item.request
-        call: Any = SimpleNamespace(caller=item.caller, request=item.request, event=item)
+        call: Any = SimpleNamespace(caller=item.caller, request=item.request, event=item, session=None)
         await self.context.run_command(item.request.input, call)
         return None
 
