@@ -34,7 +34,7 @@ class Mortal(InMemoryStateStore):
     def __init__(self, shared: InMemoryStateStore) -> None:
         super().__init__()
         self.shared, self.dead = shared, False
-        for name in ("sessions", "identities", "runs", "background", "approvals", "inbox", "outbox", "tasks"):
+        for name in ("sessions", "identities", "runs", "background", "approvals", "inbox", "outbox", "tasks", "live"):
             setattr(self, name, Drawer(getattr(shared, name), self))
 
     def transaction(self) -> MemoryTransaction:
