@@ -56,7 +56,6 @@ class MessageChannel(Channel):
         confidentiality_tier: str | None = None,
         link_commands: Mapping[str, str | None] | None = None,
         intake: HowEventsCome = "webhook",
-        public_url: str | None = None,
         conversation_scope: ConversationScope = "per_user_per_conversation",
         cancel_by: CancelBy = "sender",
         on_busy: OnBusy = "queue",
@@ -87,7 +86,6 @@ class MessageChannel(Channel):
             token=_kept(token),
             secret=_kept(secret),
             intake=intake,
-            public_url=public_url,
             on_edit=on_edit,
             **settings,
         )
