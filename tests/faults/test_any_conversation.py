@@ -1,6 +1,6 @@
-"""Messages, edits, clicks, `/cancel`, `/new` and crashes in any order, with answers that are shown while they are written.
+"""Messages, edits, clicks, `/cancel`, `/new` and crashes in any order: the chat shows what the rules allow.
 
-The platform is the fake one, and what is judged is what its chat shows in the end.
+Answers are shown while they are written. The platform is the fake one, and its chat is judged as it is in the end.
 """
 
 import asyncio
