@@ -145,7 +145,7 @@ thorough: $(DEV) $(NODE) ## Play the scenarios on each store, and ask properties
 	@$(SPREAD) -m hypothesis --hypothesis-profile thorough --timeout 1200 $(ARGS)
 
 .PHONY: marathon
-marathon: $(DEV) ## Kill hosts 220 times, and 300 times while they deliver, and count what they lost
+marathon: $(DEV) ## Kill hosts 220 times, and 500 times while they deliver, and count what they lost
 	@.venv/bin/python -m tests.marathon $(ARGS)
 	@.venv/bin/python -m tests.delivery_marathon
 

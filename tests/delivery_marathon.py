@@ -25,12 +25,15 @@ class Part:
     title: str
     postgres: bool = False
     dedupes: bool = True
+    live: bool = False
 
 
 PARTS = {
     "sqlite": Part("SQLite"),
     "unkeyed": Part("without keys", dedupes=False),
     "postgres": Part("two and two", postgres=True),
+    "live": Part("live answers", live=True),
+    "live-postgres": Part("live, two", postgres=True, live=True),
 }
 LABELS = {
     "deliveries": "deliveries",
@@ -38,9 +41,11 @@ LABELS = {
     "accepted": "accepted",
     "unknown": "honestly unknown",
     "repeated": "honestly repeated",
+    "shown": "shown early",
     "lost": "lost",
     "doubled": "doubled",
     "disordered": "out of order",
+    "stray": "left half-written",
     "open": "left open",
     "dead": "dead",
 }
@@ -49,13 +54,22 @@ LABELS = {
 async def one(part: Part, server: PostgresServer, deliveries: int, kills: int, dice: Random) -> Tally:
     """One part, in a new place."""
     crowd = {"hosts": 2, "workers": 2} if part.postgres else {}
-    plan = Plan(deliveries=deliveries, destinations=DESTINATIONS, kills=kills, dedupes=part.dedupes, **crowd)
+    plan = Plan(
+        # An answer takes longer than something that is told.
+        deliveries=deliveries // 4 if part.live else deliveries,
+        destinations=DESTINATIONS,
+        kills=kills,
+        dedupes=part.dedupes,
+        live=part.live,
+        **crowd,
+    )
+    shows = {"live": True, "pause": 0.02} if part.live else {}
     with tempfile.TemporaryDirectory(prefix="fd-out-") as directory, server.database() as conninfo:
         root = Path(directory)
         place = ("postgres", conninfo) if part.postgres else ("sqlite", str(root / "state"))
         async with (
             message_platform(root / "log") as platform,
-            Desks(*place, platform, root / "ledger", idempotent=part.dedupes) as desks,  # pyright: ignore
+            Desks(*place, platform, root / "ledger", idempotent=part.dedupes, **shows) as desks,  # pyright: ignore
         ):
             return await run(platform, desks, plan, dice)
 

@@ -48,3 +48,27 @@ async def test_two_hosts_and_two_workers_on_postgres_lose_and_repeat_nothing(pos
         tally = await run(platform, desks, plan, Random(3))
     _all_is_well(tally, plan)
     assert (tally.accepted, tally.repeated, tally.unknown) == (120, 0, 0)
+
+
+async def test_live_answers_are_whole_in_the_end_and_there_once(tmp_path: Path) -> None:
+    plan = Plan(deliveries=60, destinations=6, kills=3, live=True)
+    async with (
+        forked_platform(tmp_path / "log") as platform,
+        Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", live=True, pause=0.02) as desks,
+    ):
+        tally = await run(platform, desks, plan, Random(4))
+    _all_is_well(tally, plan)
+    assert tally.accepted == 60
+    assert tally.shown
+
+
+async def test_live_answers_of_two_hosts_are_whole_in_the_end_and_there_once(postgres: str, tmp_path: Path) -> None:
+    plan = Plan(deliveries=60, destinations=6, kills=3, hosts=2, workers=1, live=True)
+    async with (
+        forked_platform(tmp_path / "log") as platform,
+        Desks("postgres", postgres, platform, tmp_path / "ledger", live=True, pause=0.02) as desks,
+    ):
+        tally = await run(platform, desks, plan, Random(5))
+    _all_is_well(tally, plan)
+    assert tally.accepted == 60
+    assert tally.shown

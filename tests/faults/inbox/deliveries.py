@@ -3,8 +3,8 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from contextlib import AsyncExitStack, suppress
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from random import Random
 
@@ -13,10 +13,12 @@ import httpx
 from frontdesk.testing.messages import MessagePlatform, Person
 from frontdesk.testing.messages.platform.faults import FaultKind
 from frontdesk.testing.messages.platform.journal import Entry
+from tests.faults.inbox.live_answers import Asker, judge_answers
 from tests.faults.inbox.processes import DeskProcess, Desks
 from tests.scenarios.desk import until
 
 POINTS = ("before_commit", "after_commit", "before_push", "after_push")
+LIVE_POINTS = (*POINTS, "before_live", "after_live")
 FAULTS: tuple[tuple[FaultKind, float], ...] = (
     ("error", 0.05),
     ("unavailable", 0.03),
@@ -39,6 +41,13 @@ class Plan:
     hosts: int = 1
     workers: int = 0
     dedupes: bool = True
+    live: bool = False
+    """Whether people ask, and the answers are shown while they are written; otherwise they are told things."""
+
+    @property
+    def count(self) -> int:
+        """How many deliveries each destination gets."""
+        return self.deliveries // self.destinations
 
 
 @dataclass
@@ -52,13 +61,16 @@ class Tally:
     """Where nobody can say whether they arrived, and the host says so."""
     repeated: int = 0
     """Accepted again, where the host had said that it did not know."""
+    shown: int = 0
+    """Answers that were shown before they were whole."""
     lost: int = 0
     doubled: int = 0
     disordered: int = 0
+    stray: int = 0
     open: int = 0
     dead: int = 0
 
-    WRONG = ("lost", "doubled", "disordered", "open", "dead")
+    WRONG = ("lost", "doubled", "disordered", "stray", "open", "dead")
 
     @property
     def wrong(self) -> int:
@@ -101,7 +113,8 @@ class Crew:
             host = self.hosts[place]
             if self._dice.random() < 0.7:
                 with suppress(httpx.HTTPError):
-                    await host.arm(self._dice.choice(POINTS), self._dice.randint(1, 30))
+                    points = LIVE_POINTS if self._plan.live else POINTS
+                    await host.arm(self._dice.choice(points), self._dice.randint(1, 30))
                 # One that has nothing to do never comes to its point.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._dice.random()):
@@ -121,7 +134,7 @@ class Feeder:
 
     async def feed(self, person: Person, number: int) -> None:
         """All that one person is told, a few at a time; what may not have arrived is asked for again."""
-        count = self._plan.deliveries // self._plan.destinations
+        count = self._plan.count
         said = [{"to": person.user_id, "text": f"{n}", "key": f"{n}"} for n in range(count)]
         for start in range(0, count, BATCH):
             await self._insist(said[start : start + BATCH], number)
@@ -140,27 +153,34 @@ class Feeder:
 async def run(platform: MessagePlatform, desks: Desks, plan: Plan, dice: Random) -> Tally:
     """Sends everything, kills as often as planned, waits until all have an end, and judges."""
     await platform.set(dedupe=plan.dedupes)
-    for seed, (kind, probability) in enumerate(FAULTS):
-        more = {"retry_after": 0.05} if kind == "flood" else {}
-        await platform.fail(kind, method="send", probability=probability, seed=seed, **more)
+    await _have_it_fail(platform, ("send", "edit", "delete") if plan.live else ("send",))
     people = [await platform.user(f"Person {n}", user_id=f"u{n}") for n in range(plan.destinations)]
     crew = Crew(desks, plan, dice)
     await crew.start()
-    feeder = Feeder(crew, plan)
-    feeding = [asyncio.ensure_future(feeder.feed(one, number)) for number, one in enumerate(people)]
-    try:
-        for kill in range(plan.kills):
-            due = kill * plan.deliveries // plan.kills
-            await until(lambda: feeder.fed >= due or _failed(feeding), within=600)  # noqa: B023
-            await crew.kill_one()
-        await asyncio.gather(*feeding)
-    finally:
-        for one in feeding:
-            one.cancel()
+    async with AsyncExitStack() as stack:
+        feeder = await stack.enter_async_context(Asker(platform, plan.count)) if plan.live else Feeder(crew, plan)
+        feeding = [asyncio.ensure_future(feeder.feed(person, number)) for number, person in enumerate(people)]
+        try:
+            for kill in range(plan.kills):
+                due = kill * plan.deliveries // plan.kills
+                await until(lambda: feeder.fed >= due or _failed(feeding), within=600)  # noqa: B023
+                await crew.kill_one()
+            await asyncio.gather(*feeding)
+        finally:
+            for one in feeding:
+                one.cancel()
     states = await _settled(crew)
-    tally = judge(await platform.log(), {one.chat_id: one for one in people}, states, plan)
+    judged = judge_live if plan.live else judge
+    tally = judged(await platform.log(), {one.chat_id: one for one in people}, states, plan)
     tally.kills = crew.kills
     return tally
+
+
+async def _have_it_fail(platform: MessagePlatform, methods: Sequence[str]) -> None:
+    for method in methods:
+        for seed, (kind, probability) in enumerate(FAULTS):
+            more = {"retry_after": 0.05} if kind == "flood" else {}
+            await platform.fail(kind, method=method, probability=probability, seed=seed, **more)
 
 
 def _failed(tasks: Sequence[asyncio.Future[None]]) -> bool:
@@ -184,7 +204,6 @@ async def _settled(crew: Crew) -> dict[str, tuple[str, int]]:
 def judge(log: Sequence[Entry], people: dict[str, Person], states: dict[str, tuple[str, int]], plan: Plan) -> Tally:
     """Compares what the platform has accepted with what the host says."""
     tally = Tally(deliveries=plan.deliveries)
-    count = plan.deliveries // plan.destinations
     sent: dict[str, list[Entry]] = defaultdict(list)
     for entry in log:
         if entry.method == "send":
@@ -197,7 +216,7 @@ def judge(log: Sequence[Entry], people: dict[str, Person], states: dict[str, tup
         tally.accepted += len(first)
         for entry in sent[chat_id]:
             accepted[entry.idempotency_key] += 1
-        missing = count - len(first)
+        missing = plan.count - len(first)
         tally.lost += missing
     for key, times in accepted.items():
         doubts = states.get(key, ("", 0))[1]
@@ -211,4 +230,17 @@ def judge(log: Sequence[Entry], people: dict[str, Person], states: dict[str, tup
     tally.unknown = len(unknown)
     # What the host admits not to know is not lost without a word.
     tally.lost -= sum(key not in accepted for key in unknown)
+    return tally
+
+
+def judge_live(
+    log: Sequence[Entry], people: dict[str, Person], states: dict[str, tuple[str, int]], plan: Plan
+) -> Tally:
+    """Compares what the chats show in the end with what was asked in them."""
+    counts = asdict(judge_answers(log, people, plan.count))
+    tally = Tally(deliveries=plan.deliveries, accepted=counts.pop("whole"), **counts)
+    for status, _ in states.values():
+        tally.open += status == "open"
+        tally.dead += status == "dead"
+        tally.unknown += status == "unknown"
     return tally

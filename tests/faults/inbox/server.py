@@ -6,6 +6,7 @@ same host is started by `work`. The agent repeats what it hears, and writes it d
 asked to hold, it waits for a file.
 """
 
+import asyncio
 import json
 import os
 import socket
@@ -47,17 +48,19 @@ TERMS = PushTerms(
 
 
 class Teller(EchoAgent):
-    """Says its first word at once, and the rest when it has heard all."""
+    """Says its first word at once, and the rest when it has heard all: as a whole, or with a pause before each word."""
 
-    def __init__(self, repeat: Callable[[str], Awaitable[str]]) -> None:
+    def __init__(self, repeat: Callable[[str], Awaitable[str]], pause: float) -> None:
         super().__init__()
         self._repeat = repeat
+        self._pause = pause
 
     async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
         async for update in super().speak(["heard "]):
             yield update
         answer = await self._repeat("".join(words))
-        async for update in super().speak([answer.removeprefix("heard ")]):
+        async for update in super().speak(words if self._pause else [answer.removeprefix("heard ")]):
+            await asyncio.sleep(self._pause)
             yield update
 
 
@@ -104,7 +107,13 @@ def make() -> AgentFrameworkHost:
     if given["kind"] == "postgres":
         store = short_lease(given["place"], given.get("lease", 2.0))
         where = {"store": store, "runner": ProcrastinateTaskRunner(store)}
-    target = partial(asking, ledger) if given.get("asks") else Teller(repeat) if given.get("live") else repeat
+    target = (
+        partial(asking, ledger)
+        if given.get("asks")
+        else Teller(repeat, given.get("pause", 0.0))
+        if given.get("live")
+        else repeat
+    )
     if given.get("pays"):
         target = target_of("agent", ledger.parent, "never")
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)

@@ -256,6 +256,25 @@ async def test_a_first_message_of_which_nothing_is_known_is_not_sent_twice() -> 
         assert len(await chat.platform.answers(ada.chat_id)) == 1
 
 
+async def test_a_first_message_of_which_nothing_is_known_is_found_when_the_platform_is_well_again() -> None:
+    agent = GatedAgent()
+    async with live_chat(agent) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.fail("cut_after", method="send", times=1)
+        await chat.platform.fail("error", method="send", times=5)
+        await chat.platform.say(ada, "one two")
+
+        async def refused() -> bool:
+            return (await chat.platform.state()).struck[1] > 0
+
+        await chat.platform.until(refused)
+        agent.release.set()
+        await shown(chat, ada, "one two")
+        await ended(chat)
+        assert await chat.host._parts.store.live.lost() == []
+        assert len(await chat.platform.answers(ada.chat_id)) == 1
+
+
 async def test_a_message_that_may_still_change_is_removed_and_the_answer_is_sent_anew() -> None:
     agent = Slow()
     async with live_chat(agent) as chat:

@@ -106,10 +106,18 @@ class LiveWriter:
         """Find a first message that may have been sent, before the end of the run is recorded; else it is lost."""
         if not self._may_exist or self.known is None or self.known.state != "opening":
             return
-        try:
-            await self._recover(sends=says_more and bool(self._text.strip()))
-        except (PushError, StoreUnavailableError) as error:
-            await self._lose(error.code)
+        terms, clock = self._work.terms, self._work.clock
+        until = clock.steady() + terms.timeout
+        while True:
+            try:
+                return await self._recover(sends=says_more and bool(self._text.strip()))
+            except StoreUnavailableError as error:
+                return await self._lose(error.code)
+            except PushError as error:
+                pause = max(terms.interval, error.retry_after or 0.0)
+                if error.permanent or clock.steady() + pause > until:
+                    return await self._lose(error.code)
+            await asyncio.sleep(pause)
 
     async def _go_on(self) -> None:
         while not self._stopping.is_set():
@@ -174,11 +182,12 @@ class LiveWriter:
 
     async def _open(self) -> None:
         work, view = self._work, self._view()
-        self._may_exist = True
+        may_exist, self._may_exist = self._may_exist, True
         try:
             handle = await self._call(lambda: work.streams.open_live(work.place, view, work.key))
         except PushError as error:
-            self._may_exist = error.unknown
+            # What a refusal says of this try says nothing of an earlier one.
+            self._may_exist = may_exist or error.unknown
             raise
         self._opened_at = work.clock.steady()
         await self._keep(() if handle is None else (handle,))
@@ -216,11 +225,11 @@ class LiveWriter:
     async def _failed(self, error: PushError) -> float:
         """Decide how it goes on after a failure; none of them counts for the outbox."""
         if error.unknown:
-            # It may still arrive, and must not come after the whole answer.
             if self.known is not None and self.known.state == "opening":
-                with suppress(PushError, StoreUnavailableError):
-                    await self._recover(sends=True)
-                    return _NEVER if self._gave_up else self._work.terms.interval
+                # It is looked for in the next step, or before the end of the run is recorded.
+                self._changed.set()
+                return self._work.terms.interval
+            # It may still arrive, and must not come after the whole answer.
             await self._lose(error.code)
             return _NEVER
         if error.permanent:

@@ -29,6 +29,7 @@ from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
+from frontdesk.testing.messages.receipts import note_receipt
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
@@ -242,6 +243,9 @@ class _Room:
         if challenge is not None:
             return await send_json(call.send, 200, msgspec.json.encode(challenge))
         event = decode(body)
+        if event.receipt is not None:
+            await note_receipt(self._context, event, event.receipt, seconds=config.receipt_seconds)
+            return await send_json(call.send, 200, b"{}")
         item = self._item(event)
         if item is not None and event.click is not None and event.click.expects_card:
             shown = await decide_click(self._context, item)

@@ -18,6 +18,7 @@ _POSITIVE = (
     "reply_seconds",
     "text_limit",
     "token_seconds",
+    "receipt_seconds",
 )
 
 
@@ -43,6 +44,8 @@ class MessageConfig:
     """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
     token_seconds: float = 900.0
     """For how long the platform takes a token."""
+    receipt_seconds: float = 60.0
+    """For how long a receipt for a message that nobody knows is refused, so that the platform sends it again."""
     live: LiveMode = "off"
     live_terms: LiveTerms = field(default_factory=LiveTerms)
     register_native_commands: bool = True

@@ -75,13 +75,20 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the platform shows what is in the response to the event."""
 
 
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The message of the bot that was delivered, or could not be."""
+
+    message_id: str
+    reason: str = ""
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened; the id stays the same however often it is sent."""
 
     event_id: str
     number: int
     type: str
-    """`message`, `edit` or `click`; a platform may add others at any time."""
+    """`message`, `edit`, `click`, `delivered` or `failed`; a platform may add others at any time."""
     at: float
     chat: Chat
     sender: User
@@ -89,6 +96,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the sender is an administrator of the group."""
     message: MessageIn | None = None
     click: Click | None = None
+    receipt: Receipt | None = None
     expects_reply: bool = False
     """Whether the platform takes messages in the response to the event."""
     reply_token: str = ""

@@ -130,6 +130,8 @@ class Api:
         sent = await self._accepts.send(_send.decode(call.body))
         if self._passing and (passed := self._passing.pop(sent.chat_id, None)) is not None:
             passed.set()
+        if self._world.settings.receipts and not sent.duplicate:
+            self._platform.webhooks.deliver(self._world.report(sent.chat_id, sent.message_id, "delivered", ""))
         return sent
 
     async def _edit(self, call: Call) -> Any:

@@ -54,6 +54,12 @@ async def _click(platform: Platform, body: dict[str, Any]) -> Any:
     return event
 
 
+async def _report(platform: Platform, body: dict[str, Any]) -> Any:
+    event = platform.world.report(body["chat_id"], body["message_id"], body["status"], body["reason"])
+    platform.webhooks.deliver(event)
+    return event
+
+
 async def _fault(platform: Platform, body: dict[str, Any]) -> Any:
     fault = msgspec.convert(body, Fault)
     if fault.user_id:
@@ -126,6 +132,7 @@ ACTIONS: dict[str, Action] = {
     "say": _say,
     "edit": _edit,
     "click": _click,
+    "report": _report,
     "faults": _fault,
     "faults/clear": _clear_faults,
     "settings": _settings,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 import msgspec
@@ -83,6 +83,13 @@ class MessagePlatform:
         sent = next((button.data for button in said.buttons if button.text == data), data)
         fields = {"user_id": who.user_id, "chat_id": chat_id or who.chat_id, "message_id": said.message_id}
         return await self._post("click", Event, **fields, data=sent)
+
+    async def report(
+        self, chat_id: str, message_id: str, status: Literal["delivered", "failed"], *, reason: str = ""
+    ) -> Event:
+        """Tell the webhook what became of a message of the bot."""
+        fields = {"chat_id": chat_id, "message_id": message_id, "status": status, "reason": reason}
+        return await self._post("report", Event, **fields)
 
     async def fail(self, kind: FaultKind, **rule: Any) -> None:
         """Add a fault; see `Fault` for the fields of a rule."""

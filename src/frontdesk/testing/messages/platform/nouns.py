@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, kw_only=True):
     """Whether clicks that happen from now on show what is in the response of the webhook."""
     lose_replies: int = 0
     """The number of responses with messages or cards that get lost on their way."""
+    receipts: bool = False
+    """Whether the webhook is told at once that a message of the bot was delivered; polls have no receipts."""
     hold: bool = False
     """Whether events wait until they are released."""
     edit_seconds: float | None = None

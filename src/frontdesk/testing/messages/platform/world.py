@@ -11,7 +11,7 @@ import msgspec
 from frontdesk.clock import SystemClock
 from frontdesk.ids import RandomIds
 from frontdesk.testing.messages.platform.nouns import EventState, Place, PrivateText, RefusedError, Said, Settings
-from frontdesk.testing.messages.wire import Chat, Click, Event, Media, Mention, MessageIn, ReplyTo, User
+from frontdesk.testing.messages.wire import Chat, Click, Event, Media, Mention, MessageIn, Receipt, ReplyTo, User
 
 _HANDLES = re.compile(r"@(\w+)")
 
@@ -116,6 +116,13 @@ class World:
         self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
         return self._happened("click", place, sender, click=click)
 
+    def report(self, chat_id: str, message_id: str, status: str, reason: str) -> Event:
+        """Say what became of a message of the bot: `delivered` or `failed`."""
+        place = self.place(chat_id)
+        if message_id not in place.messages or status not in ("delivered", "failed"):
+            raise RefusedError(400, "bad_request", "There is no such message, or no such status.")
+        return self._happened(status, place, self.me, receipt=Receipt(message_id=message_id, reason=reason))
+
     def _present(self, user_id: str, chat_id: str) -> tuple[Place, User]:
         place = self.place(chat_id)
         if user_id not in self.users or user_id not in place.members:
@@ -140,6 +147,7 @@ class World:
         *,
         message: MessageIn | None = None,
         click: Click | None = None,
+        receipt: Receipt | None = None,
     ) -> Event:
         event = Event(
             event_id=self.new_id("event"),
@@ -151,7 +159,8 @@ class World:
             admin=sender.user_id in place.admins,
             message=message,
             click=click,
-            expects_reply=self.settings.expects_replies,
+            receipt=receipt,
+            expects_reply=self.settings.expects_replies and receipt is None,
             reply_token="" if self.settings.token_seconds is None else self.new_id("token"),
         )
         if event.reply_token:
@@ -173,8 +182,10 @@ class World:
             self.acknowledge(self.open[number])
 
     def unconfirmed(self, offset: int, limit: int) -> list[Event]:
-        """Return the events that were not acknowledged, in their order."""
-        waiting = (state.event for number, state in self.open.items() if number >= offset)
+        """Return the events that were not acknowledged, in their order; receipts are for webhooks only."""
+        waiting = (
+            state.event for number, state in self.open.items() if number >= offset and state.event.receipt is None
+        )
         return list(islice(waiting, limit))
 
 
