@@ -82,6 +82,21 @@ async def test_a_kill_around_each_call(point: str, settings: dict[str, Any], tmp
             await assert_goes_on(platform, ann, WHOLE)
 
 
+@pytest.mark.parametrize("point", ["before_live", "after_live"])
+async def test_a_kill_around_the_message_in_which_an_answer_goes_on(point: str, tmp_path: Path) -> None:
+    async with message_platform(tmp_path / "log") as platform:
+        await platform.set(stream_seconds=0.0)
+        ann = await platform.user("Ann")
+        place = str(tmp_path / "state")
+        async with Desks("sqlite", place, platform, tmp_path / "ledger", live=True, pause=0.3) as desks:
+            host = await desks.host()
+            await host.arm(point, 2)
+            await say_until_killed(platform, ann, host, tmp_path / "one.go")
+            await desks.host()
+            await assert_said(platform, ann, WHOLE)
+            await assert_goes_on(platform, ann, WHOLE)
+
+
 async def test_a_first_message_that_nobody_can_find_is_left_alone(tmp_path: Path) -> None:
     async with message_platform(tmp_path / "log", "--no-dedupe") as platform:
         ann = await platform.user("Ann")

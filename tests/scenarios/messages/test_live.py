@@ -304,6 +304,64 @@ async def test_a_message_that_became_too_old_is_not_changed() -> None:
         await shown(chat, ada, "one ", "one two")
 
 
+async def test_an_answer_goes_on_in_a_new_message_when_the_first_takes_no_more_updates() -> None:
+    agent = Slow()
+    async with live_chat(agent) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "one two three four five")
+        agent.say()
+        (first,) = await shown(chat, ada, "one ")
+        await chat.platform.set(stream_seconds=0.0)
+        agent.say()
+        await shown(chat, ada, "one ", "two ")
+        await chat.platform.set(stream_seconds=None)
+        agent.say()
+        await shown(chat, ada, "one ", "two three ")
+        await chat.platform.set(stream_seconds=0.0)
+        agent.say()
+        await shown(chat, ada, "one ", "two three ", "four ")
+        agent.say()
+        (last,) = await shown(chat, ada, "one two three four five")
+        assert last.message_id == first.message_id
+        await ended(chat, 3)
+        assert (await chat.host._parts.store.outbox.counts()).keys() == {"accepted"}
+
+
+async def test_what_goes_on_in_a_new_message_is_cut_where_it_is_too_long() -> None:
+    agent = Slow()
+    async with live_chat(agent, text_limit=16) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "the first words and the second words")
+        agent.say(2)
+        await shown(chat, ada, "the first ")
+        await chat.platform.set(stream_seconds=0.0)
+        agent.say()
+        await shown(chat, ada, "the first ", "words ")
+        await chat.platform.set(stream_seconds=None)
+        agent.say(3)
+        await shown(chat, ada, "the first ", "words and the ", "second ")
+        agent.say()
+        await shown(chat, ada, "the first words ", "and the second ", "words")
+        await ended(chat, 3)
+
+
+async def test_a_cancelled_answer_that_went_on_in_a_new_message_stays_as_it_is() -> None:
+    agent = Slow()
+    async with live_chat(agent) as chat:
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(ada, "one two three")
+        agent.say()
+        await shown(chat, ada, "one ")
+        await chat.platform.set(stream_seconds=0.0)
+        agent.say()
+        await shown(chat, ada, "one ", "two ")
+        await chat.platform.say(ada, "/cancel")
+        await shown(chat, ada, "one ", "two ", "I have stopped.")
+        await ended(chat, 3)
+        settled = [row for row in await chat.host._parts.store.outbox.find() if row.action == "settle"]
+        assert [row.status for row in settled] == ["accepted", "accepted"]
+
+
 class Picture(EchoAgent):
     """Answers with a tool's call in between, which nobody sees."""
 

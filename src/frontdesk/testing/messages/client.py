@@ -36,10 +36,12 @@ from frontdesk.testing.messages.wire import (
 )
 
 T = TypeVar("T")
+STREAM_EXPIRED = "stream_expired"
 _REFUSALS: dict[str, type[PushRefusedError]] = {
     "not_modified": PushNotModifiedError,
     "message_not_found": PushNotEditableError,
     "too_old": PushNotEditableError,
+    STREAM_EXPIRED: PushNotEditableError,
 }
 
 

@@ -131,6 +131,8 @@ class Send(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
     idempotency_key: str = ""
+    stream: bool = False
+    """Whether the message is still being written, and takes updates for a while."""
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +166,8 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message_id: str
     text: str = ""
     buttons: tuple[Button, ...] = ()
+    stream: bool = False
+    """Whether it is an update of a message that is being written, and no change of one that was sent."""
 
 
 class Typing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -99,6 +99,7 @@ class Bot:
     async def edit(self, edit: Edit) -> Sent:
         """Change a message of the bot."""
         place, message = self._own(edit)
+        self._check_stream(edit, message)
         if edit.text and not edit.text.strip():
             raise RefusedError(400, "empty_message", "A message needs a text.")
         text = edit.text or message.text
@@ -110,6 +111,11 @@ class Bot:
         message.text, message.buttons, message.edits = text, edit.buttons, message.edits + 1
         self._world.change()
         return sent
+
+    def _check_stream(self, edit: Edit, message: Said) -> None:
+        longest = self._world.settings.stream_seconds
+        if edit.stream and longest is not None and self._world.now() - message.at >= longest:
+            raise RefusedError(400, "stream_expired", "The message takes no more updates.")
 
     async def delete(self, delete: Delete) -> None:
         """Remove a message of the bot."""

@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, kw_only=True):
     """Whether clicks that happen from now on show what is in the response of the webhook."""
     lose_replies: int = 0
     """The number of responses with messages or cards that get lost on their way."""
+    stream_seconds: float | None = None
+    """The age at which a message that is being written takes no more updates; it can still be changed."""
     receipts: bool = False
     """Whether the webhook is told at once that a message of the bot was delivered; polls have no receipts."""
     hold: bool = False
