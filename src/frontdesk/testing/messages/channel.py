@@ -29,6 +29,7 @@ from frontdesk.testing.messages.edits import change
 from frontdesk.testing.messages.intake import Intake
 from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
+from frontdesk.testing.messages.places import spot_of
 from frontdesk.testing.messages.receipts import note_receipt
 from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
 from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands
@@ -298,8 +299,7 @@ def _published(menu: Menu) -> Commands:
 
 
 def _addressed(send: Send, identity: ChannelIdentity, conversation_id: str | None) -> Send:
-    user_id = identity.native_id if conversation_id is None else ""
-    return msgspec.structs.replace(send, chat_id=conversation_id or "", user_id=user_id)
+    return msgspec.structs.replace(send, **spot_of(identity, conversation_id)._asdict())
 
 
 def _kept(given: str | Secret) -> Secret | None:

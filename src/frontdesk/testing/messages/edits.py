@@ -7,14 +7,14 @@ import msgspec
 from frontdesk.errors import PushNotEditableError
 from frontdesk.testing.messages.client import Part, PlatformClient
 from frontdesk.testing.messages.live import read_handle
+from frontdesk.testing.messages.places import spot_of
 from frontdesk.testing.messages.wire import Delete, Edit, Send
 
 
 async def change(client: PlatformClient, part: Part, replaces: str) -> str:
     """Change or remove a message as a part says; return its id."""
     message_id = read_handle(replaces).message_id
-    chat_id = part.conversation_id or ""
-    user_id = "" if chat_id else part.identity.native_id
+    chat_id, _, user_id = spot_of(part.identity, part.conversation_id)
     delete = Delete(chat_id=chat_id, user_id=user_id, message_id=message_id)
     if part.action == "retract":
         await client.delete(delete)

@@ -1,11 +1,14 @@
 """Shows answers while they are written."""
 
+from typing import Any
+
 import msgspec
 
 from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.errors import PushNotEditableError, PushNotModifiedError
 from frontdesk.kit.chat.text import split_text
 from frontdesk.testing.messages.client import STREAM_EXPIRED, PlatformClient
+from frontdesk.testing.messages.places import spot_of
 from frontdesk.testing.messages.wire import Edit, Send, Typing
 
 
@@ -24,10 +27,9 @@ def read_handle(text: str) -> Handle:
 
 async def open_live(client: PlatformClient, place: LivePlace, view: LiveView, key: str, limit: int) -> str:
     """Send the first message, as a reply where a group was asked; return its id."""
-    chat_id, user_id = _address(place)
-    reply_to = place.details.get("reply_to", "") if place.details.get("chat_id") == chat_id else ""
+    reply_to = place.details.get("reply_to", "") if place.details.get("chat_id") == place.conversation_id else ""
     text = _texts(view.text, limit)[0]
-    send = Send(chat_id=chat_id, user_id=user_id, text=text, reply_to=reply_to, idempotency_key=key, stream=True)
+    send = Send(**_spot(place), text=text, reply_to=reply_to, idempotency_key=key, stream=True)
     return (await client.send(send)).message_id
 
 
@@ -77,27 +79,25 @@ async def _go_on(
 
 
 async def _edit(client: PlatformClient, place: LivePlace, handle: Handle, text: str) -> None:
-    chat_id, user_id = _address(place)
+    chat_id, _, user_id = spot_of(place.identity, place.conversation_id)
     await client.edit(Edit(chat_id=chat_id, user_id=user_id, message_id=handle.message_id, text=text, stream=True))
 
 
 async def _send_more(
     client: PlatformClient, place: LivePlace, handles: tuple[str, ...], view: LiveView, text: str
 ) -> str:
-    chat_id, user_id = _address(place)
     key = f"{handles[0] if handles else view.sequence}:{len(handles)}"
-    send = Send(chat_id=chat_id, user_id=user_id, text=text, idempotency_key=key, stream=True)
+    send = Send(**_spot(place), text=text, idempotency_key=key, stream=True)
     return (await client.send(send)).message_id
 
 
 def typing_at(place: LivePlace, *, on: bool) -> Typing:
     """Return the call that shows whether the bot is writing."""
-    chat_id, user_id = _address(place)
-    return Typing(chat_id=chat_id, user_id=user_id, on=on)
+    return Typing(**_spot(place), on=on)
 
 
-def _address(place: LivePlace) -> tuple[str, str]:
-    return (place.conversation_id, "") if place.conversation_id is not None else ("", place.identity.native_id)
+def _spot(place: LivePlace) -> dict[str, Any]:
+    return spot_of(place.identity, place.conversation_id)._asdict()
 
 
 def _texts(text: str, limit: int) -> list[str]:

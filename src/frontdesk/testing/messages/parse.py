@@ -13,6 +13,7 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.addressing import accepts
 from frontdesk.kit.chat.commands import ADMIN, LOCALE
 from frontdesk.testing.messages.config import OnEdit
+from frontdesk.testing.messages.places import conversation_of
 from frontdesk.testing.messages.wire import Challenge, Event, Me, MessageIn
 
 _COMMAND = re.compile(r"/(\w{1,32})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
@@ -58,7 +59,7 @@ def to_item(
     return InboxItem(
         channel=channel,
         event_id=event.event_id,
-        conversation_id=event.chat.chat_id,
+        conversation_id=conversation_of(event.chat.chat_id, event.thread_id),
         caller=Caller(identity=identity),
         request=request.replace(identity=identity),
         received_at=now,
@@ -70,7 +71,8 @@ def _request(
     event: Event, channel: str, me: Me, accept_in_group: AcceptInGroup, on_edit: OnEdit
 ) -> ChannelRequest | None:
     group = event.chat.kind == "group"
-    request = ChannelRequest(channel=channel, conversation_id=event.chat.chat_id, group=group)
+    conversation_id = conversation_of(event.chat.chat_id, event.thread_id)
+    request = ChannelRequest(channel=channel, conversation_id=conversation_id, group=group)
     if event.type == "click" and event.click is not None:
         click = event.click
         clicked = {"callback_id": click.callback_id, "message_id": click.message_id, "data": click.data}
@@ -92,7 +94,7 @@ def _request(
         return request.replace(operation="command", input=(command[3] or "").strip(), attributes=attributes)
     content = _content(message, text, event.sender.name if group else None)
     # Kept with the run, so that its answer can be a reply, whenever it is sent.
-    details = {"chat_id": event.chat.chat_id, "reply_to": message.message_id} if group else {}
+    details = {"chat_id": conversation_id, "reply_to": message.message_id} if group else {}
     return request.replace(input=content, attributes=attributes, details=details)
 
 

@@ -96,6 +96,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the sender is an administrator of the group."""
     message: MessageIn | None = None
     click: Click | None = None
+    thread_id: str = ""
+    """The thread of the group in which it happened; none for the group itself."""
     receipt: Receipt | None = None
     expects_reply: bool = False
     """Whether the platform takes messages in the response to the event."""
@@ -125,6 +127,8 @@ class Send(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A new message, to a chat or to a user's direct chat."""
 
     chat_id: str = ""
+    thread_id: str = ""
+    """A thread of the chat; none for the chat itself."""
     user_id: str = ""
     text: str = ""
     media: tuple[Media, ...] = ()
@@ -171,9 +175,10 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Typing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether the chat shows that the bot is writing."""
+    """Whether the chat, or a thread of it, shows that the bot is writing."""
 
     chat_id: str = ""
+    thread_id: str = ""
     user_id: str = ""
     on: bool = True
 

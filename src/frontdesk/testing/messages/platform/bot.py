@@ -49,6 +49,7 @@ class Bot:
             media=send.media,
             buttons=send.buttons,
             reply_to=send.reply_to,
+            thread_id=send.thread_id,
             at=self._world.now(),
         )
         sent = Sent(message_id=message.message_id, chat_id=place.chat.chat_id)
@@ -58,6 +59,7 @@ class Bot:
         await self._accept(
             "send",
             chat_id=sent.chat_id,
+            thread_id=send.thread_id,
             message_id=sent.message_id,
             text=send.text,
             media=tuple(media.media_type for media in send.media),
@@ -82,9 +84,15 @@ class Bot:
             raise RefusedError(400, "key_too_long", "The idempotency key is too long.")
         if send.reply_to and send.reply_to not in place.messages:
             raise RefusedError(400, "reply_not_found", "The message to reply to is not in this chat.")
+        self._check_thread(place, send.thread_id)
         if sum(len(media.data) for media in send.media) > self._world.settings.media_limit:
             raise RefusedError(400, "media_too_large", "The media are too large.")
         self._check_text(send.text, send.buttons)
+
+    def _check_thread(self, place: Place, thread_id: str) -> None:
+        # People begin threads.
+        if thread_id and all(message.thread_id != thread_id for message in place.messages.values()):
+            raise RefusedError(404, "thread_not_found", "There is no such thread in this chat.")
 
     def _check_text(self, text: str, buttons: tuple[Button, ...]) -> None:
         if len(text) > self._world.settings.text_limit:
@@ -127,7 +135,9 @@ class Bot:
     async def set_typing(self, typing: Typing) -> None:
         """Show that the bot is writing, or that it is not."""
         place = self._world.place(self._world.direct(typing.user_id) if typing.user_id else typing.chat_id)
-        await self._accept("typing", chat_id=place.chat.chat_id, text="on" if typing.on else "off")
+        self._check_thread(place, typing.thread_id)
+        shown = {"chat_id": place.chat.chat_id, "thread_id": typing.thread_id}
+        await self._accept("typing", **shown, text="on" if typing.on else "off")
         self._world.change()
 
     def _own(self, change: Edit | Delete) -> tuple[Place, Said]:

@@ -67,10 +67,25 @@ class MessagePlatform:
         return {command["name"]: command["description"] for command in commands}
 
     async def say(
-        self, who: Person, text: str, *, chat_id: str = "", reply_to: str = "", media: Sequence[Media] = ()
+        self,
+        who: Person,
+        text: str,
+        *,
+        chat_id: str = "",
+        thread_id: str = "",
+        reply_to: str = "",
+        media: Sequence[Media] = (),
     ) -> Event:
-        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention."""
-        more = {"text": text, "reply_to": reply_to, "media": [msgspec.to_builtins(file) for file in media]}
+        """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention.
+
+        A thread of a group begins with the first message that names it.
+        """
+        more = {
+            "text": text,
+            "thread_id": thread_id,
+            "reply_to": reply_to,
+            "media": [msgspec.to_builtins(file) for file in media],
+        }
         return await self._post("say", Event, user_id=who.user_id, chat_id=chat_id, **more)
 
     async def edit(self, who: Person, message_id: str, text: str, *, chat_id: str = "") -> Event:

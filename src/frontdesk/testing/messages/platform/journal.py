@@ -17,6 +17,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     method: str
     """`send`, `edit`, `delete`, `typing`, `answer`, `private` or `commands`."""
     chat_id: str = ""
+    thread_id: str = ""
     message_id: str = ""
     text: str = ""
     media: tuple[str, ...] = ()

@@ -57,6 +57,7 @@ class Said(msgspec.Struct, kw_only=True):
     media: tuple[Media, ...] = ()
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
+    thread_id: str = ""
     edits: int = 0
     at: float = 0.0
 

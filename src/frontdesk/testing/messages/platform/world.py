@@ -92,21 +92,31 @@ class World:
         """Add a message of a user; return its event."""
         place, sender = self._present(user_id, chat_id or self.direct(user_id))
         given = msgspec.convert(message, _Written)
-        posted = Said(message_id=self.new_id("msg"), user_id=user_id, text=given.text, media=given.media)
+        if given.thread_id and place.chat.kind != "group":
+            raise RefusedError(400, "bad_request", "Only groups have threads.")
+        posted = Said(
+            message_id=self.new_id("msg"),
+            user_id=user_id,
+            text=given.text,
+            media=given.media,
+            thread_id=given.thread_id,
+        )
         reply_to = None
         if given.reply_to:
             answered = place.messages[given.reply_to]
             posted.reply_to = answered.message_id
             reply_to = ReplyTo(message_id=answered.message_id, user_id=answered.user_id)
         place.messages[posted.message_id] = posted
-        return self._happened("message", place, sender, message=self._shown(posted, reply_to))
+        return self._happened(
+            "message", place, sender, thread_id=posted.thread_id, message=self._shown(posted, reply_to)
+        )
 
     def edit_own(self, user_id: str, chat_id: str, message_id: str, text: str) -> Event:
         """Change a message of a user; return the event."""
         place, sender = self._present(user_id, chat_id)
         posted = place.messages[message_id]
         posted.text, posted.edits = text, posted.edits + 1
-        return self._happened("edit", place, sender, message=self._shown(posted, None))
+        return self._happened("edit", place, sender, thread_id=posted.thread_id, message=self._shown(posted, None))
 
     def click(self, user_id: str, chat_id: str, message_id: str, data: str) -> Event:
         """Press a button as a user; whoever sees a message can press the buttons under it."""
@@ -114,7 +124,9 @@ class World:
         expects = self.settings.expects_cards
         click = Click(callback_id=self.new_id("call"), message_id=message_id, data=data, expects_card=expects)
         self.clicks[click.callback_id], self.clicked_at[click.callback_id] = "", self.now()
-        return self._happened("click", place, sender, click=click)
+        pressed = place.messages.get(message_id)
+        thread_id = "" if pressed is None else pressed.thread_id
+        return self._happened("click", place, sender, thread_id=thread_id, click=click)
 
     def report(self, chat_id: str, message_id: str, status: str, reason: str) -> Event:
         """Say what became of a message of the bot: `delivered` or `failed`."""
@@ -145,6 +157,7 @@ class World:
         place: Place,
         sender: User,
         *,
+        thread_id: str = "",
         message: MessageIn | None = None,
         click: Click | None = None,
         receipt: Receipt | None = None,
@@ -157,6 +170,7 @@ class World:
             chat=place.chat,
             sender=sender,
             admin=sender.user_id in place.admins,
+            thread_id=thread_id,
             message=message,
             click=click,
             receipt=receipt,
@@ -193,3 +207,4 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     media: tuple[Media, ...] = ()
     reply_to: str = ""
+    thread_id: str = ""
