@@ -20,7 +20,7 @@ BACKLOG = 2048
 GRACE_SECONDS = 10
 _LIMITS = ServerLimits()
 # The last line of a traceback that is logged elsewhere or only reports the shutdown.
-_REPORTED = re.compile(r"(CancelledError|^frontdesk\.errors\.\w+: .*)\n\Z", re.MULTILINE)
+_REPORTED = re.compile(r"(CancelledError|^frontdesk\.errors[.\w]+: .*)\n\Z", re.MULTILINE)
 
 
 def listen(host: str, port: int) -> socket.socket:
