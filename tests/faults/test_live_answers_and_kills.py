@@ -5,10 +5,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from frontdesk.testing.messages import MessagePlatform, Person, message_platform
 from tests.faults.inbox.processes import DeskProcess, Desks
+from tests.scenarios.desk import until
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -152,6 +154,12 @@ async def test_another_host_takes_over(point: str, passes: int, postgres: str, t
             await assert_goes_on(platform, ann, WHOLE)
 
 
+async def _has_handle(postgres: str) -> bool:
+    async with await psycopg.AsyncConnection.connect(postgres) as connection:
+        cursor = await connection.execute("SELECT 1 FROM live WHERE state = 'open'")
+        return await cursor.fetchone() is not None
+
+
 async def test_a_host_that_stood_still_changes_nothing_afterwards(postgres: str, tmp_path: Path) -> None:
     async with message_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
@@ -159,6 +167,7 @@ async def test_a_host_that_stood_still_changes_nothing_afterwards(postgres: str,
             first = await desks.host()
             await platform.say(ann, "hold one")
             await assert_said(platform, ann, "heard ")
+            await until(lambda: _has_handle(postgres))
             first.signal(signal.SIGSTOP)
             await desks.host()
             (tmp_path / "one.go").touch()
