@@ -50,7 +50,7 @@ TRANSLATES = {
     "cli/load.py",
     "cli/worker.py",
     "data/codec.py",
-    "delivery/live/calls.py",
+    "delivery/calls.py",
     "delivery/push.py",
     "host/conversations/compact.py",
     "kit/hooks.py",

@@ -1,4 +1,4 @@
-"""What a channel gets that answers an event in the HTTP reply to it."""
+"""The reply of a channel that answers an event in the HTTP response to it."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from frontdesk.data.result import HostedRunResult
 
 
 class AwaitedReply(Value, frozen=True, kw_only=True):
-    """What is said to an event whose sender waits on the wire."""
+    """The answer to an event whose sender waits on the wire."""
 
     parts: tuple[PushPart, ...] = ()
-    """What is to be said in the event's conversation, as it would be pushed, in order.
+    """The parts for the event's conversation, as they would be pushed, in order.
 
     Empty if nothing is to be said there, or if it came too late and is pushed.
     """

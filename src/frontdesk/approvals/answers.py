@@ -19,7 +19,7 @@ from frontdesk.data.session import SessionRecord
 from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
 from frontdesk.ids import Ids, new_secret
 from frontdesk.kit.framework.approval_ids import requests_in, with_shown_ids
-from frontdesk.kit.lineage import descends_from
+from frontdesk.kit.lineage import asked_as, descends_from
 
 T = TypeVar("T")
 
@@ -110,24 +110,17 @@ class Answers:
         """
         for request in requests_in(value):
             if isinstance(request.id, str) and request.id not in ids:
-                known = await self._stored(owner, session, request.id, digest(request))
+                asked = await asked_as(self._store, owner, session, request.id)
+                known = self._same(asked, digest(request))
                 ids[request.id] = self._ids.new("apr") if known is None else known.approval_id
         return with_shown_ids(value, ids)
 
-    async def _stored(
-        self, owner: str, session: SessionRecord | None, target_id: str, digest: str
-    ) -> PendingApproval | None:
-        """Return the same question as the session, or one that it branched from, has asked it before."""
-        for question in reversed(await self._asked_as(owner, session, target_id)):
+    def _same(self, asked: Sequence[PendingApproval], digest: str) -> PendingApproval | None:
+        """Return the last question of those asked before that is the same, and may come again."""
+        for question in reversed(asked):
             if compare_digest(question.digest, digest) and (question.status == "pending" or self._may_repeat):
                 return question
         return None
-
-    async def _asked_as(self, owner: str, session: SessionRecord | None, target_id: str) -> list[PendingApproval]:
-        if session is None:
-            return []
-        questions = await self._store.approvals.asked_as(owner, target_id)
-        return [question for question in questions if await descends_from(self._store, session, question.session_id)]
 
     async def new(
         self, session: SessionRecord | None, questions: Sequence[PendingApproval], ids: Mapping[str, str]
@@ -140,12 +133,12 @@ class Answers:
         """
         fresh: list[PendingApproval] = []
         for question in questions:
-            owner, target_id = question.owner, question.target_id
-            if await self._stored(owner, session, target_id, question.digest) is not None:
+            asked = await asked_as(self._store, question.owner, session, question.target_id)
+            if self._same(asked, question.digest) is not None:
                 continue
-            if await self._asked_as(owner, session, target_id):
+            if asked:
                 raise taken(question)
-            fresh.append(question.replace(approval_id=ids[target_id]))
+            fresh.append(question.replace(approval_id=ids[question.target_id]))
         return fresh
 
     async def take(

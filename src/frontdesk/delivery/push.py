@@ -1,6 +1,5 @@
 """Pushes one part through its channel, and turns the outcome into a receipt or a `PushError`."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ from frontdesk.abc.store import Identities
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import CodecError, PushError, PushRefusedError, PushUnknownError, UnreadableRecordError
+from frontdesk.delivery.calls import call_platform
+from frontdesk.errors import CodecError, PushRefusedError, UnreadableRecordError
 from frontdesk.loggers import deliveries as log
 
 
@@ -62,9 +62,9 @@ async def send(
     """Send a part with its payload, and return the platform's receipt; raise a `PushError` for every failure."""
     part = part_of(channel, delivery, payload, reference)
     if isinstance(channel, PushesParts):
-        return await _call_platform(channel, lambda: channel.push_part(part))
+        return await _push(channel, lambda: channel.push_part(part))
     if isinstance(channel, ChannelPush):
-        return await _call_platform(channel, lambda: channel.push(delivery.identity, part.content))
+        return await _push(channel, lambda: channel.push(delivery.identity, part.content))
     raise PushRefusedError("The channel can't speak first.", code="mute_channel")
 
 
@@ -77,7 +77,7 @@ async def look_up(
 ) -> str | None:
     """Return the receipt of a part that has arrived after all; `None` if it has not."""
     part = part_of(channel, delivery, payload, reference)
-    return await _call_platform(channel, lambda: platform.find_push(part))
+    return await _push(channel, lambda: platform.find_push(part))
 
 
 def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mapping[str, Any] | None = None) -> PushPart:
@@ -108,18 +108,6 @@ def part_of(channel: Channel, delivery: Delivery, payload: Any, reference: Mappi
     )
 
 
-async def _call_platform(channel: Channel, work: Callable[[], Awaitable[str | None]]) -> str | None:
-    try:
-        async with asyncio.timeout(channel.push_terms.timeout):
-            receipt = await work()
-    except PushError:
-        raise
-    except TimeoutError:
-        raise PushUnknownError(code="timeout") from None
-    except Exception as error:
-        # A channel raises a `PushError` if it knows the outcome; with any other error it is unknown.
-        log.error("a push on %s failed with an unexpected error: %s", channel.name, type(error).__name__)
-        # Its text may quote an address with a token in it.
-        log.debug("the push on %s failed", channel.name, exc_info=error)
-        raise PushUnknownError(code="unexpected") from error
+async def _push(channel: Channel, work: Callable[[], Awaitable[str | None]]) -> str | None:
+    receipt = await call_platform("push", channel.name, work, channel.push_terms.timeout)
     return None if receipt is None else str(receipt)

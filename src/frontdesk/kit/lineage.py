@@ -1,6 +1,7 @@
 """The sessions that a session has branched from."""
 
 from frontdesk.abc.store import HostStateStore
+from frontdesk.data.approval import PendingApproval
 from frontdesk.data.session import SessionRecord
 
 
@@ -11,3 +12,13 @@ async def descends_from(store: HostStateStore, session: SessionRecord, session_i
         parent = member.parent
         member = None if parent is None else await store.sessions.get(member.owner, parent.session_id)
     return member is not None
+
+
+async def asked_as(
+    store: HostStateStore, owner: str, session: SessionRecord | None, target_request_id: str
+) -> list[PendingApproval]:
+    """List what a session, or one that it branched from, has asked under an id of the target's, oldest first."""
+    if session is None:
+        return []
+    questions = await store.approvals.asked_as(owner, target_request_id)
+    return [question for question in questions if await descends_from(store, session, question.session_id)]

@@ -16,7 +16,7 @@ from frontdesk.data.session import CheckpointRef, Lease, SessionRecord
 from frontdesk.errors import UnreadableRecordError
 from frontdesk.kit.aio.large import is_heavy
 from frontdesk.kit.aio.threads import ThreadWork
-from frontdesk.kit.lineage import descends_from
+from frontdesk.kit.lineage import asked_as
 from frontdesk.sessions.answering import Answering
 from frontdesk.sessions.job import Job
 from frontdesk.sessions.snapshot import restore
@@ -194,8 +194,5 @@ class Turn:
 
     async def question_asked_as(self, target_request_id: str) -> PendingApproval | None:
         """Return the last approval that the session has asked the turn's owner for under an id of the target's."""
-        asked = await self._store.approvals.asked_as(self.admitted.owner, target_request_id)
-        for question in reversed(asked):
-            if self.record is not None and await descends_from(self._store, self.record, question.session_id):
-                return question
-        return None
+        asked = await asked_as(self._store, self.admitted.owner, self.record, target_request_id)
+        return asked[-1] if asked else None

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from frontdesk.data.delivery import Attempt, Delivery, DeliveryAction
+from frontdesk.data.delivery import Delivery, DeliveryAction
 from frontdesk.data.run import RunStatus
+from frontdesk.delivery.edits import noted
 
 LOST = "live answer lost"
 """The code in the history of an answer that is sent anew, because the messages that showed it were lost."""
@@ -27,8 +28,8 @@ def end_live(
     if status != "completed":
         return [*_acts(blank, handles, "settle", new_id), *rows]
     if lost:
-        noted = [_noted(row) if _is_first(row, blank) else row for row in rows]
-        return [*noted, *_acts(blank, handles, "retract", new_id)]
+        anew = [noted(row, row.created_at, LOST) if _is_first(row, blank) else row for row in rows]
+        return [*anew, *_acts(blank, handles, "retract", new_id)]
     left = list(handles)
     replacing = [row.replace(replaces=left.pop(0)) if left and _is_answer(row, blank) else row for row in rows]
     return [*replacing, *_acts(blank, left, "retract", new_id)]
@@ -41,10 +42,6 @@ def _is_answer(row: Delivery, blank: Delivery) -> bool:
 
 def _is_first(row: Delivery, blank: Delivery) -> bool:
     return _is_answer(row, blank) and row.part == 0
-
-
-def _noted(row: Delivery) -> Delivery:
-    return row.replace(history=(*row.history, Attempt(at=row.created_at, code=LOST)))
 
 
 def _acts(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from frontdesk.abc.live import LivePlace, ShowsTyping
-from frontdesk.delivery.live.calls import call_platform
+from frontdesk.delivery.calls import call_platform
 from frontdesk.errors import PushError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
@@ -43,6 +43,6 @@ class Typing:
 
     async def _tell(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await call_platform(self._name, work, _TIMEOUT)
+            await call_platform("live answer", self._name, work, _TIMEOUT)
         except PushError as error:
             log.info("typing could not be shown on %s: %s", self._name, error.code)

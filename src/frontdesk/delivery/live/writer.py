@@ -15,8 +15,8 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.live import LiveAnswer, LiveState
+from frontdesk.delivery.calls import call_platform
 from frontdesk.delivery.destination_drain import ChannelOutlet
-from frontdesk.delivery.live.calls import call_platform
 from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, StoreUnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
@@ -241,7 +241,7 @@ class LiveWriter:
         return max(self._work.terms.interval, error.retry_after or 0.0)
 
     async def _call(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await call_platform(self._work.channel.name, work, self._work.terms.timeout)
+        return await call_platform("live answer", self._work.channel.name, work, self._work.terms.timeout)
 
     def _view(self) -> LiveView:
         return LiveView(text=self._text, new_from=self._shown, sequence=self._sequence)

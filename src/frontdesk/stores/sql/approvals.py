@@ -8,8 +8,7 @@ from frontdesk.data.codec import encode
 from frontdesk.errors import ApprovalExistsError, LostAnswerError, StoreError
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.runs import as_bytes, text
-from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.tables import as_bytes, key, text
 from frontdesk.stores.sql.writes import Do
 
 _STATUSES: tuple[str, ...] = get_args(ApprovalStatus)

@@ -5,8 +5,7 @@ from collections.abc import Collection
 from frontdesk.data.conversation_alias import AliasMerge, ConversationAlias
 from frontdesk.errors import StoreError
 from frontdesk.stores.sql.engine import Engine
-from frontdesk.stores.sql.runs import text
-from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.tables import as_bytes, key, text
 from frontdesk.stores.sql.writes import Do, Op
 
 _FIND = "SELECT first_name, current_name, next_name FROM conversation_aliases WHERE channel = ? AND name = ?"
@@ -46,19 +45,15 @@ class SqlConversationAliases:
 
     async def merge(self, channel: str, merge: AliasMerge, *, version: int) -> bool:
         here, changed = key(channel), _ChangedError("the names were changed meanwhile")
-        first, current = _bytes(merge.first_name), _bytes(merge.current_name)
+        first, current = as_bytes(merge.first_name), as_bytes(merge.current_name)
         counted = Do(_COUNT, (here, version), changed) if version else Do(_BEGIN, (here,), changed)
         ops: list[Op] = [counted]
         for known in (merge.first_name, merge.merged_first_name):
-            ops.append(Do(_RENAME, (first, current, here, _bytes(known))))
-        ops.append(Do(_PUT, (here, key(merge.old), first, current, _bytes(merge.new))))
+            ops.append(Do(_RENAME, (first, current, here, as_bytes(known))))
+        ops.append(Do(_PUT, (here, key(merge.old), first, current, as_bytes(merge.new))))
         ops.append(Do(_PUT, (here, key(merge.new), first, current, None)))
         try:
             await self._engine.write(ops)
         except _ChangedError:
             return False
         return True
-
-
-def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass")

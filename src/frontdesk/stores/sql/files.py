@@ -16,7 +16,7 @@ from frontdesk.loggers import store as log
 from frontdesk.stores.sql import tables
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.file_references import Detached, attach, detach, files_in, has_files, may_have_files
-from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.tables import as_bytes, key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put, Row
 
 CHUNK = 256 * 1024
@@ -171,7 +171,7 @@ class SqlFiles:
 
     async def _write(self, file_id: str, new: _New) -> bool:
         """Write the chunks of a file, and tell whether it is still to be completed; from here on it is not old."""
-        row = (file_id, new.owner, _bytes(new.media_type), _bytes(new.name), len(new.content), self._clock.now())
+        row = (file_id, new.owner, as_bytes(new.media_type), as_bytes(new.name), len(new.content), self._clock.now())
         ((complete,),) = (await self._engine.write([Do(_BEGIN, row, answers=True)]))[0]
         if complete:
             return False
@@ -225,10 +225,6 @@ def _used(file_id: str, use: FileUse, now: float) -> Put:
 
 def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" for _ in values)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _text(data: bytes) -> str:

@@ -11,7 +11,7 @@ from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.file_references import without_contents
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.tables import DIGEST, key
+from frontdesk.stores.sql.tables import DIGEST, as_bytes, key
 from frontdesk.stores.sql.writes import Do
 
 _EVENT = "number, fence, attempts, cancelled, not_before, due_by, data"
@@ -212,7 +212,7 @@ def accepted(item: InboxItem) -> Do:
 
 def finished(item: InboxItem, error: str | None, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
     """Mark an event as done, with those that are answered with it, and notify who waits for it on the wire."""
-    why = None if error is None else error.encode("utf-8", "surrogatepass")
+    why = as_bytes(error)
     # What was cancelled says nothing, so that nothing else may be recorded of it.
     unless = "" if error == CANCELLED else " AND cancelled IS NULL"
     done = f"UPDATE inbox SET done_at = ?, error = ?, holder = '' {_MINE}{unless}"

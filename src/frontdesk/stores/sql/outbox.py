@@ -10,9 +10,8 @@ from frontdesk.errors import CodecError, DeliveryExistsError, LostDeliveryError,
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.records import Records
-from frontdesk.stores.sql.runs import text
 from frontdesk.stores.sql.shared_leases import NOW
-from frontdesk.stores.sql.tables import DIGEST, key
+from frontdesk.stores.sql.tables import DIGEST, as_bytes, key, text
 from frontdesk.stores.sql.writes import Do
 
 _STATUSES: tuple[str, ...] = get_args(DeliveryStatus)
@@ -59,7 +58,7 @@ class SqlOutbox:
         return await anext(self._read("delivery_id = ?", (key(delivery_id),)), None)
 
     async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
-        data = _bytes(receipt)
+        data = as_bytes(receipt)
         where = f"channel = ? AND {_RECEIPT_START} = ? AND receipt = ? ORDER BY {_NEWEST_FIRST} LIMIT 1"
         return await anext(self._read(where, (key(channel), data and data[:_INDEXED], data)), None)
 
@@ -159,15 +158,15 @@ def rest_ended(delivery: Delivery, error: str, at: float) -> Do:
     return Do(
         "UPDATE deliveries SET status = 'dead', error = ?, ended_at = ?, until = 0, fence = fence + 1 "
         "WHERE channel = ? AND place = ? AND ended_at IS NULL AND answer_id = ? AND part > ?",
-        (_bytes(error), at, *map(key, (*delivery.destination, delivery.answer_id)), delivery.part),
+        (as_bytes(error), at, *map(key, (*delivery.destination, delivery.answer_id)), delivery.part),
     )
 
 
 def _state(delivery: Delivery) -> tuple[Any, ...]:
     history = encode(list(delivery.history)) if delivery.history else None
     times = (delivery.due_at, delivery.queued_at, delivery.ended_at)
-    texts = (_bytes(delivery.receipt), _bytes(delivery.error))
-    return (delivery.status, delivery.attempts, *times, *texts, history, _bytes(delivery.replaces))
+    texts = (as_bytes(delivery.receipt), as_bytes(delivery.error))
+    return (delivery.status, delivery.attempts, *times, *texts, history, as_bytes(delivery.replaces))
 
 
 def _record(delivery: Delivery) -> Delivery | EditDelivery:
@@ -180,7 +179,3 @@ def _record(delivery: Delivery) -> Delivery | EditDelivery:
 
 def _unwrapped(record: Delivery | EditDelivery) -> Delivery:
     return record.delivery if isinstance(record, EditDelivery) else record
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else value.encode("utf-8", "surrogatepass")

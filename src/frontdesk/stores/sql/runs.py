@@ -1,7 +1,6 @@
 """The drawers of runs and checkpoints."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from frontdesk.data.run import RunEvent, RunRecord
 from frontdesk.stores.sql.engine import Engine
@@ -41,13 +40,3 @@ class SqlCheckpoints:
             (key(session_id), key(checkpoint_id)),
         )
         return bytes(rows[0][0]) if rows else None
-
-
-def text(value: Any) -> str | None:
-    """Return a text that was stored as bytes."""
-    return None if value is None else bytes(value).decode("utf-8", "surrogatepass")
-
-
-def as_bytes(value: str | None) -> bytes | None:
-    """Return a text in the form in which it is stored as bytes."""
-    return None if value is None else value.encode("utf-8", "surrogatepass")

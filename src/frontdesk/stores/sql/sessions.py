@@ -7,8 +7,7 @@ from frontdesk.data.session import Lease, SessionName, SessionRecord
 from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.histories import Histories
 from frontdesk.stores.sql.records import Place, Records
-from frontdesk.stores.sql.runs import text
-from frontdesk.stores.sql.tables import key, name_key
+from frontdesk.stores.sql.tables import key, name_key, text
 from frontdesk.stores.sql.writes import Do
 
 _OF_NAME = "SELECT s.session_id, s.data FROM names n JOIN sessions s ON s.session_id = n.session_id WHERE n.name = ?"

@@ -141,3 +141,13 @@ def _replace(table: Table) -> str:
     if table.newest:
         unless = f" WHERE {table.name}.{table.newest} <= excluded.{table.newest}"
     return f" ON CONFLICT ({', '.join(table.unique)}) DO UPDATE SET {changed}{unless}"
+
+
+def text(value: Any) -> str | None:
+    """Return a text that was stored as bytes."""
+    return None if value is None else bytes(value).decode("utf-8", "surrogatepass")
+
+
+def as_bytes(value: str | None) -> bytes | None:
+    """Return a text in the form in which it is stored as bytes."""
+    return None if value is None else value.encode("utf-8", "surrogatepass")

@@ -10,7 +10,7 @@ from frontdesk.errors import UnreadableRecordError
 from frontdesk.stores.sql.background import LeaseSql
 from frontdesk.stores.sql.engine import Engine, Rows
 from frontdesk.stores.sql.records import LeftAlone, Records
-from frontdesk.stores.sql.tables import key
+from frontdesk.stores.sql.tables import as_bytes, key, text
 from frontdesk.stores.sql.writes import Do
 
 _TASK = "task_id, status, due_at, attempts, holder, fence, error, data"
@@ -124,7 +124,7 @@ class SqlTasks:
         self, task: TaskRecord, status: TaskStatus, *, due_at: float, attempts: int, error: str | None = None
     ) -> TaskRecord | None:
         ended_at = None if status == "pending" else self._records.now()
-        why = None if error is None else error.encode("utf-8", "surrogatepass")
+        why = as_bytes(error)
         values = (status, due_at, attempts, ended_at, why, key(task.task_id), task.fence)
         rows = await self._engine.write([Do(f"{_SETTLE} RETURNING {_TASK}", values, answers=True)])
         # A newer version may have scheduled it again meanwhile.
@@ -158,7 +158,7 @@ class SqlTasks:
                 raise
             if task is not None:
                 state: dict[str, Any] = {"due_at": due_at, "attempts": attempts, "holder": holder, "fence": fence}
-                why = None if error is None else bytes(error).decode("utf-8", "surrogatepass")
+                why = text(error)
                 tasks.append(task.replace(**state, status="running" if holder else status, error=why))
         return tasks
 

@@ -22,8 +22,7 @@ from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.file_references import LEAST
 from frontdesk.stores.sql.files import FileUse, SqlFiles, has_large
 from frontdesk.stores.sql.live import saved
-from frontdesk.stores.sql.runs import as_bytes
-from frontdesk.stores.sql.tables import key, name_key
+from frontdesk.stores.sql.tables import as_bytes, key, name_key
 from frontdesk.stores.sql.writes import Do, Fence, Op, Put
 
 
