@@ -24,7 +24,7 @@ def is_within(few: list[str], many: list[str]) -> bool:
 
 def without_marks(text: str) -> str:
     """Leave out what may stand within a word that had to be cut."""
-    return re.sub(r"<https?://[^|]*\||[*_~`>\s\u200b]", "", text)
+    return re.sub(r"<https?://[^|<>]*\||[*_~`>\s\u200b]", "", text)
 
 
 @by_dialect

@@ -64,21 +64,24 @@ class _Output:
         self._layout, self._dialect = layout, dialect
         self._place, self._end = start, end
         self._pieces: list[str] = []
-        self._open: list[tuple[MarkedSpan, int]] = []
-        self._entities: list[Entity] = []
+        self._open: list[tuple[MarkedSpan, int, int]] = []
+        self._entities: list[tuple[int, Entity]] = []
+        self._opened = 0
         self._length = 0
 
     def open(self, marked: MarkedSpan) -> None:
         self._advance(marked.span.start)
         self.add(marked.opening)
-        self._open.append((marked, self._length))
+        self._open.append((marked, self._length, self._opened))
+        self._opened += 1
 
     def finish(self) -> Rendered:
         self._advance(self._end)
         while self._open:
             self._close()
-        entities = sorted(self._entities, key=lambda entity: (entity.offset, -entity.length))
-        return Rendered("".join(self._pieces), tuple(entities))
+        # In the order in which they were opened: by their offsets, and outer ones first.
+        entities = tuple(entity for _, entity in sorted(self._entities, key=lambda numbered: numbered[0]))
+        return Rendered("".join(self._pieces), entities)
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
@@ -94,17 +97,17 @@ class _Output:
     def _write(self, place: int) -> None:
         place = min(place, self._end)
         if place > self._place:
-            kinds = {marked.span.style.kind for marked, _ in self._open}
+            kinds = {marked.span.style.kind for marked, _, _ in self._open}
             text = self._layout.text[self._place : place]
             self.add(text if "mark" in kinds else self._dialect.escape(text, code=bool(kinds & {"code", "pre"})))
             self._place = place
 
     def _close(self) -> None:
-        marked, start = self._open.pop()
+        marked, start, number = self._open.pop()
         style = marked.span.style
         name = self._dialect.entities.get(style.kind)
         if name is not None and self._length > start:
             url = style.value if style.kind == "link" else None
             language = style.value or None if style.kind == "pre" else None
-            self._entities.append(Entity(name, start, self._length - start, url, language))
+            self._entities.append((number, Entity(name, start, self._length - start, url, language)))
         self.add(marked.closing)

@@ -8,8 +8,8 @@ import msgspec
 Kind = Literal["bold", "italic", "strike", "code", "link", "pre", "quote", "mark"]
 """What a stretch of text is; a `mark` is of the layout's own, such as a bullet, and is not escaped."""
 
-BLOCK, INNER, LINE = range(3)
-"""How good a place is: between blocks, between items or blocks within a block, between lines."""
+BLOCK, INNER, LINE, HEADER = range(4)
+"""How good a place is: between blocks, between items or blocks within one, between lines, behind a table's header."""
 
 
 class Style(msgspec.Struct, frozen=True):

@@ -144,7 +144,7 @@ class _Splitter:
         if cost + first > max(self._limit // 2, self._costs.text[self._layout.text[start]]):
             return None
         repeats = sum(length(_again(marked.span.style, fresh), self._unit) for marked in spans)
-        if cost + first + repeats > self._limit // 2:
+        if cost + repeats > self._limit // 2:
             return _Overhead(spans, cost, None)
         return _Overhead(spans, cost + repeats, fresh)
 
@@ -165,9 +165,12 @@ class _Splitter:
                 return before.end, before.resume
         # A good place near the beginning is worse than a fair one that fills the part.
         for least in (start + (reach - start) // 2, start):
-            cut = self._best_cut(least, reach)
+            cut = self._best_cut(start, least, reach)
             if cut is not None:
                 return cut.end, cut.resume
+            if code is not None and least > start:
+                # The end of any line of code is better than one of its spaces.
+                continue
             place = self._sentence_end(least, reach) or self._word_end(least, reach)
             if place is not None:
                 return place, place
@@ -177,12 +180,12 @@ class _Splitter:
     def _fits(self, code: Span) -> bool:
         return self._costs.between(code.start, code.end) <= self._limit
 
-    def _best_cut(self, least: int, reach: int) -> Cut | None:
-        """Return the last one of the best rank behind `least` and up to `reach`."""
+    def _best_cut(self, start: int, least: int, reach: int) -> Cut | None:
+        """Return the last one of the best rank up to `reach` that lets the next part begin behind `least`."""
         best: Cut | None = None
         for index in range(bisect_right(self._ends, reach) - 1, -1, -1):
             cut = self._layout.cuts[index]
-            if cut.end <= least or (best is not None and best.rank == BLOCK):
+            if cut.resume <= least or cut.end <= start or (best is not None and best.rank == BLOCK):
                 break
             if best is None or cut.rank < best.rank:
                 best = cut

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from frontdesk.kit.chat.markdown import tables
 from frontdesk.kit.chat.markdown.dialect import Dialect
-from frontdesk.kit.chat.markdown.layout import BLOCK, INNER, LINE, Kind, Layout, LayoutWriter, Style, Styles
+from frontdesk.kit.chat.markdown.layout import BLOCK, HEADER, INNER, LINE, Kind, Layout, LayoutWriter, Style, Styles
 from frontdesk.kit.chat.markdown.nodes import (
     Block,
     Break,
@@ -95,14 +95,14 @@ class _Walk:
         plain = self._dialect.escape(text, code=False) == text
         self._writer.write(text, place.styles if plain else (*place.styles, _MARK))
 
-    def _code(self, lines: Sequence[str], place: _Place, style: Style, *, kept: int = 0) -> None:
-        """Write lines verbatim, also within quotes and lists; the first ones that are `kept` stay with the next."""
+    def _code(self, lines: Sequence[str], place: _Place, style: Style, *, header: int = 0) -> None:
+        """Write lines verbatim, also within quotes and lists; the first ones may be a table's header."""
         styles = (*(outer for outer in place.styles if not outer.prefix), style)
         for index, line in enumerate(lines):
-            if index > kept:
-                self._writer.cut("\n", 1, styles, LINE)
-            elif index:
+            if 0 < index < header:
                 self._writer.write("\n", styles)
+            elif index:
+                self._writer.cut("\n", 1, styles, HEADER if index == header else LINE)
             self._writer.write(line, styles)
 
     def _quote(self, blocks: Sequence[Block], place: _Place) -> None:
@@ -140,7 +140,7 @@ class _Walk:
             # The header is disarmed with the rest, and comes again where the table is cut.
             lines = [self._dialect.disarm(line, "pre") for line in lines]
             again = self._dialect.escape("\n".join([*lines[:2], ""]), code=True)
-            self._code(lines, place, Style("pre", header=again), kept=min(2, len(rows) + 1))
+            self._code(lines, place, Style("pre", header=again), header=2)
         elif tables.has_short_keys(header, len(rows)):
             self._records(table, header, place)
         else:
