@@ -1,21 +1,23 @@
 """Text with entities apart from it, as Telegram takes it: nothing to escape, and nothing that can fail to parse."""
 
 from frontdesk.kit.chat.markdown.dialect import Dialect
-from frontdesk.kit.chat.markdown.layout import Style, Styles
+from frontdesk.kit.chat.markdown.layout import Kind, Style, Styles
+
+_NAMES: dict[Kind, str] = {
+    "bold": "bold",
+    "italic": "italic",
+    "strike": "strikethrough",
+    "code": "code",
+    "link": "text_link",
+    "pre": "pre",
+    "quote": "blockquote",
+}
 
 
 class Entities(Dialect):
     """Text and entities. Code takes no other style within a line, and a quote is not in a quote."""
 
-    entities = {  # noqa: RUF012 - a mapping that nobody writes to
-        "bold": "bold",
-        "italic": "italic",
-        "strike": "strikethrough",
-        "code": "code",
-        "link": "text_link",
-        "pre": "pre",
-        "quote": "blockquote",
-    }
+    entities = _NAMES
     link_schemes = ("http://", "https://")
     heading = (Style("bold"),)
     quote_spans = True

@@ -50,7 +50,8 @@ class InlineTree:
 
     def __init__(self, references: References) -> None:
         self._references = references
-        self._open: list[tuple[Token | None, list[Inline]]] = [(None, [])]
+        self._nodes: list[Inline] = []
+        self._open: list[tuple[Token, list[Inline]]] = []
         self._ignored = 0
         self._in_link = False
 
@@ -62,11 +63,14 @@ class InlineTree:
             elif token.nesting < 0:
                 self._end()
             else:
-                self._open[-1][1].extend(self._leaf(token))
-        return tuple(self._open[0][1])
+                self._here().extend(self._leaf(token))
+        return tuple(self._nodes)
+
+    def _here(self) -> list[Inline]:
+        return self._open[-1][1] if self._open else self._nodes
 
     def _begin(self, token: "Token") -> None:
-        if self._ignored or len(self._open) > _DEEPEST:
+        if self._ignored or len(self._open) >= _DEEPEST:
             self._ignored += 1
             return
         self._in_link = self._in_link or token.type == "link_open"
@@ -77,8 +81,7 @@ class InlineTree:
             self._ignored -= 1
             return
         token, children = self._open.pop()
-        assert token is not None  # noqa: S101 - the parser closes what it has opened
-        here = self._open[-1][1]
+        here = self._here()
         if token.type == "link_open":
             self._in_link = False
             url = str(token.attrs["href"])
