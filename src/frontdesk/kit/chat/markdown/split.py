@@ -144,7 +144,7 @@ class _Splitter:
         if cost + first > max(self._limit // 2, self._costs.text[self._layout.text[start]]):
             return None
         repeats = sum(length(_again(marked.span.style, fresh), self._unit) for marked in spans)
-        if cost + repeats > self._limit // 2:
+        if cost + repeats > min(self._limit // 2, self._limit - first):
             return _Overhead(spans, cost, None)
         return _Overhead(spans, cost + repeats, fresh)
 
