@@ -97,6 +97,7 @@ def make() -> AgentFrameworkHost:
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
+        album_seconds=given.get("album", 1.0),
         reply_seconds=given.get("reply_seconds", 5.0),
         live="auto" if given.get("live") else "off",
         live_terms=LiveTerms(interval=0.01, timeout=2.0),
