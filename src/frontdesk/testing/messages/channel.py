@@ -61,6 +61,7 @@ class MessageChannel(Channel):
         cancel_by: CancelBy = "sender",
         on_busy: OnBusy = "queue",
         gather_seconds: float = 0.0,
+        album_seconds: float = 1.0,
         event_limits: EventLimits | None = None,
         accept_in_group: AcceptInGroup = "mention_only",
         commands: Sequence[ChannelCommand] = (),
@@ -79,6 +80,7 @@ class MessageChannel(Channel):
         self.confidentiality_tier, self.link_commands = confidentiality_tier, link_commands or {}
         self.conversation_scope, self.accept_in_group = conversation_scope, accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = cancel_by, on_busy, gather_seconds
+        self.album_seconds = album_seconds
         self.run_hook, self.response_hook, self.stream_transform_hook = run_hook, response_hook, stream_transform_hook
         self.event_limits, self.push_is_idempotent, self.commands = event_limits, idempotent, tuple(commands)
         self._config = MessageConfig(platform_url=platform_url, token=_kept(token), secret=_kept(secret), **settings)

@@ -64,7 +64,15 @@ def to_item(
         request=request.replace(identity=identity),
         received_at=now,
         payload=_kept(event) if hooked else None,
+        **_album(event),
     )
+
+
+def _album(event: Event) -> dict[str, Any]:
+    """Return the album of a new message, and its place in it; a change of one is answered alone."""
+    if event.message is None or not event.message.album_id or event.type != "message":
+        return {}
+    return {"album_id": event.message.album_id, "album_position": event.number}
 
 
 def _request(
