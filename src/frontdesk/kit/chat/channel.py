@@ -65,6 +65,7 @@ class ChatChannel(Channel):
         self.confidentiality_tier, self.link_commands = config.confidentiality_tier, config.link_commands
         self.conversation_scope, self.accept_in_group = config.conversation_scope, config.accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = config.cancel_by, config.on_busy, config.gather_seconds
+        self.album_seconds = config.album_seconds
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
         self.stream_transform_hook = config.stream_transform_hook
