@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontdesk.errors.base import FrontdeskError
+from frontdesk.errors.phrase import Phrase
 
 
 class BegunRun(Protocol):
@@ -18,6 +19,8 @@ class RequestError(FrontdeskError):
 
     status = 500
     code = "error"
+    phrase: Phrase | None = None
+    """What it says in a chat, in the language of the person; needed only if its message has values in it."""
 
     def __init__(
         self,
@@ -187,6 +190,8 @@ class FileTooLargeError(RequestError):
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
+        if limit is not None:
+            self.phrase = Phrase("error.file_too_large_limit", {"limit": limit})
 
 
 class FilesFullError(RequestError):
@@ -198,6 +203,8 @@ class FilesFullError(RequestError):
     def __init__(self, limit: int | None = None) -> None:
         more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
         super().__init__(None if limit is None else more)
+        if limit is not None:
+            self.phrase = Phrase("error.files_full_limit", {"limit": limit})
 
 
 class KeyReusedError(RequestError):

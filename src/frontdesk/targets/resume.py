@@ -16,6 +16,7 @@ from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
+    Phrase,
     SessionRequiredError,
     TargetError,
     UnsupportedError,
@@ -202,7 +203,7 @@ class Resumption:
         open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
         if open_requests:
             names = ", ".join(open_requests)
-            raise ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+            raise _answer_needed(names)
         if waiting:
             log.warning(
                 "session %s waited for an approval that a run has used up which did not end; run %s starts anew",
@@ -251,7 +252,9 @@ def _answered(
     executors = {question.source_executor_id for question in answered if question is not None}
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
-        raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+        error = InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+        error.phrase = Phrase("error.answer_needed_before", {"name": first[0]})
+        raise error
     return plan
 
 
@@ -274,6 +277,12 @@ def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[st
         # The framework only logs it, and goes on.
         log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
         raise TargetError(_NOT_SAVED) from plan.failure
+
+
+def _answer_needed(names: str) -> ConflictError:
+    error = ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+    error.phrase = Phrase("error.answer_needed", {"names": names})
+    return error
 
 
 def _once(message: str) -> ConflictError:

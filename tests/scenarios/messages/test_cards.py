@@ -6,6 +6,7 @@ import pytest
 
 from frontdesk import InMemoryStateStore, NativeIdAllowlist
 from frontdesk.data.approval import Decision, PendingApproval
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
 from frontdesk.testing import FakeClock
 from frontdesk.testing.messages.cards import shown
 from frontdesk.testing.messages.platform.nouns import Said
@@ -134,4 +135,4 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
     ],
 )
 def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Shown) -> None:
-    assert shown(Decision(outcome=outcome, approval=approval), "Ada") == expected
+    assert shown(Decision(outcome=outcome, approval=approval), "Ada", ENGLISH_WORDING) == expected

@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from frontdesk.abc.allowlist import Allowlist, Inherit
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContext, ChannelContribution
+from frontdesk.abc.commands import BuiltInTexts
 from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
 from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
@@ -19,7 +20,9 @@ from frontdesk.data.request import AcceptInGroup, CancelBy, ChannelRequest, Conv
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError, UnavailableError, UnsupportedError
 from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.chat.commands import Menu, menus
+from frontdesk.kit.chat.commands import Menu, locale_of_person, menus
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 from frontdesk.testing.messages.cards import decide_click
@@ -31,8 +34,8 @@ from frontdesk.testing.messages.live import open_live, typing_at, update_live
 from frontdesk.testing.messages.parse import challenge_in, decode, to_item
 from frontdesk.testing.messages.places import spot_of
 from frontdesk.testing.messages.receipts import note_receipt
-from frontdesk.testing.messages.render import asked_in, decided, name_of, parts_of, parts_of_reply
-from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands
+from frontdesk.testing.messages.render import asked_in, name_of, parts_of, parts_of_reply
+from frontdesk.testing.messages.replies import Replies, confirmation, usual_commands, wording_for
 from frontdesk.testing.messages.verify import PlatformVerifier, verify
 from frontdesk.testing.messages.wire import Command, Commands, Event, Problem, Refusal, Replied, Send, Whisper
 
@@ -86,12 +89,13 @@ class MessageChannel(Channel):
         self.live, self.live_terms = self._config.live, self._config.live_terms
         self.client = PlatformClient(self._config)
         self._replies: Replies | None = None
+        self._texts: BuiltInTexts = Texts()
 
     def findings(self) -> list[str]:
         return self._config.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self._replies = Replies(self.client, context)
+        self._replies, self._texts = Replies(self.client, context), context.texts
         room = _Room(self, self._config, context)
         own = {command.name for command in self.commands}
         return ChannelContribution(
@@ -103,7 +107,7 @@ class MessageChannel(Channel):
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
         """Return the messages of an answer as JSON values; the first is a reply where a group was asked."""
-        parts = parts_of(result, self._config.text_limit)
+        parts = parts_of(result, self._config.text_limit, Wording(self._texts, result.locale))
         if parts and result.run.channel == self.name and "reply_to" in result.run.details:
             parts[0] = msgspec.structs.replace(parts[0], **result.run.details)
         return [msgspec.to_builtins(part) for part in parts]
@@ -139,7 +143,8 @@ class MessageChannel(Channel):
     async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
         """Send a result to a person's direct chat; return the id of the last message."""
         receipt: str | None = None
-        for message in parts_of(result, self._config.text_limit):
+        wording = Wording(self._texts, locale_of_person(identity))
+        for message in parts_of(result, self._config.text_limit, wording):
             receipt = (await self.client.send(_addressed(message, identity, None))).message_id
         return receipt
 
@@ -163,7 +168,7 @@ class MessageChannel(Channel):
 
     def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
         """Return the pop-up of the button that was pressed."""
-        return confirmation(item, approval)
+        return confirmation(item, approval, wording_for(item, self._texts))
 
     def question_in(self, content: Any) -> str | None:
         """Return the id of the question that a message asks, by its buttons."""
@@ -171,7 +176,8 @@ class MessageChannel(Channel):
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         """Return the message that says what was decided."""
-        return msgspec.to_builtins(Send(text=decided(approval, name_of(by))))
+        asked_by = None if approval.requester is None else locale_of_person(approval.requester.identity)
+        return msgspec.to_builtins(Send(text=Wording(self._texts, asked_by).decided(approval, name_of(by))))
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer."""

@@ -11,15 +11,15 @@ from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import ForbiddenError, RequestError
 from frontdesk.kit.chat.text import split_text
+from frontdesk.kit.chat.wording import ENGLISH_WORDING, Wording
 from frontdesk.kit.framework.contents import asked_for, file_name
 from frontdesk.kit.framework.request_choices import (
     MOST_BUTTONS,
     choices_of,
     question_text,
     short_name,
-    wanted_words,
+    wanted_phrase,
 )
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
@@ -34,16 +34,16 @@ _MOST_BYTES = 61
 """The bytes that are left for the name of a question in a button."""
 
 
-def parts_of(result: Any, limit: int) -> list[Send]:
-    """Return the messages that are sent for a result, in their order."""
+def parts_of(result: Any, limit: int, wording: Wording = ENGLISH_WORDING) -> list[Send]:
+    """Return the messages that are sent for a result, in their order; `wording` is that of questions."""
     value: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
     if isinstance(value, str):
         return _texts(value, limit)
     if is_response(value):
-        parts = [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit)]
-        return parts + [part for request in _requests(value) for part in _request_of_agent(request, limit)]
+        parts = [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit, wording)]
+        return parts + [part for request in _requests(value) for part in _request_of_agent(request, limit, wording)]
     if isinstance(value, WorkflowRunResult):
-        return _workflow(value, limit)
+        return _workflow(value, limit, wording)
     return []
 
 
@@ -69,20 +69,26 @@ def _requests(response: AgentResponse[Any]) -> list[Content]:
     return [content for message in response.messages for content in message.contents if is_request(content)]
 
 
-def _request_of_agent(content: Content, limit: int) -> list[Send]:
+def _request_of_agent(content: Content, limit: int, wording: Wording) -> list[Send]:
     """Show a request of a workflow that is run as an agent."""
     payload: dict[str, Any] = content.parse_arguments() or {}
     kind = payload.get("response_type")
     labels: list[str] = payload.get("choices") or []
     plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-    words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
-    return _request(question_text(payload.get("data")), str(content.call_id), words, labels, limit)
+    question, wanted = question_text(payload.get("data")), plain.get(kind, kind)
+    return _request(question, str(content.call_id), wanted, labels, limit, wording)
 
 
-def _request(question: str, call_id: str, words: str, labels: Sequence[str], limit: int) -> list[Send]:
+def _request(
+    question: str, call_id: str, wanted: Any, labels: Sequence[str], limit: int, wording: Wording
+) -> list[Send]:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
     if not 0 < len(labels) <= MOST_BUTTONS:
-        return _texts(f"{question}\n\nPlease answer with {words}." if words else question, limit)
+        answer = wanted_phrase(wanted, labels)
+        please = "" if answer is None else wording.say("question.please", answer=answer)
+        return _texts("\n\n".join(filter(None, (question, please))), limit)
+    if wanted is bool:
+        labels = [wording.say("question.yes"), wording.say("question.no")]
     buttons = [
         Button(text=label, data=f"{CHOOSE}:{short_name(call_id)}:{number}") for number, label in enumerate(labels)
     ]
@@ -90,7 +96,7 @@ def _request(question: str, call_id: str, words: str, labels: Sequence[str], lim
     return [*(Send(text=part) for part in before), Send(text=last, buttons=tuple(buttons))]
 
 
-def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
+def _workflow(result: WorkflowRunResult, limit: int, wording: Wording) -> list[Send]:
     parts: list[Send] = []
     for output in whole_outputs(result):
         if isinstance(output, str):
@@ -105,11 +111,10 @@ def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
             parts += _texts(str(output), limit)
     waiting = requests_of(result)
     for request in calls_in(waiting):
-        choices = choices_of(request.response_type)
-        words = wanted_words(request.response_type, choices)
-        labels = [choice.label for choice in choices]
-        parts += _request(question_text(request.data), call_id_of(request), words, labels, limit)
-    return parts + _questions(approvals_in(waiting), limit)
+        wanted: Any = request.response_type
+        labels = [choice.label for choice in choices_of(wanted)]
+        parts += _request(question_text(request.data), call_id_of(request), wanted, labels, limit, wording)
+    return parts + _questions(approvals_in(waiting), limit, wording)
 
 
 def _messages(messages: Sequence[Message], limit: int, role: str = "assistant") -> list[Send]:
@@ -139,22 +144,22 @@ def _media(content: Content) -> list[Send]:
     return [Send(media=(Media(media_type=media_type, data=data, name=file_name(content)),))]
 
 
-def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
+def _questions(requests: Sequence[Content], limit: int, wording: Wording) -> list[Send]:
     """Make a question for each call that waits; it shows all arguments, with the buttons under its last part."""
     parts: list[Send] = []
     for request in requests:
         tool, arguments = asked_for(request)
-        *before, last = split_text(f"May I use {tool}?\n{arguments}", limit)
+        *before, last = split_text(f"{wording.say('approval.ask', tool=tool)}\n{arguments}", limit)
         parts += [Send(text=part) for part in before]
-        parts.append(Send(text=last, buttons=_buttons(str(request.id))))
+        parts.append(Send(text=last, buttons=_buttons(str(request.id), wording)))
     return parts
 
 
-def _buttons(approval_id: str) -> tuple[Button, ...]:
+def _buttons(approval_id: str, wording: Wording) -> tuple[Button, ...]:
     name = approval_id if len(approval_id.encode(errors="surrogatepass")) <= _MOST_BYTES else _name(approval_id)
     return (
-        Button(text="Approve", data=f"{APPROVE}:{name}"),
-        Button(text="Reject", data=f"{REJECT}:{name}"),
+        Button(text=wording.say("approval.approve"), data=f"{APPROVE}:{name}"),
+        Button(text=wording.say("approval.reject"), data=f"{REJECT}:{name}"),
     )
 
 
@@ -189,22 +194,9 @@ def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingAppro
     return next(iter(named or (question for question in waiting if _name(question.approval_id) == name)), None)
 
 
-def decided(question: PendingApproval, who: str) -> str:
-    """Return the text that replaces a question once it was decided."""
-    by = f" by {who}" if who else ""
-    return f"{question.tool}: {question.reason if question.status == 'cancelled' else question.status}{by}"
-
-
 def name_of(identity: ChannelIdentity | None) -> str:
     """Return the name of a person, or an empty one."""
     return "" if identity is None else str(identity.attributes.get("name", ""))
-
-
-def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:
-    """Return the reply to an event, and the one besides in the direct chat."""
-    if group and isinstance(error, ForbiddenError):
-        return error.group_message, error.message
-    return error.message, ""
 
 
 def challenge_text(challenge: LinkChallenge) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
-from frontdesk.abc.commands import CommandState
+from frontdesk.abc.commands import BuiltInTexts, CommandState
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
@@ -14,20 +14,17 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, NotFoundError, PushRefusedError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import described_command, session_commands
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
 from frontdesk.testing.messages.client import PlatformClient
 from frontdesk.testing.messages.render import (
     challenge_text,
-    decided,
     find_question,
     name_of,
     read_button,
     read_choice,
-    refusal,
 )
 from frontdesk.testing.messages.wire import Whisper
-
-NOT_YOURS = "This question is not yours, or it was answered before."
 
 
 class CommandCall:
@@ -54,7 +51,12 @@ class CommandCall:
         return await self._context.run(request, self.caller, protocol_request=self.raw_event)
 
 
-def confirmation(item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
+    """Return what is said to the sender of an event, in their language."""
+    return Wording(texts, locale_of(item.request, item.caller.identity))
+
+
+def confirmation(item: InboxItem, approval: PendingApproval, wording: Wording) -> Sequence[Reply]:
     """Return what is shown to the person who has pressed a button, once that has decided the question.
 
     The message itself is settled by a delivery of the host's. Of a question of an earlier version the host does not
@@ -63,7 +65,7 @@ def confirmation(item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
     clicked = item.request.attributes
     if "callback_id" not in clicked:
         return []
-    text = decided(approval, name_of(item.caller.identity))
+    text = wording.decided(approval, name_of(item.caller.identity))
     pop_up = Reply(text, to="only_me")
     if approval.target_request_id is not None:
         return [pop_up]
@@ -140,24 +142,24 @@ class Replies:
         for answer in answers:
             question = find_question(answer.approval_id, waiting)
             if question is None:
-                raise NotFoundError(NOT_YOURS)
+                raise NotFoundError
             settled.append(answer.replace(approval_id=question.approval_id))
         return settled
 
-    async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
+    async def _challenge(self, item: InboxItem, error: LinkRequiredError, wording: Wording) -> str:
         try:
             return challenge_text(await self._context.begin_link(item.caller))
         except RequestError as failure:
             # For example of a person who got too many challenges: no answer at all would be worse.
-            return f"{error.message} {failure.message}"
+            return f"{wording.error(error)} {wording.error(failure)}"
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
-        request = item.request
+        request, wording = item.request, wording_for(item, self._context.texts)
         if request.operation == "approval":
-            return [Reply(NOT_YOURS if isinstance(error, NotFoundError) else error.message, to="only_me")]
-        here, direct = refusal(error, group=request.group)
+            return [Reply(wording.answer_error(error), to="only_me")]
+        here, direct = wording.refusal(error, group=request.group)
         if isinstance(error, LinkRequiredError):
-            challenge = await self._challenge(item, error)
+            challenge = await self._challenge(item, error, wording)
             here, direct = (here, challenge) if request.group else (challenge, "")
         return [Reply(here), *([Reply(direct, to="direct")] if direct else [])]
