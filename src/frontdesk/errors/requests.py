@@ -1,7 +1,7 @@
 """The root of what is shown to callers, and the requests that are refused for what they ask."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from frontdesk.errors.base import FrontdeskError
 from frontdesk.errors.phrase import Phrase
@@ -37,6 +37,11 @@ class RequestError(FrontdeskError):
         self.retry_after = retry_after
         self.run: BegunRun | None = None
         """The run that failed. If there is one, the target was called, and a retry calls it once more."""
+
+    def saying(self, key: str, **values: Any) -> Self:
+        """Set the sentence of the catalogue that it says in a chat, and return it."""
+        self.phrase = Phrase(key, values)
+        return self
 
     @property
     def run_id(self) -> str | None:
@@ -191,7 +196,7 @@ class FileTooLargeError(RequestError):
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
         if limit is not None:
-            self.phrase = Phrase("error.file_too_large_limit", {"limit": limit})
+            self.saying("error.file_too_large_limit", limit=limit)
 
 
 class FilesFullError(RequestError):
@@ -204,7 +209,7 @@ class FilesFullError(RequestError):
         more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
         super().__init__(None if limit is None else more)
         if limit is not None:
-            self.phrase = Phrase("error.files_full_limit", {"limit": limit})
+            self.saying("error.files_full_limit", limit=limit)
 
 
 class KeyReusedError(RequestError):

@@ -73,6 +73,4 @@ def _value(request: ChannelRequest, call: Request) -> Any:
 def _no_answer(wanted: Any, choices: Sequence[Choice]) -> InvalidRequestError:
     answer = wanted_phrase(wanted, [choice.label for choice in choices]) or Phrase("question.text")
     phrase = Phrase("question.first", {"answer": answer})
-    error = InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input")
-    error.phrase = phrase
-    return error
+    return InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input").saying(phrase.key, **phrase.values)

@@ -16,7 +16,6 @@ from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
     NotFoundError,
-    Phrase,
     SessionRequiredError,
     TargetError,
     UnsupportedError,
@@ -203,7 +202,8 @@ class Resumption:
         open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
         if open_requests:
             names = ", ".join(open_requests)
-            raise _answer_needed(names)
+            error = ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+            raise error.saying("error.answer_needed", names=names)
         if waiting:
             log.warning(
                 "session %s waited for an approval that a run has used up which did not end; run %s starts anew",
@@ -253,8 +253,7 @@ def _answered(
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
         error = InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
-        error.phrase = Phrase("error.answer_needed_before", {"name": first[0]})
-        raise error
+        raise error.saying("error.answer_needed_before", name=first[0])
     return plan
 
 
@@ -277,12 +276,6 @@ def need_pause(resumption: Resumption | None, plan: Plan, waiting: Collection[st
         # The framework only logs it, and goes on.
         log.error("the pause of a workflow could not be saved", exc_info=plan.failure)
         raise TargetError(_NOT_SAVED) from plan.failure
-
-
-def _answer_needed(names: str) -> ConflictError:
-    error = ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
-    error.phrase = Phrase("error.answer_needed", {"names": names})
-    return error
 
 
 def _once(message: str) -> ConflictError:

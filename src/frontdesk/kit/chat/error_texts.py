@@ -54,6 +54,7 @@ ERRORS: Mapping[str, str] = {
     "error.file_too_large_limit": "The file has more than {limit} bytes, which are not kept here.",
     "error.files_full": "There is no room for more files of this owner.",
     "error.files_full_limit": "The files would take more than {limit} bytes together; older ones are dropped in time.",
+    "error.too_many_files": "I take {most} files at once.",
     "error.too_many_requests": "Too many requests at once.",
     "error.too_many_requests_yours": "Too many of your runs are in the background.",
     "error.too_many_requests_all": "Too many runs wait in the background.",

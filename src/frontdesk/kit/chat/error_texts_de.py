@@ -54,6 +54,7 @@ GERMAN_ERRORS: Mapping[str, str] = {
     "error.files_full": "Für weitere Dateien ist kein Platz.",
     "error.files_full_limit": "Die Dateien hätten zusammen mehr als {limit} Bytes; ältere werden mit der Zeit "
     "entfernt.",
+    "error.too_many_files": "Ich nehme {most} Dateien auf einmal.",
     "error.too_many_requests": "Zu viele Anfragen auf einmal.",
     "error.too_many_requests_yours": "Zu viele deiner Anfragen laufen schon im Hintergrund.",
     "error.too_many_requests_all": "Im Hintergrund warten zu viele Anfragen.",

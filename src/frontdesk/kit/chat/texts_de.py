@@ -74,6 +74,7 @@ GERMAN: Mapping[str, str] = {
     "approval.ask": "Darf ich {tool} benutzen?",
     "approval.approve": "Erlauben",
     "approval.reject": "Ablehnen",
+    "approval.words": "Bitte antworte mit: ja {name}\noder mit: nein {name}",
     "approval.approved": "{tool}: erlaubt",
     "approval.approved_by": "{tool}: erlaubt von {person}",
     "approval.rejected": "{tool}: abgelehnt",

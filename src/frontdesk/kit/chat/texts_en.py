@@ -73,6 +73,7 @@ ENGLISH: Mapping[str, str] = {
     "approval.ask": "May I use {tool}?",
     "approval.approve": "Approve",
     "approval.reject": "Reject",
+    "approval.words": "Please answer with: yes {name}\nor with: no {name}",
     "approval.approved": "{tool}: approved",
     "approval.approved_by": "{tool}: approved by {person}",
     "approval.rejected": "{tool}: rejected",
