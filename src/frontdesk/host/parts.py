@@ -188,6 +188,7 @@ class Parts:
             known=keys.identities_of,
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
+            texts=self.texts,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
@@ -224,15 +225,17 @@ class Parts:
             name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
 
+        policy, messenger = self.link_policy, self.notifier
         links = Links(
             self.store,
             keys,
             self.ids,
             self.clock,
-            policy=self.link_policy,
-            messenger=self.notifier,
+            policy=policy,
+            messenger=messenger,
             questions=self.decisions,
             named=named,
+            texts=self.texts,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

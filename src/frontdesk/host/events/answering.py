@@ -173,7 +173,7 @@ class EventAnswering:
             return ()
         if not isinstance(channel, AnswersEvents) or item.kind == "resume":
             run_id = "" if item.reply_by is None else item.run_id or ""
-            rows = await self._planner.failure_notice(item.request, item.caller.identity, error.message, run_id=run_id)
+            rows = await self._planner.failure_notice(item.request, item.caller.identity, error, run_id=run_id)
             return self._planner.for_event(rows, item)
         try:
             replies = await channel.refuse(await self._aliases.outward(item), error)
