@@ -56,6 +56,11 @@ class UpdateQueue:
         """The kinds that the bot has named; without any, all but those on request."""
         self.arrived = asyncio.Event()
 
+    @property
+    def is_polled(self) -> bool:
+        """Whether a poll waits."""
+        return self._poll is not None
+
     def wants(self, kind: str) -> bool:
         """Tell whether the bot gets updates of a kind."""
         return kind in self.allowed if self.allowed else kind not in ON_REQUEST
