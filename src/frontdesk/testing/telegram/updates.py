@@ -40,6 +40,8 @@ class Pending:
 class _Poll:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str = ""
+    """Why it was ended by another call."""
+    ended_at: float = 0.0
 
 
 class UpdateQueue:
@@ -111,7 +113,7 @@ class UpdateQueue:
     def end_poll(self, reason: str = _WEBHOOK_SET) -> None:
         """End the poll that waits."""
         if self._poll is not None:
-            self._poll.ended = reason
+            self._poll.ended, self._poll.ended_at = reason, self._clock.now()
             self._poll.wake.set()
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class UpdateQueue:
                 if not await self._clock.wait(poll.wake, until - self._clock.now()):
                     break
             if poll.ended:
-                await self._clock.sleep(CONFLICT_HOLD)
+                await self._clock.sleep(poll.ended_at + CONFLICT_HOLD - self._clock.now())
                 raise conflict(poll.ended)
             return [update.as_json() for update in updates]
         finally:
