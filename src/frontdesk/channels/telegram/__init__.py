@@ -1,0 +1,1 @@
+"""Telegram: a bot that answers people in private chats, groups and topics."""
