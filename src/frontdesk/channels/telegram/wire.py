@@ -1,14 +1,16 @@
 """The objects of the Bot API that are read, with the fields that are read; others are skipped."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+
+Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class User(msgspec.Struct, frozen=True):
     """A person or a bot."""
 
-    id: int
+    id: Integer
     is_bot: bool = False
     first_name: str = ""
     last_name: str = ""
@@ -20,7 +22,7 @@ class User(msgspec.Struct, frozen=True):
 class Chat(msgspec.Struct, frozen=True):
     """A private chat, a group, a supergroup or a channel."""
 
-    id: int
+    id: Integer
     type: str = ""
     title: str = ""
     is_forum: bool = False
@@ -30,8 +32,8 @@ class MessageEntity(msgspec.Struct, frozen=True):
     """A marked stretch of a text, counted in code units of UTF-16."""
 
     type: str
-    offset: int
-    length: int
+    offset: Integer
+    length: Integer
     url: str = ""
     user: User | None = None
 
@@ -41,18 +43,18 @@ class File(msgspec.Struct, frozen=True):
 
     file_id: str
     file_unique_id: str = ""
-    file_size: int | None = None
+    file_size: Integer | None = None
     file_name: str = ""
     mime_type: str = ""
-    width: int = 0
-    height: int = 0
+    width: Integer = 0
+    height: Integer = 0
 
 
 class Sticker(msgspec.Struct, frozen=True):
     """A sticker: a picture, an animation or a short video."""
 
     file_id: str
-    file_size: int | None = None
+    file_size: Integer | None = None
     is_animated: bool = False
     is_video: bool = False
     emoji: str = ""
@@ -98,7 +100,7 @@ class Dice(msgspec.Struct, frozen=True):
     """A die that was thrown, or another emoji with a value."""
 
     emoji: str = ""
-    value: int = 0
+    value: Integer = 0
 
 
 class TextQuote(msgspec.Struct, frozen=True):
@@ -126,14 +128,14 @@ class ExternalReply(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message; one that is no longer accessible has a date of 0 and no content."""
 
-    message_id: int
+    message_id: Integer
     chat: Chat
-    date: int = 0
-    edit_date: int | None = None
+    date: Integer = 0
+    edit_date: Integer | None = None
     sender: User | None = msgspec.field(default=None, name="from")
     sender_chat: Chat | None = None
     via_bot: User | None = None
-    message_thread_id: int | None = None
+    message_thread_id: Integer | None = None
     is_topic_message: bool = False
     is_automatic_forward: bool = False
     forward_origin: MessageOrigin | None = None
@@ -160,8 +162,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     dice: Dice | None = None
     new_chat_members: tuple[User, ...] = ()
     left_chat_member: User | None = None
-    migrate_to_chat_id: int | None = None
-    migrate_from_chat_id: int | None = None
+    migrate_to_chat_id: Integer | None = None
+    migrate_from_chat_id: Integer | None = None
     forum_topic_created: Any = None
 
 
@@ -188,7 +190,7 @@ class ChatMemberUpdated(msgspec.Struct, frozen=True):
 
     chat: Chat
     sender: User = msgspec.field(name="from")
-    date: int = 0
+    date: Integer = 0
     old_chat_member: ChatMember = ChatMember()
     new_chat_member: ChatMember = ChatMember()
 
@@ -196,7 +198,7 @@ class ChatMemberUpdated(msgspec.Struct, frozen=True):
 class Update(msgspec.Struct, frozen=True, kw_only=True):
     """An update: its number, and one of the others."""
 
-    update_id: int
+    update_id: Integer
     message: Message | None = None
     edited_message: Message | None = None
     callback_query: CallbackQuery | None = None
@@ -210,7 +212,7 @@ ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_membe
 class Parameters(msgspec.Struct, frozen=True):
     """What a refusal says about how to go on."""
 
-    migrate_to_chat_id: int | None = None
+    migrate_to_chat_id: Integer | None = None
     retry_after: float | None = None
 
 
@@ -219,7 +221,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     ok: bool
     result: msgspec.Raw = msgspec.Raw(b"null")
-    error_code: int = 0
+    error_code: Integer = 0
     description: str = ""
     parameters: Parameters = Parameters()
 
@@ -228,10 +230,10 @@ class RemoteFile(msgspec.Struct, frozen=True):
     """A file that can be downloaded for an hour."""
 
     file_path: str = ""
-    file_size: int | None = None
+    file_size: Integer | None = None
 
 
 class SentMessage(msgspec.Struct, frozen=True):
     """A message that was sent or changed."""
 
-    message_id: int
+    message_id: Integer
