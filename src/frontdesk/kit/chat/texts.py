@@ -8,6 +8,8 @@ from frontdesk.abc.commands import CommandLocale
 from frontdesk.kit.chat.texts_de import GERMAN
 
 ENGLISH: Mapping[str, str] = {
+    "command.start": "Say hello",
+    "start.hello": "Hello! Write to me; /help shows what I understand.",
     "command.new": "Start a new conversation",
     "command.sessions": "List our conversations",
     "command.resume": "Go on with an earlier conversation",
