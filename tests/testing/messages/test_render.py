@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
-from frontdesk.testing.messages.render import find_question, parts_of, read_button, refusal
+from frontdesk.kit.chat.questions import find_question, read_button
+from frontdesk.kit.chat.replies import refusal
+from tests.testing.messages.samples import parts_of
 
 
 def response(*contents: Content | str, role: Any = "assistant") -> AgentResponse[Any]:

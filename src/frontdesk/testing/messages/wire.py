@@ -205,13 +205,6 @@ class Private(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Whisper(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that is shown to one person alone: who pressed a button, or else the sender of the event."""
-
-    callback_id: str
-    text: str
-
-
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the menu."""
 
