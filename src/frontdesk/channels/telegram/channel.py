@@ -139,9 +139,7 @@ class TelegramChannel(
     async def register(self, url: str) -> None:
         """Have updates sent to a URL."""
         if self._config.secret_token is not None:
-            await self.client.set_webhook(
-                url, self._config.secret_token, max_connections=self._config.max_connections
-            )
+            await self.client.set_webhook(url, self._config.secret_token, max_connections=self._config.max_connections)
 
     async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
         """Wait for updates; a webhook that is in the way is removed only if that was asked for."""
@@ -242,9 +240,7 @@ class TelegramChannel(
     async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
         """Change a message."""
         config = self._config
-        call = edit_call(
-            message_id, message, destination, link_previews=config.link_previews, stop=config.stop_button
-        )
+        call = edit_call(message_id, message, destination, link_previews=config.link_previews, stop=config.stop_button)
         await self._apply(call)
 
     async def delete(self, message_id: str, destination: Destination) -> None:

@@ -151,7 +151,7 @@ class FloodWaits:
     """
 
     def __init__(self) -> None:
-        self._chat = ""
+        self._chat: str = ""
         self._until = 0.0
 
     def noted(self, error: PushLimitedError, chat_id: str) -> PushLimitedError:

@@ -65,7 +65,9 @@ class TelegramConfig(ChatConfig):
         if self.remove_webhook:
             wrong.append("remove_webhook has no effect with transport='webhook'")
         if self.public_url is not None and self.api_url == API_URL and not _is_reachable(self.public_url):
-            wrong.append("public_url must be https, at port 443, 80, 88 or 8443: the platform sends updates to no other")
+            wrong.append(
+                "public_url must be https, at port 443, 80, 88 or 8443: the platform sends updates to no other"
+            )
         return wrong
 
     def _polling_findings(self) -> list[str]:
