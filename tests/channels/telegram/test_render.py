@@ -1,5 +1,6 @@
 """What is sent: within the limits of the Bot API, and with the same words."""
 
+import asyncio
 import base64
 from typing import Any
 
@@ -13,6 +14,8 @@ from frontdesk.channels.telegram.render import ApiCall, edit_call, media_calls, 
 from frontdesk.kit.chat.commands import Menu
 from frontdesk.kit.chat.markdown import Entities, parse, split
 from frontdesk.kit.chat.messages import Button, Destination, OutboundFile, OutboundMessage
+from frontdesk.testing.telegram import FakeTelegram
+from tests.examples import examples
 from tests.kit.chat.markdown.samples import ANY_TEXTS, shown_words, words
 
 HERE = Destination(chat_id="-100", thread_id="5", kind="group")
@@ -44,6 +47,22 @@ def check(call: ApiCall) -> None:
     for row in call.params.get("reply_markup", {}).get("inline_keyboard", []):
         assert 1 <= len(row) <= 8
         assert all(("url" in button) or 1 <= len(button["callback_data"].encode()) <= 64 for button in row)
+
+
+@examples(60)
+@given(ANY_TEXTS)
+def test_the_platform_accepts_any_markdown(text: str) -> None:
+    fake = FakeTelegram()
+    ada = fake.user("Ada")
+    chat = fake.private(ada)
+    place = Destination(chat_id=str(ada.id))
+    for part in split(parse(text), Entities(), 4096, unit="utf16"):
+        (call,) = send_calls(OutboundMessage(text=part.text, entities=part.entities), place)
+        record = asyncio.run(fake.api.call(fake.bot, call.method, call.params, {}))
+        # The platform takes no message without anything that can be seen.
+        assert record.error is None or "text must be non-empty" in str(record.error)
+    rest = iter(words(" ".join(fake.shown(chat).answers)))
+    assert all(word in rest for word in shown_words(text))
 
 
 @given(ANY_TEXTS)
