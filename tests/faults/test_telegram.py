@@ -8,7 +8,7 @@ import pytest
 
 from frontdesk import PostgresStateStore
 from frontdesk.testing import EchoAgent, GatedAgent
-from frontdesk.testing.telegram import fake_telegram
+from frontdesk.testing.telegram import Upload, fake_telegram
 from tests.scenarios.telegram.bot import SECRET, TelegramHost, open_bot
 
 HEADER = "x-telegram-bot-api-secret-token"
@@ -193,6 +193,16 @@ async def test_of_two_hosts_one_polls_and_the_other_follows_it(postgres: str) ->
             assert await second.asked(ada, "after") == "after"
         assert fake.shown(chat).answers == ["0", "1", "2", "3", "4", "after"]
         assert not [call for call in fake.calls if call.error is not None]
+
+
+async def test_a_file_that_did_not_come_is_fetched_again() -> None:
+    agent = EchoAgent()
+    async with open_bot(agent) as bot:
+        ada = bot.fake.user("Ada")
+        bot.fake.fail_next("getFile", 500, "Internal Server Error")
+        bot.fake.drop_next("getFile", acted=True)
+        assert await bot.asked(ada, "look", media=("photo", Upload(b"x", "a.jpg", "image/jpeg"))) == "look"
+        assert [content.type for content in agent.seen[-1][-1].contents] == ["text", "data"]
 
 
 async def test_a_platform_that_is_away_at_the_start_is_asked_again() -> None:

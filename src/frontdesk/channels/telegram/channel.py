@@ -3,6 +3,7 @@
 import base64
 import hmac
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -209,7 +210,9 @@ class TelegramChannel(
             return await self._send(message, destination)
         except ChatMigratedError as error:
             moved = Destination(chat_id=str(error.chat_id), kind="group")
-            await self._need_context().alias_conversation(destination.conversation_id, moved.conversation_id)
+            # One that is known under other names is answered all the same.
+            with suppress(ValueError):
+                await self._need_context().alias_conversation(destination.conversation_id, moved.conversation_id)
             return await self._send(message, moved)
 
     async def _send(self, message: OutboundMessage, destination: Destination) -> str:

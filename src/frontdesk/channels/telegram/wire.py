@@ -16,7 +16,6 @@ class User(msgspec.Struct, frozen=True):
     last_name: str = ""
     username: str = ""
     language_code: str = ""
-    can_read_all_group_messages: bool = False
 
 
 class Chat(msgspec.Struct, frozen=True):
@@ -25,7 +24,6 @@ class Chat(msgspec.Struct, frozen=True):
     id: Integer
     type: str = ""
     title: str = ""
-    is_forum: bool = False
 
 
 class MessageEntity(msgspec.Struct, frozen=True):
@@ -34,7 +32,6 @@ class MessageEntity(msgspec.Struct, frozen=True):
     type: str
     offset: Integer
     length: Integer
-    url: str = ""
     user: User | None = None
 
 
@@ -42,7 +39,6 @@ class File(msgspec.Struct, frozen=True):
     """A file of any kind, as a message has it."""
 
     file_id: str
-    file_unique_id: str = ""
     file_size: Integer | None = None
     file_name: str = ""
     mime_type: str = ""
@@ -112,17 +108,10 @@ class TextQuote(msgspec.Struct, frozen=True):
 class MessageOrigin(msgspec.Struct, frozen=True):
     """Where a forwarded message comes from."""
 
-    type: str = ""
     sender_user: User | None = None
     sender_user_name: str = ""
     sender_chat: Chat | None = None
     chat: Chat | None = None
-
-
-class ExternalReply(msgspec.Struct, frozen=True):
-    """A message of another chat that is replied to."""
-
-    origin: MessageOrigin = MessageOrigin()
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,10 +126,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     via_bot: User | None = None
     message_thread_id: Integer | None = None
     is_topic_message: bool = False
-    is_automatic_forward: bool = False
     forward_origin: MessageOrigin | None = None
     reply_to_message: "Message | None" = None
-    external_reply: ExternalReply | None = None
     quote: TextQuote | None = None
     media_group_id: str = ""
     text: str = ""
@@ -160,8 +147,6 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     contact: Contact | None = None
     poll: Poll | None = None
     dice: Dice | None = None
-    new_chat_members: tuple[User, ...] = ()
-    left_chat_member: User | None = None
     migrate_to_chat_id: Integer | None = None
     migrate_from_chat_id: Integer | None = None
     forum_topic_created: Any = None
@@ -173,7 +158,6 @@ class CallbackQuery(msgspec.Struct, frozen=True):
     id: str
     sender: User = msgspec.field(name="from")
     message: Message | None = None
-    inline_message_id: str = ""
     data: str = ""
 
 
@@ -181,18 +165,6 @@ class ChatMember(msgspec.Struct, frozen=True):
     """What a person or a bot is in a chat."""
 
     status: str = ""
-    user: User | None = None
-    is_member: bool = True
-
-
-class ChatMemberUpdated(msgspec.Struct, frozen=True):
-    """A change of a member of a chat."""
-
-    chat: Chat
-    sender: User = msgspec.field(name="from")
-    date: Integer = 0
-    old_chat_member: ChatMember = ChatMember()
-    new_chat_member: ChatMember = ChatMember()
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,10 +174,9 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     message: Message | None = None
     edited_message: Message | None = None
     callback_query: CallbackQuery | None = None
-    my_chat_member: ChatMemberUpdated | None = None
 
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query")
 """The kinds of updates that are asked for; without the list, the platform keeps the one that it had."""
 
 
