@@ -1,5 +1,6 @@
 """The base of all chat channels: a platform supplies a few methods, and the base does the rest."""
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -68,6 +69,8 @@ class ChatChannel(Channel):
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
         self.stream_transform_hook = config.stream_transform_hook
         self.needs_seal_key = config.private_replies
+        self.connected = asyncio.Event()
+        """Set once the platform has said who we are; before that, events are refused and sent again."""
         self._context: ChannelContext | None = None
         self._replies: Replies | None = None
 
