@@ -14,7 +14,7 @@ GROUP = {"id": -100, "type": "supergroup", "title": "Team"}
 FORUM = {**GROUP, "is_forum": True}
 
 
-def message(text: str = "", chat: dict[str, Any] = PRIVATE, **fields: Any) -> dict[str, Any]:
+def message(text: Any = "", chat: Any = PRIVATE, **fields: Any) -> dict[str, Any]:
     """Return a message; commands and mentions have their entities, as the server adds them."""
     base = {"message_id": 10, "date": 1_700_000_000, "from": ANN, "chat": chat}
     return {**base, **({"text": text, "entities": entities(text)} if text else {}), **fields}
@@ -33,19 +33,19 @@ def entities(text: str) -> list[dict[str, Any]]:
     return made
 
 
-def update(kind: str = "message", **fields: Any) -> bytes:
+def update(kind: Any = "message", **fields: Any) -> bytes:
     """Return an update."""
     return json.dumps({"update_id": 42, kind: fields.pop("content", None) or message(**fields)}).encode()
 
 
-def read(kind: str = "message", **fields: Any) -> InboundMessage | None:
+def read(kind: Any = "message", **fields: Any) -> InboundMessage | None:
     """Read an update of a message."""
     inbound = read_update(update(kind, **fields), BOT)
     assert inbound is None or isinstance(inbound, InboundMessage)
     return inbound
 
 
-def said(kind: str = "message", **fields: Any) -> InboundMessage:
+def said(kind: Any = "message", **fields: Any) -> InboundMessage:
     """Read an update of a message that says something."""
     inbound = read(kind, **fields)
     assert inbound is not None
