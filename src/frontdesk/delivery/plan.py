@@ -22,6 +22,9 @@ from frontdesk.delivery.replies import place_reply
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.ids import Ids
+from frontdesk.kit.chat.commands import locale_of, locale_of_person
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.hooks import show_result
 from frontdesk.loggers import deliveries as log
 
@@ -49,6 +52,7 @@ class Planner:
         known: Known | None = None,
         allow: AsksAllow | None = None,
         active_window: float = ACTIVE_WINDOW,
+        texts: Texts | None = None,
     ) -> None:
         """Ask `allow` about each channel that an answer would go to; without it, all are allowed.
 
@@ -61,6 +65,7 @@ class Planner:
         self._known = known or store.identities.of_owner
         self._allow = allow
         self._active_window = active_window
+        self._texts = texts or Texts()
         self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
 
     async def route(self, admitted: AdmittedRequest) -> Route:
@@ -175,9 +180,17 @@ class Planner:
         return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
 
     async def failure_notice(
-        self, request: ChannelRequest, identity: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
+        self,
+        request: ChannelRequest,
+        identity: ChannelIdentity,
+        reason: RequestError | str,
+        *,
+        owner: str = "",
+        run_id: str = "",
     ) -> list[Delivery]:
         """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
+        wording = Wording(self._texts, locale_of(request, identity))
+        text = wording.failure(reason) if isinstance(reason, str) else wording.error(reason)
         blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, [text], "failed", request.details)
 
@@ -341,6 +354,9 @@ class Planner:
             result = await show_result(
                 channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
             )
+            locale = locale_of(request, row.identity) if originating else locale_of_person(row.identity)
+            if locale is not None:
+                result = result.replace(locale=locale)
             return [_part(channel, row, content) for content in parts_of(channel, result)]
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"

@@ -81,7 +81,6 @@ class Parts:
         self.aliases = Aliases(store, channels)
         self.outbox = Outbox(store, channels, clock, self.aliases)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
-        self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
@@ -95,6 +94,7 @@ class Parts:
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
         self.decisions = Decisions(store, clock, schemas, places)
+        self.links = self._linked(keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
@@ -188,6 +188,7 @@ class Parts:
             known=keys.identities_of,
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
+            texts=self.texts,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
@@ -224,8 +225,17 @@ class Parts:
             name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
 
+        policy, messenger = self.link_policy, self.notifier
         links = Links(
-            self.store, keys, self.ids, self.clock, policy=self.link_policy, messenger=self.notifier, named=named
+            self.store,
+            keys,
+            self.ids,
+            self.clock,
+            policy=policy,
+            messenger=messenger,
+            questions=self.decisions,
+            named=named,
+            texts=self.texts,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

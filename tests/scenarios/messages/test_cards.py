@@ -8,6 +8,7 @@ from frontdesk import InMemoryStateStore, NativeIdAllowlist
 from frontdesk.data.approval import Decision, PendingApproval
 from frontdesk.kit.chat.messages import Card
 from frontdesk.kit.chat.questions import card_of
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
 from frontdesk.testing import FakeClock
 from frontdesk.testing.messages.platform.nouns import Said
 from frontdesk.testing.store_samples import question
@@ -134,4 +135,4 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
     ],
 )
 def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Card) -> None:
-    assert card_of(Decision(outcome=outcome, approval=approval), "Ada") == expected
+    assert card_of(Decision(outcome=outcome, approval=approval), "Ada", ENGLISH_WORDING) == expected

@@ -4,12 +4,14 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.abc.commands import BuiltInTexts
 from frontdesk.abc.push import PushPart
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import DestinationKind, InboxItem
@@ -21,14 +23,17 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import InvalidRequestError, PushNotEditableError, PushRefusedError, RequestError, UnsupportedError
 from frontdesk.kit.chat.abilities import AnswersClicks, EditsMessages, FetchesFiles, PollsEvents, Whispers
 from frontdesk.kit.chat.command_calls import usual_commands
+from frontdesk.kit.chat.commands import locale_of_person
 from frontdesk.kit.chat.config import ChatConfig
 from frontdesk.kit.chat.live import read_handle
 from frontdesk.kit.chat.markdown import Dialect, Plain, Unit
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Whisper
-from frontdesk.kit.chat.questions import asked_in, decided, name_of
+from frontdesk.kit.chat.questions import asked_in, name_of
 from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.kit.chat.replies import Replies, confirmation
+from frontdesk.kit.chat.replies import Replies, confirmation, wording_for
 from frontdesk.kit.chat.room import Room, refuse
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.http.asgi import Headers
 from frontdesk.kit.http.endpoint import HttpCall
 
@@ -65,6 +70,7 @@ class ChatChannel(Channel):
         self.confidentiality_tier, self.link_commands = config.confidentiality_tier, config.link_commands
         self.conversation_scope, self.accept_in_group = config.conversation_scope, config.accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = config.cancel_by, config.on_busy, config.gather_seconds
+        self.album_seconds = config.album_seconds
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
         self.stream_transform_hook = config.stream_transform_hook
@@ -72,6 +78,7 @@ class ChatChannel(Channel):
         self.connected = asyncio.Event()
         """Set once the platform has said who we are; before that, events are refused and sent again."""
         self._context: ChannelContext | None = None
+        self._texts: BuiltInTexts = Texts()
         self._replies: Replies | None = None
 
     @abstractmethod
@@ -131,6 +138,7 @@ class ChatChannel(Channel):
     def contribute(self, context: ChannelContext) -> ChannelContribution:
         fetch = self.fetch if isinstance(self, FetchesFiles) else None
         self._context, self._replies = context, Replies(context, fetch, self.chat_config.media)
+        self._texts = context.texts
         room = Room(self, context)
         commands = self.chat_config.commands
         own = {command.name for command in commands}
@@ -152,9 +160,13 @@ class ChatChannel(Channel):
             max_sent_bytes=self.chat_config.media.max_sent_bytes,
         )
 
+    def _renderer_for(self, locale: str | None) -> Renderer:
+        """Return what renders for a person, who is asked questions in their language."""
+        return replace(self.renderer, wording=Wording(self._texts, locale))
+
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
         """Return the messages of an answer as JSON values; the first is a reply where a group was asked."""
-        messages = self.renderer.answer(result)
+        messages = self._renderer_for(result.locale).answer(result)
         return _with_reply(messages, result.run.details if result.run.channel == self.name else None)
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
@@ -202,7 +214,7 @@ class ChatChannel(Channel):
         """Send a result to a person's direct chat; return the id of the last message."""
         receipt: str | None = None
         place = await self.direct(identity.native_id)
-        for message in self.renderer.answer(result):
+        for message in self._renderer_for(locale_of_person(identity)).answer(result):
             receipt = await self.send(message, place, "")
         return receipt
 
@@ -246,7 +258,7 @@ class ChatChannel(Channel):
 
     def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
         """Return what is said to the person who has answered a question."""
-        return confirmation(item, approval)
+        return confirmation(item, approval, wording_for(item, self._texts))
 
     def question_in(self, content: Any) -> str | None:
         """Return the id of the question that a message asks, by its buttons."""
@@ -254,7 +266,8 @@ class ChatChannel(Channel):
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
         """Return the message that says what was decided."""
-        (message, *_) = self.renderer.plain(decided(approval, name_of(by)))
+        locale = None if approval.requester is None else locale_of_person(approval.requester.identity)
+        (message, *_) = self.renderer.plain(Wording(self._texts, locale).decided(approval, name_of(by)))
         return msgspec.to_builtins(message)
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:

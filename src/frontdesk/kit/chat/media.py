@@ -53,7 +53,8 @@ async def fetch_contents(files: Sequence[InboundFile], fetch: FetchFile, limits:
     ones, are a `RequestError` that is shown to the sender.
     """
     if len(files) > limits.max_files:
-        raise InvalidRequestError(f"I take {limits.max_files} files at once.", code="too_many_files")
+        error = InvalidRequestError(f"I take {limits.max_files} files at once.", code="too_many_files")
+        raise error.saying("error.too_many_files", most=limits.max_files)
     contents: list[Content] = []
     left = limits.max_bytes
     for file in files:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from frontdesk.data.approval import Decision, PendingApproval
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.kit.chat.messages import Button, Card
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.request_choices import short_name
 from frontdesk.kit.names import digest
 
 APPROVE, REJECT, CHOOSE = "ok", "no", "choose"
-NOT_YOURS = "This question is not yours, or it was answered before."
-_CHANGED = "The call is no longer the one that was asked about. Ask again."
-_NEEDS_MORE = "Your answer was noted. Others have to agree."
 _EARLIER = {"approve": APPROVE, "reject": REJECT}
 """The words of earlier versions, before a digest of the question's id."""
 _DIGITS = 32
@@ -25,12 +23,12 @@ _WORDS = {
 _WORDED = re.compile(r"([a-z]{2,8})\s{1,8}(\S{1,64})", re.IGNORECASE)
 
 
-def approval_buttons(approval_id: str) -> tuple[Button, ...]:
+def approval_buttons(approval_id: str, wording: Wording) -> tuple[Button, ...]:
     """Return the buttons of an approval."""
     name = name_on_button(approval_id)
     return (
-        Button(text="Approve", data=f"{APPROVE}:{name}"),
-        Button(text="Reject", data=f"{REJECT}:{name}"),
+        Button(text=wording.say("approval.approve"), data=f"{APPROVE}:{name}"),
+        Button(text=wording.say("approval.reject"), data=f"{REJECT}:{name}"),
     )
 
 
@@ -86,24 +84,13 @@ def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingAppro
     return next(iter(named or short), None)
 
 
-def decided(question: PendingApproval, who: str) -> str:
-    """Return the text that replaces a question once it was decided."""
-    by = f" by {who}" if who else ""
-    return f"{question.tool}: {question.reason if question.status == 'cancelled' else question.status}{by}"
-
-
-def card_of(decision: Decision, who: str) -> Card:
+def card_of(decision: Decision, who: str, wording: Wording) -> Card:
     """Return what the person who has pressed a button is shown: the decision, or why there is none."""
-    approval = decision.approval
-    if decision.outcome == "not_yours" or approval is None:
-        # The question still waits for somebody else, so that its message stays.
-        return Card(notice=NOT_YOURS)
-    if decision.outcome == "changed":
-        return Card(notice=_CHANGED)
-    if decision.outcome == "needs_more":
-        return Card(notice=_NEEDS_MORE)
-    # Nobody has decided what has expired or was given up.
-    return Card(card=decided(approval, "" if approval.status == "cancelled" else who))
+    approval, notice = decision.approval, wording.undecided(decision)
+    if notice is not None or approval is None:
+        # The question may still wait for somebody else, so that its message stays.
+        return Card(notice=notice or "")
+    return Card(card=wording.decided(approval, who))
 
 
 def name_of(identity: ChannelIdentity | None) -> str:

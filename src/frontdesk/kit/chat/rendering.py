@@ -15,8 +15,9 @@ from frontdesk.kit.chat.media import outbound_file
 from frontdesk.kit.chat.messages import Button, OutboundMessage
 from frontdesk.kit.chat.questions import approval_buttons, choice_buttons, name_on_button
 from frontdesk.kit.chat.text import split_text
+from frontdesk.kit.chat.wording import ENGLISH_WORDING, Wording
 from frontdesk.kit.framework.contents import asked_for
-from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text, wanted_words
+from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text, wanted_phrase
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
 
@@ -31,6 +32,8 @@ class Renderer:
     unit: Unit = "characters"
     has_buttons: bool = True
     max_sent_bytes: int | None = None
+    wording: Wording = ENGLISH_WORDING
+    """What questions are asked with."""
 
     def answer(self, result: Any) -> list[OutboundMessage]:
         """Return the messages that are sent for a result, in their order."""
@@ -75,13 +78,16 @@ class Renderer:
         kind = payload.get("response_type")
         labels: list[str] = payload.get("choices") or []
         plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-        words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
-        return self._request(question_text(payload.get("data")), str(content.call_id), words, labels)
+        return self._request(question_text(payload.get("data")), str(content.call_id), plain.get(kind, kind), labels)
 
-    def _request(self, question: str, call_id: str, words: str, labels: Sequence[str]) -> list[OutboundMessage]:
+    def _request(self, question: str, call_id: str, wanted: Any, labels: Sequence[str]) -> list[OutboundMessage]:
         """Ask a question of a workflow, with its choices as buttons if they are few."""
         if not self.has_buttons or not 0 < len(labels) <= MOST_BUTTONS:
-            return self.plain(f"{question}\n\nPlease answer with {words}." if words else question)
+            answer = wanted_phrase(wanted, labels)
+            please = "" if answer is None else f"\n\n{self.wording.say('question.please', answer=answer)}"
+            return self.plain(f"{question}{please}")
+        if wanted is bool:
+            labels = [self.wording.say("question.yes"), self.wording.say("question.no")]
         return self._with_buttons(question, choice_buttons(call_id, labels))
 
     def _with_buttons(self, question: str, buttons: tuple[Button, ...]) -> list[OutboundMessage]:
@@ -101,10 +107,9 @@ class Renderer:
                 parts += self.markdown(str(output))
         waiting = requests_of(result)
         for request in calls_in(waiting):
-            choices = choices_of(request.response_type)
-            words = wanted_words(request.response_type, choices)
-            labels = [choice.label for choice in choices]
-            parts += self._request(question_text(request.data), call_id_of(request), words, labels)
+            wanted: Any = request.response_type
+            labels = [choice.label for choice in choices_of(wanted)]
+            parts += self._request(question_text(request.data), call_id_of(request), wanted, labels)
         return parts + self._questions(approvals_in(waiting))
 
     def _messages(self, messages: Sequence[Message], role: str = "assistant") -> list[OutboundMessage]:
@@ -133,12 +138,12 @@ class Renderer:
         parts: list[OutboundMessage] = []
         for request in requests:
             tool, arguments = asked_for(request)
-            question, approval_id = f"May I use {tool}?\n{arguments}", str(request.id)
+            question, approval_id = f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", str(request.id)
             if self.has_buttons:
-                parts += self._with_buttons(question, approval_buttons(approval_id))
+                parts += self._with_buttons(question, approval_buttons(approval_id, self.wording))
             else:
-                name = name_on_button(approval_id)
-                parts += self.plain(f"{question}\n\nPlease answer with: yes {name}\nor with: no {name}")
+                words = self.wording.say("approval.words", name=name_on_button(approval_id))
+                parts += self.plain(f"{question}\n\n{words}")
         return parts
 
 

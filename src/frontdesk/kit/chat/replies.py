@@ -6,18 +6,20 @@ import msgspec
 from agent_framework import Content, Message
 
 from frontdesk.abc.channel import ChannelContext
+from frontdesk.abc.commands import BuiltInTexts
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError, RequestError
+from frontdesk.errors import LinkRequiredError, NotFoundError, RequestError
 from frontdesk.kit.chat.command_calls import CommandCall
 from frontdesk.kit.chat.commands import locale_of
 from frontdesk.kit.chat.inbound import FILES
 from frontdesk.kit.chat.media import FetchFile, MediaLimits, fetch_contents
 from frontdesk.kit.chat.messages import Card, InboundFile
-from frontdesk.kit.chat.questions import NOT_YOURS, card_of, decided, find_question, name_of, read_button, read_choice
+from frontdesk.kit.chat.questions import card_of, find_question, name_of, read_button, read_choice
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
 
 
@@ -80,38 +82,43 @@ class Replies:
         for answer in answers:
             question = find_question(answer.approval_id, waiting)
             if question is None:
-                raise NotFoundError(NOT_YOURS)
+                raise NotFoundError
             settled.append(answer.replace(approval_id=question.approval_id))
         return settled
 
-    async def _challenge(self, item: InboxItem, error: LinkRequiredError) -> str:
+    async def _challenge(self, item: InboxItem, error: LinkRequiredError, wording: Wording) -> str:
         try:
             return challenge_text(await self._context.begin_link(item.caller))
         except RequestError as failure:
             # For example of a person who got too many challenges: no answer at all would be worse.
-            return f"{error.message} {failure.message}"
+            return f"{wording.error(error)} {wording.error(failure)}"
 
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
-        request = item.request
+        request, wording = item.request, wording_for(item, self._context.texts)
         if request.operation == "approval":
-            text = NOT_YOURS if isinstance(error, NotFoundError) else error.message
-            return [Reply(text, to="only_me" if "callback_id" in request.attributes else "here")]
-        here, direct = refusal(error, group=request.group)
+            to = "only_me" if "callback_id" in request.attributes else "here"
+            return [Reply(wording.answer_error(error), to=to)]
+        here, direct = wording.refusal(error, group=request.group)
         if isinstance(error, LinkRequiredError):
-            challenge = await self._challenge(item, error)
+            challenge = await self._challenge(item, error, wording)
             here, direct = (here, challenge) if request.group else (challenge, "")
         return [Reply(here), *([Reply(direct, to="direct")] if direct else [])]
 
 
-def confirmation(item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
+    """Return what is said to the sender of an event, in their language."""
+    return Wording(texts, locale_of(item.request, item.caller.identity))
+
+
+def confirmation(item: InboxItem, approval: PendingApproval, wording: Wording) -> Sequence[Reply]:
     """Return what is said to the person who has answered a question, once that has decided it.
 
     The message itself is settled by a delivery of the host's. Of a question of an earlier version the host does not
     know where it is shown.
     """
     answered = item.request.attributes
-    text = decided(approval, name_of(item.caller.identity))
+    text = wording.decided(approval, name_of(item.caller.identity))
     if "callback_id" not in answered:
         return [Reply(text)] if "data" in answered else []
     pop_up = Reply(text, to="only_me")
@@ -128,24 +135,16 @@ async def decide_click(context: ChannelContext, item: InboxItem) -> Card | None:
     name, approved = read_button(item.request.attributes["data"])
     if not name:
         return None
+    wording = wording_for(item, context.texts)
     try:
         question = find_question(name, await context.pending_approvals(item.caller))
         decision = await context.decide(item.caller, name if question is None else question.approval_id, approved)
-    except NotFoundError:
-        return Card(notice=NOT_YOURS)
     except RequestError as error:
         if error.status == 429 or error.status >= 500:
             # The platform sends it again.
             raise
-        return Card(notice=error.message)
-    return card_of(decision, name_of(item.caller.identity))
-
-
-def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:
-    """Return the reply to an event, and the one besides in the direct chat. Pure."""
-    if group and isinstance(error, ForbiddenError):
-        return error.group_message, error.message
-    return error.message, ""
+        return Card(notice=wording.answer_error(error))
+    return card_of(decision, name_of(item.caller.identity), wording)
 
 
 def challenge_text(challenge: LinkChallenge) -> str:
