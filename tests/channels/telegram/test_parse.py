@@ -155,7 +155,8 @@ def test_the_largest_size_of_a_picture_is_taken() -> None:
 
 
 def test_the_pictures_of_an_album_belong_together() -> None:
-    assert said(photo=[{**FILE, "width": 1, "height": 1}], media_group_id="13").album == "13"
+    inbound = said(photo=[{**FILE, "width": 1, "height": 1}], media_group_id="13")
+    assert (inbound.album, inbound.album_position) == ("13", 10)
 
 
 @pytest.mark.parametrize(

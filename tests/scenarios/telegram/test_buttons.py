@@ -8,7 +8,7 @@ from agent_framework import AgentResponseUpdate
 from frontdesk.testing import GatedAgent
 from tests.scenarios.cast import call
 from tests.scenarios.messages.test_buttons import Bank
-from tests.scenarios.messages.test_questions import _flow
+from tests.scenarios.messages.test_questions import flow
 from tests.scenarios.telegram.bot import open_bot
 
 
@@ -46,7 +46,7 @@ async def test_a_stranger_decides_nothing() -> None:
 
 
 async def test_the_choice_of_a_workflow_is_a_button_that_stops_waiting() -> None:
-    async with open_bot(_flow) as bot:
+    async with open_bot(flow) as bot:
         ada = bot.fake.user("Ada")
         chat = bot.fake.private(ada)
         assert await bot.asked(ada, "colour") == "Your colour?"

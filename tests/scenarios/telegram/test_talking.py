@@ -159,6 +159,28 @@ async def test_a_very_long_answer_is_its_beginning_and_a_file() -> None:
         assert len([shown for shown in bot.fake.shown(chat).messages if shown.by_bot]) == 2
 
 
+async def test_an_album_is_one_turn() -> None:
+    agent = EchoAgent()
+    async with open_bot(agent, album_seconds=0.3) as bot:
+        ada = bot.fake.user("Ada")
+        files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two", "three")]
+        bot.fake.send_album(ada, files, caption="my holidays")
+        await bot.says(bot.fake.private(ada), "my holidays")
+        contents = [content for message in agent.seen[0] for content in message.contents]
+        assert [content.type for content in contents] == ["text", "data", "data", "data"]
+        assert len(agent.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("privacy", "rule", "warned"), [(True, "all", 1), (False, "all", 0), (True, "mention_only", 0)]
+)
+async def test_a_bot_that_the_platform_hides_messages_from_is_told(
+    privacy: bool, rule: str, warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_bot(EchoAgent(), fake=FakeTelegram(privacy=privacy), accept_in_group=rule):
+        assert caplog.text.count("the privacy mode of the bot") == warned
+
+
 async def test_menus_and_the_commands_of_administrators() -> None:
     async def close(call: Any) -> None:
         await call.reply("closed")

@@ -53,8 +53,8 @@ from frontdesk.kit.chat.commands import ADMIN, Menu
 from frontdesk.kit.chat.live_channel import LiveAnswers, TypingNotices
 from frontdesk.kit.chat.markdown import Dialect, Entities, Unit
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
+from frontdesk.kit.chat.notes import pass_over, warn
 from frontdesk.kit.chat.questions import read_choice
-from frontdesk.kit.chat.unreadable import pass_over
 from frontdesk.kit.http.asgi import Headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
 
@@ -112,6 +112,8 @@ class TelegramChannel(
         """Ask the platform who we are."""
         me = await self.client.get_me()
         self._bot_name = me.username
+        if self.accept_in_group == "all" and not me.can_read_all_group_messages:
+            warn(self.name, "the privacy mode of the bot hides most messages of groups; BotFather turns it off")
         return BotIdentity(id=str(me.id), name=me.username)
 
     async def close(self) -> None:

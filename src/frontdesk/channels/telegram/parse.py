@@ -108,6 +108,7 @@ def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: 
         quote=_quote(message, replied),
         edited=edited,
         album=message.media_group_id,
+        album_position=message.message_id,
     )
 
 

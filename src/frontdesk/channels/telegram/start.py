@@ -5,7 +5,9 @@ from typing import Any
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.errors import RequestError
 from frontdesk.kit.chat.commands import locale_of
+from frontdesk.kit.chat.replies import challenge_text
 from frontdesk.kit.chat.session_commands import described_command
+from frontdesk.kit.chat.wording import Wording
 
 LINK = "link"
 """What a link from a group says behind `?start=`: that the person wants to link their account."""
@@ -25,16 +27,13 @@ def start_command(context: ChannelContext) -> ChannelCommand:
 
     async def start(call: ChannelCommandContext) -> None:
         said: Any = call.request.input
-        if said == LINK and not call.request.group:
-            return await call.reply(await _challenge(context, call))
-        await call.reply(context.texts.say("start.hello", locale_of(call.request, call.caller.identity)))
+        wording = Wording(context.texts, locale_of(call.request, call.caller.identity))
+        if said != LINK or call.request.group:
+            return await call.reply(wording.say("start.hello"))
+        try:
+            challenge = challenge_text(await context.begin_link(call.caller))
+        except RequestError as error:
+            challenge = wording.error(error)
+        await call.reply(challenge)
 
     return described_command(context, "start", start)
-
-
-async def _challenge(context: ChannelContext, call: ChannelCommandContext) -> str:
-    try:
-        challenge = await context.begin_link(call.caller)
-    except RequestError as error:
-        return error.message
-    return "\n".join(filter(None, (challenge.instructions, challenge.url)))

@@ -16,6 +16,7 @@ class User(msgspec.Struct, frozen=True):
     last_name: str = ""
     username: str = ""
     language_code: str = ""
+    can_read_all_group_messages: bool = False
 
 
 class Chat(msgspec.Struct, frozen=True):
