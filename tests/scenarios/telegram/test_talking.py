@@ -160,15 +160,20 @@ async def test_a_very_long_answer_is_its_beginning_and_a_file() -> None:
 
 
 async def test_an_album_is_one_turn() -> None:
-    agent = EchoAgent()
-    async with open_bot(agent, album_seconds=0.3) as bot:
+    agent = GatedAgent()
+    async with open_bot(agent, album_seconds=0.01) as bot:
         ada = bot.fake.user("Ada")
+        bot.fake.say(ada, "wait")
+        await agent.started.wait()
         files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two", "three")]
         bot.fake.send_album(ada, files, caption="my holidays")
-        await bot.says(bot.fake.private(ada), "my holidays")
-        contents = [content for message in agent.seen[0] for content in message.contents]
+        # All of it is there before its turn comes.
+        await bot.until(lambda: not bot.fake.bot.updates.pending())
+        agent.release.set()
+        await bot.says(bot.fake.private(ada), "wait", "my holidays")
+        contents = [content for message in agent.seen[1][2:] for content in message.contents]
         assert [content.type for content in contents] == ["text", "data", "data", "data"]
-        assert len(agent.seen) == 1
+        assert len(agent.seen) == 2
 
 
 @pytest.mark.parametrize(
