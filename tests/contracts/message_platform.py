@@ -62,12 +62,14 @@ class DrivenPlatform:
         chat_id: str = "",
         thread_id: str = "",
         files: Sequence[ChatFile] = (),
+        album: str = "",
     ) -> str:
         media = [
             Media(media_type=file.media_type, data=base64.b64encode(file.data).decode(), name=file.name)
             for file in files
         ]
-        event = await self._driver.say(_person(who), text, chat_id=chat_id, thread_id=thread_id, media=media)
+        places = {"chat_id": chat_id, "thread_id": thread_id, "album_id": album}
+        event = await self._driver.say(_person(who), text, media=media, **places)
         return self._noted(event)
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:

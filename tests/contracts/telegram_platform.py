@@ -12,6 +12,7 @@ from frontdesk.testing import ChatFile, ChatPerson, ShownMessage
 from frontdesk.testing.chat_platform import PushFailure
 from frontdesk.testing.telegram import FakeTelegram, Upload, fake_telegram
 from frontdesk.testing.telegram.bots import Callback, Webhook
+from frontdesk.testing.telegram.markup.entities import formatted
 from frontdesk.testing.telegram.nouns import Chat, Message
 from frontdesk.testing.telegram.updates import Pending
 
@@ -51,11 +52,13 @@ class DrivenTelegram:
         chat_id: str = "",
         thread_id: str = "",
         files: Sequence[ChatFile] = (),
+        album: str = "",
     ) -> str:
         chat, user = self._chat(chat_id or who.chat_id), self.fake.world.users[int(who.id)]
         media = [("document", Upload(file.data, file.name, file.media_type)) for file in files]
         thread = self._topic(chat, thread_id, user) if thread_id else None
-        self.fake.say(user, text, chat, media=media[0] if media else None, thread=thread)
+        content = self.fake._content(formatted(text, None, None), media[0] if media else None)
+        self.fake.post(user, content, chat, thread=thread, media_group_id=album)
         return self._noted()
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:

@@ -65,8 +65,12 @@ class FakePlatform(Protocol):
         chat_id: str = "",
         thread_id: str = "",
         files: Sequence[ChatFile] = (),
+        album: str = "",
     ) -> str:
-        """Write as a person, in their direct chat unless another is named; return the id of the event."""
+        """Write as a person, in their direct chat unless another is named; return the id of the event.
+
+        Messages of an album have the same name for it, and each is an event of its own.
+        """
         ...
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:

@@ -78,6 +78,19 @@ class Pushes(ChatWire):
         assert content.media_type == PICTURE.media_type
         assert base64.b64decode((content.uri or "").partition(",")[2]) == PICTURE.data
 
+    async def test_an_album_is_one_turn(self) -> None:
+        if not self.has_albums or not self.takes_files:
+            pytest.skip("the platform has no albums")
+        agent, second = EchoAgent(), ChatFile(media_type="image/png", data=b"\x89PNG of a dog")
+        async with self.chat(agent, album_seconds=0.2) as chat:
+            ada = await chat.platform.person("Ada")
+            await chat.platform.say(ada, "a cat", files=[PICTURE], album="a-1")
+            await chat.platform.say(ada, "a dog", files=[second], album="a-1")
+            assert await chat.pushed(ada) == ["a cat a dog", "the last word"]
+        contents = [content for message in agent.seen[0] for content in message.contents if content.type == "data"]
+        files = [base64.b64decode((content.uri or "").partition(",")[2]) for content in contents]
+        assert files == [PICTURE.data, second.data]
+
     async def test_a_file_goes_out(self) -> None:
         if not self.sends_files:
             pytest.skip("the channel sends no files")

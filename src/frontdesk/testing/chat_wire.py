@@ -106,6 +106,8 @@ class ChatWire:
     """Whether the platform shows something to the person who pressed a button."""
     shows_live: bool = True
     """Whether answers are shown while they are written."""
+    has_albums: bool = True
+    """Whether the platform sends albums."""
     takes_files: bool = True
     sends_files: bool = True
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontdesk.channels.telegram.parse import read_update
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.messages import Click, Command, ConversationMove, Quote
+from frontdesk.kit.chat.messages import Click, Command, ConversationMove, InboundMessage, Quote
 from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, said, update
 
 FILE = {"file_id": "f", "file_unique_id": "u", "file_size": 12}
@@ -260,6 +260,16 @@ def test_the_button_that_stops_an_answer_is_a_command() -> None:
     inbound = pressed(data="stop", message=message("Once upon", GROUP))
     assert (inbound.command, inbound.click, inbound.mentioned) == (Command(name="cancel"), None, True)
     assert inbound.attributes == {"callback_id": "99"}
+
+
+def test_a_draft_that_was_stopped_is_a_command_of_its_person() -> None:
+    inbound = read_update(
+        update("stopped_message_generation", content={"chat": PRIVATE, "message_thread_id": 3, "draft_id": 9}), BOT
+    )
+    assert isinstance(inbound, InboundMessage)
+    assert (inbound.command, inbound.sender.id) == (Command(name="cancel"), "1")
+    assert inbound.place.conversation_id == '["1","3"]'
+    assert read_update(update("stopped_message_generation", content={"chat": GROUP, "draft_id": 9}), BOT) is None
 
 
 def test_the_button_of_a_game_is_not_read() -> None:

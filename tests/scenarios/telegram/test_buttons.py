@@ -114,6 +114,35 @@ async def test_an_answer_is_stopped_while_it_is_written(way: str) -> None:
         assert bot.fake.shown(chat).answers[0] == "one"
 
 
+async def test_a_draft_shows_an_answer_and_the_answer_is_sent_once() -> None:
+    agent = GatedAgent()
+    async with open_bot(agent, live="auto", drafts=True) as bot:
+        ada = bot.fake.user("Ada")
+        chat = bot.fake.private(ada)
+        bot.fake.say(ada, "one two three")
+        await bot.until(lambda: bot.fake.shown(chat).drafts == ("one",))
+        agent.release.set()
+        await bot.says(chat, "one two three")
+        await bot.ended()
+        assert bot.fake.shown(chat).drafts == ()
+        assert not bot.fake.calls_of("editMessageText")
+        # Groups have no drafts.
+        group = bot.fake.supergroup("Team", ada)
+        assert await bot.asked(ada, "@frontdesk_bot four", group) == "four"
+
+
+async def test_a_draft_that_is_stopped_cancels_the_answer() -> None:
+    agent = GatedAgent()
+    async with open_bot(agent, live="auto", drafts=True) as bot:
+        ada = bot.fake.user("Ada")
+        chat = bot.fake.private(ada)
+        bot.fake.say(ada, "one two three")
+        await bot.until(lambda: bot.fake.shown(chat).drafts == ("one",))
+        bot.fake.stop(ada)
+        await bot.says(chat, "I have stopped.")
+        await agent.cancelled.wait()
+
+
 async def test_nobody_stops_the_answer_of_somebody_else() -> None:
     agent = GatedAgent()
     async with open_bot(agent, live="auto") as bot:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from frontdesk.abc.channel import ChannelContext, ChannelContribution
+from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram.client import API_URL, BotClient
 from frontdesk.channels.telegram.config import TelegramConfig
@@ -17,6 +18,7 @@ from frontdesk.channels.telegram.parse import CALLBACK, read_update
 from frontdesk.channels.telegram.render import (
     TOAST_LIMIT,
     ApiCall,
+    draft_call,
     edit_call,
     media_calls,
     menu_call,
@@ -241,6 +243,37 @@ class TelegramChannel(
         (document,) = media_calls(message.media, as_documents=True)
         shown = {name: value for name, value in call.params.items() if not str(value).startswith("attach://")}
         return await self.client.send(document.method, {**shown, **document.params}, document.files)
+
+    async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str | None:
+        """Show an answer that is being written: as a message, or as a draft, which nothing replaces."""
+        if not self._drafts_at(place):
+            return await super().open_live(place, view, key)
+        await self._draft(place, view)
+        return None
+
+    async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
+        """Show more of an answer."""
+        # Messages that an earlier process has begun are gone on with.
+        if handles or not self._drafts_at(place):
+            return await super().update_live(place, handles, view)
+        await self._draft(place, view)
+        return handles
+
+    def _drafts_at(self, place: LivePlace) -> bool:
+        return self._config.drafts and place.kind == "direct"
+
+    async def _draft(self, place: LivePlace, view: LiveView) -> None:
+        """Show the end of an answer as a draft."""
+        messages = self.renderer.markdown(view.text, partial=True)
+        if not messages:
+            return
+        where = await self.destination(place.identity, place.conversation_id, place.kind, place.reference)
+        call = draft_call(messages[-1], where)
+        try:
+            await self.client.call(call.method, call.params)
+        except PushUnknownError:
+            # It may be shown twice, and goes by itself.
+            raise PushError("The draft may not be shown.", code="draft_unknown") from None
 
     async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
         """Change a message."""

@@ -38,6 +38,9 @@ class TelegramConfig(ChatConfig):
     """Whether links are shown with a preview. The platform fetches a page for that as soon as an answer names it."""
     stop_button: str = "⏹"
     """The label of the button that stops an answer while it is written; none if it is empty."""
+    drafts: bool = False
+    """Whether answers in private chats are shown as drafts while they are written, which the platform can stop itself;
+    otherwise as messages that are edited."""
     max_messages: int | None = None
     """How many messages the text of an answer may take; a longer one is the first of them and a file with all of it."""
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import msgspec
 
 from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from
-from frontdesk.channels.telegram.wire import CallbackQuery, Message, MessageEntity, Update, User
+from frontdesk.channels.telegram.wire import CallbackQuery, GenerationStopped, Message, MessageEntity, Update, User
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.messages import (
     BotIdentity,
@@ -41,6 +41,8 @@ def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | Conversation
     update = decode(event)
     if update.callback_query is not None:
         return _read_click(update.callback_query, str(update.update_id))
+    if update.stopped_message_generation is not None:
+        return _read_stop(update.stopped_message_generation, str(update.update_id))
     message = update.message or update.edited_message
     if message is None:
         return None
@@ -130,6 +132,21 @@ def _read_click(query: CallbackQuery, event_id: str) -> InboundMessage | None:
         command=Command(name=CANCEL) if stop else None,
         click=None if stop else Click(data=query.data, callback_id=query.id, message_id=message_id),
         attributes={CALLBACK: query.id} if stop else {},
+    )
+
+
+def _read_stop(stopped: GenerationStopped, event_id: str) -> InboundMessage | None:
+    """Read that a person has stopped a draft, in a private chat, which has the id of the person."""
+    if stopped.chat.type != "private":
+        return None
+    thread = "" if stopped.message_thread_id is None else str(stopped.message_thread_id)
+    person = str(stopped.chat.id)
+    return InboundMessage(
+        event_id=event_id,
+        at=0.0,
+        sender=Sender(id=person),
+        place=Destination(chat_id=person, thread_id=thread),
+        command=Command(name=CANCEL),
     )
 
 

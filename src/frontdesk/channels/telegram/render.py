@@ -3,6 +3,7 @@
 import base64
 import binascii
 import mimetypes
+import zlib
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -93,6 +94,14 @@ def edit_call(
         return ApiCall("editMessageReplyMarkup", {**params, "reply_markup": markup or {"inline_keyboard": []}})
     text = {**_text(message), "link_preview_options": {"is_disabled": not link_previews}}
     return ApiCall("editMessageText", {**params, **text, **({} if markup is None else {"reply_markup": markup})})
+
+
+def draft_call(message: OutboundMessage, destination: Destination) -> ApiCall:
+    """Return the call that shows a text while it is written, for half a minute; its id is that of the place."""
+    draft_id = zlib.crc32(destination.conversation_id.encode("utf-8", "replace")) or 1
+    return ApiCall(
+        "sendMessageDraft", {**place_params(destination), **_text(message), "draft_id": draft_id, "can_stop": True}
+    )
 
 
 def menu_call(menu: Menu) -> ApiCall | None:

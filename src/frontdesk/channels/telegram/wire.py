@@ -168,6 +168,13 @@ class ChatMember(msgspec.Struct, frozen=True):
     status: str = ""
 
 
+class GenerationStopped(msgspec.Struct, frozen=True):
+    """A draft that a person has stopped; only private chats have drafts."""
+
+    chat: Chat
+    message_thread_id: Integer | None = None
+
+
 class Update(msgspec.Struct, frozen=True, kw_only=True):
     """An update: its number, and one of the others."""
 
@@ -175,9 +182,10 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     message: Message | None = None
     edited_message: Message | None = None
     callback_query: CallbackQuery | None = None
+    stopped_message_generation: GenerationStopped | None = None
 
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query")
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
 """The kinds of updates that are asked for; without the list, the platform keeps the one that it had."""
 
 

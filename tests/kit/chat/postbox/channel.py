@@ -63,6 +63,7 @@ class Event(msgspec.Struct):
     text: str = ""
     to_bot: bool = False
     files: tuple[Attachment, ...] = ()
+    album: str = ""
     data: str = ""
     click: str = ""
 
@@ -134,6 +135,7 @@ class PostboxChannel(LiveAnswers, TypingNotices, AnswersClicks, FetchesFiles, Pu
             mentioned=said.to_bot,
             click=Click(data=said.data, callback_id=said.click, message_id=said.message) if said.click else None,
             media=tuple(files),
+            album=said.album,
             edited=said.kind == "edit",
         )
 

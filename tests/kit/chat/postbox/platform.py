@@ -67,12 +67,13 @@ class Postbox:
         chat_id: str = "",
         thread_id: str = "",
         files: Sequence[ChatFile] = (),
+        album: str = "",
     ) -> str:
         sent: list[dict[str, Any]] = []
         for file in files:
             self._files[f"f-{len(self._files)}"] = file.data
             sent.append({"id": f"f-{len(self._files) - 1}", "type": file.media_type, "size": len(file.data)})
-        fields = {"text": text, "thread": thread_id, "files": sent, "to_bot": self.mention in text}
+        fields = {"text": text, "thread": thread_id, "album": album, "files": sent, "to_bot": self.mention in text}
         return self._happened("message", who, chat_id, **fields)
 
     async def press(self, who: ChatPerson, message: ShownMessage, data: str, *, chat_id: str = "") -> str:
