@@ -186,8 +186,7 @@ MARKS = st.text(st.sampled_from("*_~|`[](>!\\\n ab😀<&;/=\"'pre"), max_size=30
 def test_no_text_breaks_a_parser_and_entities_lie_within_the_text(source: str, mode: str) -> None:
     try:
         parsed = formatted(source, mode, None)
-    except ApiError as error:
-        assert "can't parse entities: " in error.description
+    except ApiError:
         return
     assert parsed.text == parsed.text.rstrip()
     for found in parsed.entities:

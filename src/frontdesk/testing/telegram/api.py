@@ -63,12 +63,12 @@ class BotApi:
     ) -> None:
         """Record a call that gets an error without being looked at."""
         self._record(bot, method, given, uploads).error = error
-        self.world.change()
 
     def _record(self, bot: Bot, method: str, given: Mapping[str, Any], uploads: Mapping[str, Upload]) -> BotCall:
         files = {part: upload.filename for part, upload in uploads.items()}
         record = BotCall(bot.user.username, canonical(method), dict(given), files)
         self.calls.append(record)
+        self.world.change()
         return record
 
     async def _act(self, call: Call) -> Any:

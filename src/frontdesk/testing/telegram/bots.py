@@ -19,6 +19,8 @@ class Webhook:
     ip_address: str = ""
     last_error_date: int | None = None
     last_error_message: str = ""
+    failures: int = 0
+    """The number of attempts that were not acknowledged."""
     gone_since: float | None = None
     """The time since which it has answered nothing but 410."""
 

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -57,6 +58,10 @@ class FakeTelegram(Groups):
     def calls_of(self, method: str) -> list[BotCall]:
         """Return the calls of one method that had a result."""
         return [call for call in self.calls if call.method == method and call.error is None]
+
+    async def until(self, condition: Callable[[], Any], *, within: float = 20.0) -> None:
+        """Wait until a condition holds; it is asked after every change on the platform."""
+        await self.world.until(condition, within=within)
 
     def fail_next(self, method: str, code: int, description: str, *, times: int = 1, **parameters: int) -> None:
         """Answer the next calls of a method (`*`: of any) with an error; `parameters` may be `retry_after`."""

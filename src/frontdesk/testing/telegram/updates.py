@@ -40,6 +40,8 @@ class Pending:
 class _Poll:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str = ""
+    """Why it was ended by another call."""
+    ended_at: float = 0.0
 
 
 class UpdateQueue:
@@ -55,6 +57,11 @@ class UpdateQueue:
         self.allowed: tuple[str, ...] = ()
         """The kinds that the bot has named; without any, all but those on request."""
         self.arrived = asyncio.Event()
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether a poll waits."""
+        return self._poll is not None
 
     def wants(self, kind: str) -> bool:
         """Tell whether the bot gets updates of a kind."""
@@ -106,7 +113,7 @@ class UpdateQueue:
     def end_poll(self, reason: str = _WEBHOOK_SET) -> None:
         """End the poll that waits."""
         if self._poll is not None:
-            self._poll.ended = reason
+            self._poll.ended, self._poll.ended_at = reason, self._clock.now()
             self._poll.wake.set()
 
     def close(self) -> None:
@@ -129,7 +136,7 @@ class UpdateQueue:
                 if not await self._clock.wait(poll.wake, until - self._clock.now()):
                     break
             if poll.ended:
-                await self._clock.sleep(CONFLICT_HOLD)
+                await self._clock.sleep(poll.ended_at + CONFLICT_HOLD - self._clock.now())
                 raise conflict(poll.ended)
             return [update.as_json() for update in updates]
         finally:

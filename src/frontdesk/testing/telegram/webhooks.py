@@ -111,6 +111,7 @@ class Webhooks:
         if not isinstance(answer, str) and answer.is_success:
             webhook.gone_since = None
             return None
+        webhook.failures += 1
         webhook.last_error_date = int(self._clock.now())
         if isinstance(answer, str):
             webhook.last_error_message = answer

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -42,13 +42,12 @@ class World:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def until(self, condition: Callable[[], Any | Awaitable[Any]], *, within: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], Any], *, within: float = 20.0) -> None:
         """Wait until a condition holds; it is asked after every change."""
         async with asyncio.timeout(within):
             while True:
                 changed = self._changed
-                holds = condition()
-                if await holds if isinstance(holds, Awaitable) else holds:
+                if condition():
                     return
                 await changed.wait()
 
