@@ -125,7 +125,12 @@ class DrivenTelegram:
         self.fake.fail_next("*", 502, "Bad Gateway", times=times)
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        await self.fake.world.until(condition)
+        world = self.fake.world
+        while True:
+            seen = world.changes
+            if await condition():
+                return
+            await world.until(lambda before=seen: world.changes != before)
 
     def event(self, who: ChatPerson, text: str) -> bytes:
         person = {"id": int(who.id), "is_bot": False, "first_name": who.name}
