@@ -73,7 +73,7 @@ class ChatChannel(Channel):
         self.album_seconds = config.album_seconds
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
-        self.stream_transform_hook = config.stream_transform_hook
+        self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
         self.needs_seal_key = config.private_replies
         self.connected = asyncio.Event()
         """Set once the platform has said who we are; before that, events are refused and sent again."""
@@ -140,11 +140,10 @@ class ChatChannel(Channel):
         self._context, self._replies = context, Replies(context, fetch, self.chat_config.media)
         self._texts = context.texts
         room = Room(self, context)
-        commands = self.chat_config.commands
-        own = {command.name for command in commands}
+        own = {command.name for command in self.commands}
         return ChannelContribution(
             routes=room.routes(),
-            commands=(*(command for command in usual_commands(context) if command.name not in own), *commands),
+            commands=(*(command for command in usual_commands(context) if command.name not in own), *self.commands),
             on_serving=(room.start,),
             on_shutdown=(room.stop,),
         )
