@@ -86,6 +86,8 @@ class FakeTelegram(Groups):
         await self.world.webhooks.close()
         for bot in self.world.bots.values():
             bot.updates.close()
+        self.world.closed = True
+        self.world.change()
 
 
 @contextlib.asynccontextmanager

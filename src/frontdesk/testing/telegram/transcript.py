@@ -16,6 +16,7 @@ class ShownMessage:
     message_id: int
     sender: str
     """The name of the sender; the title of the group for an anonymous administrator."""
+    sender_id: int
     by_bot: bool
     text: str
     """The text, or the caption."""
@@ -74,6 +75,7 @@ def _shown(message: Message) -> ShownMessage:
     return ShownMessage(
         message_id=message.message_id,
         sender=message.chat.title if message.anonymous else message.sender.first_name,
+        sender_id=message.sender.id,
         by_bot=message.sender.is_bot,
         text=content.get("text") or content.get("caption") or "",
         entities=tuple(content.get("entities") or content.get("caption_entities") or ()),

@@ -31,6 +31,8 @@ class World:
         """The bots, by their tokens."""
         self.chats: dict[int, Chat] = {}
         """The groups, by their ids; private chats are those of a bot."""
+        self.closed = False
+        """Whether the platform is about to end."""
         self.changes = 0
         self._changed = asyncio.Event()
         self._ids = count(1)
