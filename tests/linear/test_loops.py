@@ -24,6 +24,7 @@ import frontdesk
 from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.channels.responses import parse as responses
+from frontdesk.channels.telegram import parse as telegram
 from frontdesk.cli import terminal
 from frontdesk.cli.door import read_events
 from frontdesk.data import codec, json_tree
@@ -33,6 +34,7 @@ from frontdesk.kit import names
 from frontdesk.kit.auth import hmac_auth, local_callers
 from frontdesk.kit.auth.redaction import Redacting
 from frontdesk.kit.auth.secrets import Secret, redact, shorten
+from frontdesk.kit.chat.messages import BotIdentity
 from frontdesk.kit.chat.text import split_text, text_length
 from frontdesk.kit.framework import json_schema
 from frontdesk.kit.framework.transcript import transcript
@@ -120,6 +122,14 @@ def mentioned(text: str, units: int) -> Any:
     )
 
 
+def updated(text: str, units: int) -> Any:
+    marks = ("mention", "bot_command", "text_mention")
+    entities = [{"type": marks[place % 3], "offset": place, "length": place} for place in range(units)]
+    message = {"message_id": 1, "chat": {"id": 1}, "from": {"id": 1}, "text": text, "entities": entities}
+    body = json.dumps({"update_id": 1, "message": {**message, "reply_to_message": message}})
+    return telegram.read_update(body.encode(), BotIdentity(id="1", name="me"))
+
+
 ITEMS: dict[str, Callable[[int], Any]] = {
     "message": lambda place: {
         "type": "message",
@@ -159,6 +169,7 @@ READERS: dict[str, Reads] = {
     "printable": lambda text, units: terminal.printable(text),
     "visible": lambda text, units: terminal.visible(text),
     "a mention": mentioned,
+    "an update": updated,
     "the demo": lambda text, units: next_step([Message("user", [Content.from_text(text)])]),
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
     "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
@@ -243,5 +254,5 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
-    assert rooms == {"conversations", "invocations", "responses"}
+    assert rooms == {"conversations", "invocations", "responses", "telegram"}
     assert InvocationBody.__struct_fields__

@@ -1,10 +1,10 @@
 """The contract of chat channels for intake: bodies that the platform did not send, and a platform that is away."""
 
-import time
 from collections.abc import Mapping
 
 import pytest
 
+from frontdesk.clock import SystemClock
 from frontdesk.testing.agents import EchoAgent
 from frontdesk.testing.chat_wire import Chat, ChatWire
 
@@ -23,7 +23,7 @@ class WebhookBodies(ChatWire):
     async def test_only_what_the_platform_has_signed_is_taken(self) -> None:
         agent = EchoAgent()
         async with self.chat(agent, max_body_bytes=_LIMIT) as chat:
-            eve, now = await chat.platform.person("Eve"), time.time()
+            eve, now = await chat.platform.person("Eve"), SystemClock().now()
             body, other = chat.platform.event(eve, "let me in"), chat.platform.event(eve, "something else")
             right, large = chat.platform.signed(body, at=now), chat.platform.event(eve, "x" * (_LIMIT + 1))
             assert await _post(chat, body, {}) == 401

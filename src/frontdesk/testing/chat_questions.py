@@ -9,7 +9,7 @@ from frontdesk.testing.chat_platform import ShownMessage
 from frontdesk.testing.chat_wire import ChatWire
 
 
-class _Bank:
+class Bank:
     """A tool that wants to be asked about first."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Questions(ChatWire):
     """Approvals by button: for the person who was asked, and once."""
 
     async def test_a_button_answers_its_question(self) -> None:
-        bank = _Bank()
+        bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.say(ada, "pay 5")
@@ -48,7 +48,7 @@ class Questions(ChatWire):
         assert bank.paid == [5]
 
     async def test_a_button_that_says_no(self) -> None:
-        bank = _Bank()
+        bank = Bank()
         async with self.chat(bank.agent("then not")) as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.say(ada, "pay 5")
@@ -58,7 +58,7 @@ class Questions(ChatWire):
         assert bank.paid == []
 
     async def test_a_button_of_somebody_else_decides_nothing(self) -> None:
-        bank = _Bank()
+        bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada, bob = await chat.platform.person("Ada"), await chat.platform.person("Bob")
             group = await chat.platform.group(ada, bob)
@@ -73,7 +73,7 @@ class Questions(ChatWire):
         assert bank.paid == [5]
 
     async def test_a_button_that_is_pressed_again_decides_nothing(self) -> None:
-        bank = _Bank()
+        bank = Bank()
         async with self.chat(bank.agent("done", "later")) as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.say(ada, "pay 5")
@@ -96,7 +96,7 @@ class Questions(ChatWire):
         assert bank.paid == [5]
 
     async def test_made_up_data_of_a_button_does_nothing(self) -> None:
-        bank = _Bank()
+        bank = Bank()
         async with self.chat(bank.agent("done")) as chat:
             ada = await chat.platform.person("Ada")
             await chat.platform.say(ada, "pay 5")

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from frontdesk.kit.chat.error_texts_de import GERMAN_ERRORS
 
 GERMAN: Mapping[str, str] = {
+    "command.start": "Hallo sagen",
+    "start.hello": "Hallo! Schreib mir; /help zeigt, was ich verstehe.",
     "command.new": "Ein neues Gespräch beginnen",
     "command.sessions": "Unsere Gespräche auflisten",
     "command.resume": "Ein früheres Gespräch fortsetzen",

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from frontdesk.kit.chat.error_texts import ERRORS
 
 ENGLISH: Mapping[str, str] = {
+    "command.start": "Say hello",
+    "start.hello": "Hello! Write to me; /help shows what I understand.",
     "command.new": "Start a new conversation",
     "command.sessions": "List our conversations",
     "command.resume": "Go on with an earlier conversation",
