@@ -29,7 +29,7 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.live.replies import LiveReplies, LiveReply
 from frontdesk.delivery.push import can_push
-from frontdesk.errors import InvalidRequestError, RequestError
+from frontdesk.errors import InvalidRequestError, LostEventError, LostRunError, RequestError
 from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
 from frontdesk.loggers import runs as log
@@ -62,7 +62,7 @@ class Pipeline:
         finisher: RunFinisher,
         live: LiveReplies,
     ) -> None:
-        self._live = live
+        self.live = live
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher
@@ -175,7 +175,7 @@ class Pipeline:
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         if queued is not None:
             return queued
-        live = await self._live.of(admitted, event)
+        live = await self.live.of(admitted, event)
         try:
             return await self.run_admitted(admitted, waits=True, event=event, live=live)
         finally:
@@ -187,10 +187,21 @@ class Pipeline:
         admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
         turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
         try:
-            turn.live = await self._live.left(event, admitted.owner)
+            turn.live = await self.live.left(event, admitted.owner)
             await self._finisher.cancel(turn)
         finally:
             self._turns.close(turn)
+
+    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveReply | None:
+        """Return how the answer of a background run is shown while it is written, with what it has said before."""
+        try:
+            live = await self.live.of_run(admitted, job.run)
+        except LostEventError as error:
+            raise LostRunError from error
+        if live is not None and live.streams:
+            for update in job.earlier:
+                live.show(update)
+        return live
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for a person; it does not count as their presence."""
@@ -200,15 +211,22 @@ class Pipeline:
         """End a background run that can't go on."""
         turn = await self._starter.open_turn(admitted, True, job)
         try:
+            turn.live = await self.live.left_by(job.run)
             await self._finisher.give_up(turn, job, failure)
         finally:
             self._turns.close(turn)
 
     async def stream_admitted(
-        self, admitted: AdmittedRequest, *, waits: bool = False, job: Job | None = None
+        self,
+        admitted: AdmittedRequest,
+        *,
+        waits: bool = False,
+        job: Job | None = None,
+        live: LiveReply | None = None,
     ) -> Stream:
         """Do the same as `run_admitted`, with the updates of the target as they come."""
         run = await self._starter.open(admitted, waits=waits, job=job)
+        run.turn.live = live
         try:
             if self._channels[admitted.request.channel].tells_sessions:
                 await self._turns.announce(run.turn)
@@ -226,11 +244,13 @@ class Pipeline:
             finally:
                 self._starter.close(run)
         outcome: list[Result] = []
-        updates = self._updates(run, stream, outcome)
+        updates = self._updates(run, stream, outcome, live)
         return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome))
 
-    async def _updates(self, run: ActiveRun, stream: TargetStream, outcome: list[Result]) -> AsyncGenerator[Any, None]:
-        admitted, job = run.turn.admitted, run.turn.job
+    async def _updates(
+        self, run: ActiveRun, stream: TargetStream, outcome: list[Result], live: LiveReply | None
+    ) -> AsyncGenerator[Any, None]:
+        admitted, job, shows = run.turn.admitted, run.turn.job, live is not None and live.streams
         hook = self._channels[admitted.request.channel].stream_transform_hook
         shown: list[Any] = []
         try:
@@ -248,6 +268,8 @@ class Pipeline:
                         shown.append(update)
                     if job is not None and job.log is not None:
                         await job.log.add(update)
+                    if live is not None and shows:
+                        live.show(update)
                     yield update
                 result = await stream.final()
             except BaseException as error:
@@ -255,11 +277,15 @@ class Pipeline:
                 return
             finally:
                 await stream.close()
+            if hook is not None and shows:
+                run.turn.shown = result_of_updates([*(() if job is None else job.earlier), *shown], result)
             recorded = await self._finisher.record(run, result)
             if hook is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded))
         finally:
+            if live is not None:
+                await live.stop()
             self._starter.close(run)
 
     async def _abandon(

@@ -58,6 +58,7 @@ from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.links.commands import link_commands, need_own_names
 from frontdesk.host.parts import Parts
+from frontdesk.host.readiness import Readiness
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.threads import TrackingExecutor
@@ -70,6 +71,7 @@ from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
 _LIMITS = ServerLimits()
+_NOBODY = ChannelIdentity(channel="readyz", native_id="nobody")
 
 
 class AgentFrameworkHost:
@@ -77,7 +79,6 @@ class AgentFrameworkHost:
 
     app: Starlette
     runtime_mode: RuntimeMode
-    _ready = False
 
     def __init__(
         self,
@@ -219,12 +220,13 @@ class AgentFrameworkHost:
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
+        self._readiness = Readiness(partial(self._parts.store.identities.find, _NOBODY, fresh=True))
         return build_app(
             self._contributions,
             linker=self._parts.linker,
             middleware=self._middleware,
-            lifespan=self._lifespan,
-            is_ready=lambda: self._ready,
+            lifespan=self.lifespan,
+            readiness=self._readiness,
         )
 
     def _context_of(self, channel: str) -> HostContext:
@@ -342,7 +344,8 @@ class AgentFrameworkHost:
             yield
 
     @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
+        """Start the host, and stop it at the end: what an app that it is mounted in takes as its own `lifespan`."""
         async with self._living(serving=True):
             yield
 
@@ -354,7 +357,7 @@ class AgentFrameworkHost:
         for warning in self.warnings:
             log.warning(warning)
         try:
-            with self._state.owned(self._kind_of_state, self._parts.clock):
+            with self._readiness.running(), self._state.owned(self._kind_of_state, self._parts.clock):
                 async with self._started(serving):
                     yield
         except StateDirectoryError as error:
@@ -368,15 +371,15 @@ class AgentFrameworkHost:
         try:
             offer_nonces((channel.auth for channel in self.channels), self._parts.store)
             await run_all("start-up", self._starting(serving))
-            self._ready = True
+            self._readiness.is_serving = True
             yield
         except BaseException:
-            self._ready = False
+            self._readiness.is_serving = False
             # The first failure is the one to raise, and `run_all` logs the others.
             with suppress(Exception):
                 await run_all("shut-down", self._stopping())
             raise
-        self._ready = False
+        self._readiness.is_serving = False
         await run_all("shut-down", self._stopping())
 
     def _starting(self, serving: bool) -> list[Step]:

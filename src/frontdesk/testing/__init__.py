@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.runner_contract import RunnerContract as RunnerContract
     from frontdesk.testing.server import HostClient as HostClient
     from frontdesk.testing.server import serving as serving
+    from frontdesk.testing.server import serving_app as serving_app
     from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
     from frontdesk.testing.sse import parse_sse as parse_sse
     from frontdesk.testing.store_contract import StoreContract as StoreContract
@@ -55,6 +56,7 @@ _HOME = {
     "crashing": "crash",
     "parse_sse": "sse",
     "serving": "server",
+    "serving_app": "server",
 }
 
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "crashing",
     "parse_sse",
     "serving",
+    "serving_app",
 ]
 
 

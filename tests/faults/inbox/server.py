@@ -25,6 +25,7 @@ from frontdesk import (
     ChannelCommand,
     ChannelCommandContext,
     ChannelIdentity,
+    ChannelRequest,
     OneTimeCodeIdentityLinker,
     Reply,
     RetryPolicy,
@@ -41,6 +42,7 @@ from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
+from tests.faults.inbox.telling import telling
 from tests.faults.paying_host import target_of
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
@@ -108,6 +110,7 @@ def make() -> AgentFrameworkHost:
         album_seconds=given.get("album", 1.0),
         reply_seconds=given.get("reply_seconds", 5.0),
         live="auto" if given.get("live") else "off",
+        run_hook=_to_background if "on_interrupt" in given else None,
         live_terms=LiveTerms(interval=0.01, timeout=2.0),
     )
     channel.push_terms = TERMS
@@ -127,7 +130,13 @@ def make() -> AgentFrameworkHost:
         where["linker"] = OneTimeCodeIdentityLinker()
     if given.get("pays"):
         target = target_of("agent", ledger.parent, "never")
+    if "on_interrupt" in given:
+        target, where["on_interrupt"] = telling(repeat), given["on_interrupt"]
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
+
+
+def _to_background(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+    return request.replace(background=request.input != "after")
 
 
 async def _say_words(call: ChannelCommandContext) -> None:

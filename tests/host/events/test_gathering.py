@@ -54,7 +54,7 @@ async def test_events_that_are_no_turns_are_taken_up_wherever_turns_wait(
     async with store.transaction() as transaction:
         transaction.accept(inbox_item(kind=kind))
     item = await gathering(store, **settings).claim("telegram", "chat", "host_me", kind)
-    assert item is not None
+    assert isinstance(item, InboxItem)
     assert item.kind == kind
 
 
@@ -63,9 +63,32 @@ async def test_the_time_of_an_album_that_waits_is_known() -> None:
     waiting = gathering(store, album=1.0)
     async with store.transaction() as transaction:
         transaction.accept(waiting.postponed(picture()))
-    assert await waiting.claim("telegram", "chat", "host_me", "turn") is None
-    assert await waiting.due("telegram", "chat", "turn") == NOW + 1
-    assert await waiting.due("telegram", "chat", "control") is None
+    assert await waiting.claim("telegram", "chat", "host_me", "turn") == NOW + 1
+    assert await waiting.claim("telegram", "chat", "host_me", "control") is None
+
+
+async def test_an_album_that_came_while_something_else_was_answered_was_forgotten() -> None:
+    store = InMemoryStateStore()
+    waiting = gathering(store, album=1.0)
+    async with store.transaction() as transaction:
+        transaction.accept(inbox_item("evt_1"))
+        transaction.accept(waiting.postponed(picture("evt_2")))
+    first = await waiting.claim("telegram", "chat", "host_me", "turn")
+    assert isinstance(first, InboxItem)
+    # Its wake-up may have been that of the first one, which is spent.
+    async with store.transaction() as transaction:
+        transaction.finish(first)
+    assert await waiting.claim("telegram", "chat", "host_me", "turn", again=True) == NOW + 1
+
+
+async def test_what_came_while_something_else_was_answered_is_taken_up_at_once() -> None:
+    store = InMemoryStateStore()
+    waiting = gathering(store, album=1.0)
+    assert await waiting.claim("telegram", "chat", "host_me", "turn", again=True) is None
+    async with store.transaction() as transaction:
+        transaction.accept(inbox_item("evt_1"))
+    item = await waiting.claim("telegram", "chat", "host_me", "turn", again=True)
+    assert isinstance(item, InboxItem)
 
 
 def asks(value: Any) -> ChannelRequest:

@@ -39,31 +39,44 @@ class Gathering:
         now = self._clock.now()
         return item.replace(not_before=now + seconds, due_by=now + _LONGEST * seconds)
 
-    async def claim(self, channel: str, conversation_id: str, holder: str, kind: EventKind) -> InboxItem | None:
-        """Take up the next event of a conversation, if it is due."""
+    async def claim(
+        self, channel: str, conversation_id: str, holder: str, kind: EventKind, *, again: bool = False
+    ) -> InboxItem | float | None:
+        """Take up the next event of a conversation; return when it is due, if it waits for more.
+
+        `again` says that one was answered just now. Mostly no other is left then, and to look costs less than to claim.
+        """
         gathers, has_albums = channel in self._seconds, channel in self._album_seconds
         if kind != "turn" or not (gathers or has_albums):
             return await self._store.inbox.claim(channel, conversation_id, holder, kind=kind)
+        now = self._clock.now()
+        if again:
+            due = await self._due(channel, conversation_id)
+            if due is None or due > now:
+                return due
         longest = _LONGEST * max(self._seconds.get(channel, 0.0), self._album_seconds.get(channel, 0.0))
-        return await self._store.inbox.claim_bundle(
+        item = await self._store.inbox.claim_bundle(
             channel,
             conversation_id,
             holder,
-            now=self._clock.now(),
+            now=now,
             longest=longest,
             limit=MOST_TOGETHER,
             albums_only=not gathers,
         )
+        if item is not None:
+            return item
+        due = await self._due(channel, conversation_id)
+        return due if due is not None and due > now else None
 
-    async def due(self, channel: str, conversation_id: str, kind: EventKind) -> float | None:
-        """Return when the next turn of a conversation is due, if it waits for more."""
-        if kind != "turn" or not (channel in self._seconds or channel in self._album_seconds):
-            return None
+    async def _due(self, channel: str, conversation_id: str) -> float | None:
+        """Return when the next turn of a conversation is due; 0 if it waits for nothing, `None` if there is none."""
         first = await self._store.inbox.next(channel, conversation_id)
-        if first is None or first.not_before is None or first.due_by is None:
+        if first is None:
             return None
-        due = min(first.not_before, first.due_by)
-        return due if due > self._clock.now() else None
+        if first.not_before is None or first.due_by is None:
+            return 0.0
+        return min(first.not_before, first.due_by)
 
 
 def merged(requests: Sequence[tuple[str | None, ChannelRequest | None]]) -> ChannelRequest | None:

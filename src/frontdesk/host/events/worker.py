@@ -101,18 +101,17 @@ class InboxWorker:
 
     async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation; return when to come back, or `None` if none is left."""
-        conversation, has_claimed = (payload["channel"], payload["conversation_id"]), False
+        conversation, has_answered = (payload["channel"], payload["conversation_id"]), False
         while not self._held.stopping:
             if (until := self._paused.until((kind, *conversation))) is not None:
                 return until
             try:
-                item = await self._gathering.claim(*conversation, self._holder, kind)
+                item = await self._gathering.claim(*conversation, self._holder, kind, again=has_answered)
             except UnreadableRecordError:
                 return self._paused.begin((kind, *conversation))
-            if item is None:
-                # What came in while others were answered has a wake-up of its own.
-                return None if has_claimed else await self._gathering.due(*conversation, kind)
-            held, has_claimed = self._held.add(item), True
+            if not isinstance(item, InboxItem):
+                return item
+            held, has_answered = self._held.add(item), True
             try:
                 again = await self._process(held)
             finally:

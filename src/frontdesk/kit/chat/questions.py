@@ -20,8 +20,8 @@ _WORDS = {
     **dict.fromkeys(("yes", "approve", "ok", "ja"), APPROVE),
     **dict.fromkeys(("no", "reject", "nein"), REJECT),
 }
-# The id is a part of it: "no thanks" answers nothing.
-_WORDED = re.compile(r"([a-z]{2,8})\s{1,8}(apr_\w{1,60})", re.IGNORECASE)
+# Only an id of ours: `no problem` and `ok thanks` are said every day.
+_WORDED = re.compile(r"([a-z]{2,8})\s{1,8}(apr_[\w-]{1,60})", re.IGNORECASE)
 
 
 def approval_buttons(approval_id: str, wording: Wording) -> tuple[Button, ...]:
