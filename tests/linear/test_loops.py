@@ -34,6 +34,7 @@ from frontdesk.kit import names
 from frontdesk.kit.auth import hmac_auth, local_callers
 from frontdesk.kit.auth.redaction import Redacting
 from frontdesk.kit.auth.secrets import Secret, redact, shorten
+from frontdesk.kit.chat.inbound import without_mentions
 from frontdesk.kit.chat.messages import BotIdentity
 from frontdesk.kit.chat.text import split_text, text_length
 from frontdesk.kit.framework import json_schema
@@ -43,8 +44,6 @@ from frontdesk.kit.http import bodies, sse
 from frontdesk.kit.openai import items as openai_items
 from frontdesk.kit.outbound import network
 from frontdesk.linkers import codes
-from frontdesk.testing.messages import parse as messages
-from frontdesk.testing.messages.wire import Mention, MessageIn
 from frontdesk.testing.sse import parse_sse, read_sse
 from tests.examples import examples
 
@@ -116,10 +115,7 @@ def invocation(text: str) -> Any:
 
 
 def mentioned(text: str, units: int) -> Any:
-    mentions = tuple(Mention(user_id="me", offset=place, length=1) for place in range(units))
-    return messages._addressed(
-        MessageIn(message_id="1", text=text, mentions=mentions), messages.Me(user_id="me", handle="me", text_limit=100)
-    )
+    return without_mentions(text, [(place, 1) for place in range(units)])
 
 
 def updated(text: str, units: int) -> Any:

@@ -12,7 +12,7 @@ from frontdesk.kit.chat.texts import ENGLISH, SHIPPED, Texts, placeholders, text
 from frontdesk.testing import EchoAgent
 
 SOURCE = Path(frontdesk.__file__).parent
-COMMANDS = {"new", "sessions", "resume", "name", "cancel", "help", "link", "connect", "unlink", "whoami"}
+COMMANDS = {"start", "new", "sessions", "resume", "name", "cancel", "help", "link", "connect", "unlink", "whoami"}
 
 
 def test_every_sentence_is_said_somewhere() -> None:

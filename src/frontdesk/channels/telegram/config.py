@@ -9,9 +9,10 @@ from frontdesk.channels.telegram.client import API_URL
 from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.chat.config import ChatConfig
 
-SHORTEST_SECRET = 16
-_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
-_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
+SHORTEST_SECRET, LONGEST_SECRET = 16, 256
+SHORTEST_TOKEN = 20
+_TOKEN = re.compile(r"[0-9]++:[A-Za-z0-9_-]++")
+_SECRET = re.compile(r"[A-Za-z0-9_-]++")
 _PORTS = (None, 443, 80, 88, 8443)
 _LONGEST_POLL = 50.0
 
@@ -47,7 +48,8 @@ class TelegramConfig(ChatConfig):
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
         wrong = super().findings()
-        if self.bot_token is None or not _TOKEN.fullmatch(self.bot_token.reveal()):
+        token = "" if self.bot_token is None else self.bot_token.reveal()
+        if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
             wrong.append("bot_token must be the token that BotFather gave, such as 123456:ABC-DEF...")
         if not self.api_url.startswith(("http://", "https://")):
             wrong.append("api_url must begin with http:// or https://")
@@ -60,9 +62,9 @@ class TelegramConfig(ChatConfig):
     def _webhook_findings(self) -> list[str]:
         wrong: list[str] = []
         secret = "" if self.secret_token is None else self.secret_token.reveal()
-        if len(secret) < SHORTEST_SECRET or not _SECRET.fullmatch(secret):
+        if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET or not _SECRET.fullmatch(secret):
             wrong.append(
-                f"secret_token must have {SHORTEST_SECRET} to 256 of the characters A-Z, a-z, 0-9, _ and -: "
+                f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters A-Z, a-z, 0-9, _ and -: "
                 "whoever knows it can send updates"
             )
         if self.remove_webhook:
