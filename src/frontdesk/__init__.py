@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
+    from frontdesk.abc.telemetry import Span, Telemetry
     from frontdesk.access.allowlists import (
         AllOfAllowlists,
         AllowAll,
@@ -138,10 +139,10 @@ _HOME = {
     "ClientOutput": "frontdesk.data.request",
     "ClientTool": "frontdesk.data.request",
     "CodecError": "frontdesk.errors.base",
+    "CommandLocale": "frontdesk.abc.commands",
     "ContinuationToken": "frontdesk.data.run",
     "Conversation": "frontdesk.data.conversation",
     "ConversationItem": "frontdesk.data.conversation",
-    "CommandLocale": "frontdesk.abc.commands",
     "ConversationsContext": "frontdesk.abc.conversations",
     "Decision": "frontdesk.data.approval",
     "Delivery": "frontdesk.data.delivery",
@@ -226,6 +227,7 @@ _HOME = {
     "ShowsItems": "frontdesk.abc.conversations",
     "ShowsQuestions": "frontdesk.abc.push",
     "ShowsTyping": "frontdesk.abc.live",
+    "Span": "frontdesk.abc.telemetry",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors.base",
     "StateTransaction": "frontdesk.abc.store",
@@ -240,6 +242,7 @@ _HOME = {
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
     "TaskStatus": "frontdesk.data.task",
+    "Telemetry": "frontdesk.abc.telemetry",
     "TrustedEnvironment": "frontdesk.kit.auth.platform_auth",
     "TrustedPeers": "frontdesk.kit.auth.platform_auth",
     "TrustedSecret": "frontdesk.kit.auth.platform_auth",
@@ -375,6 +378,7 @@ __all__ = [
     "ShowsItems",
     "ShowsQuestions",
     "ShowsTyping",
+    "Span",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
@@ -389,6 +393,7 @@ __all__ = [
     "TargetInfo",
     "TaskHandle",
     "TaskStatus",
+    "Telemetry",
     "TrustedEnvironment",
     "TrustedPeers",
     "TrustedSecret",

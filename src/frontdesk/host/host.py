@@ -18,6 +18,7 @@ from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsL
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
+from frontdesk.abc.telemetry import Telemetry
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -64,6 +65,7 @@ from frontdesk.kit.aio.threads import TrackingExecutor
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.texts import Texts, text_findings
 from frontdesk.kit.http.server_limits import ServerLimits
+from frontdesk.kit.telemetry import telemetry_findings
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
@@ -113,6 +115,7 @@ class AgentFrameworkHost:
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
+        telemetry: Telemetry | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -123,7 +126,7 @@ class AgentFrameworkHost:
         self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
-        self._texts = texts
+        self._texts, self._telemetry = texts, telemetry
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -159,7 +162,7 @@ class AgentFrameworkHost:
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts)
+        findings += text_findings(self._texts) + telemetry_findings(self._telemetry)
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -194,6 +197,7 @@ class AgentFrameworkHost:
             access=access,
             sealer=self._sealer,
             texts=Texts(self._texts),
+            telemetry=self._telemetry,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:

@@ -15,7 +15,17 @@ from frontdesk.kit.chat.texts_en import ENGLISH
 
 SOURCE = Path(frontdesk.__file__).parent
 KINDS = {name: kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), RequestError)}
-ON_THE_WAY_OF_CHATS = ("access", "approvals", "delivery", "kit/chat", "linkers/**", "runs", "sessions", "stores/**", "targets")
+ON_THE_WAY_OF_CHATS = (
+    "access",
+    "approvals",
+    "delivery",
+    "kit/chat",
+    "linkers/**",
+    "runs",
+    "sessions",
+    "stores/**",
+    "targets",
+)
 SPEAKING = (
     "host/approvals.py",
     "host/direct_notifier.py",
