@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from frontdesk.abc.linker import IdentityLinker, ReadsClaims
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.access.families import Change, Family, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
@@ -43,6 +43,16 @@ Named = Callable[[str, str], str | None]
 """Returns what people type on a channel for a command."""
 
 
+class CancelsQuestions(Protocol):
+    """Cancels the questions that wait for an owner, and settles the messages that show them."""
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what cancels all that waits for an owner in a transaction, and what is done then."""
+        ...
+
+
 class Messenger(Protocol):
     """Sends messages that are no answers."""
 
@@ -71,6 +81,7 @@ class Links:
         *,
         policy: TierPolicy | None = None,
         messenger: Messenger | None = None,
+        questions: CancelsQuestions | None = None,
         named: Named = lambda channel, name: None,
         texts: Texts | None = None,
     ) -> None:
@@ -80,6 +91,7 @@ class Links:
         self._clock = clock
         self._policy = policy
         self._messenger = messenger
+        self._questions: CancelsQuestions = questions or _UnseenQuestions()
         self._named = named
         self._texts = texts or Texts()
 
@@ -268,6 +280,11 @@ class Links:
     ) -> None:
         """Write a change in one transaction; `first` is a subject that no identity was linked with before."""
         now = self.now()
+        # After an unlink it is not known which side was asked; from now on, neither can answer for the other.
+        owners = ((change.given_up, _LINKED), (change.divided, _UNLINKED))
+        cancelled = [
+            await self._questions.note_cancelled(owner, now, reason) for owner, reason in owners if owner is not None
+        ]
         async with self._store.transaction() as transaction:
             if grant_id is not None:
                 transaction.use_grant(grant_id)
@@ -283,13 +300,12 @@ class Links:
                 transaction.remove_link(link.isolation_key, link.identity)
             for link in change.links:
                 transaction.add_link(link)
-            if change.given_up is not None:
-                transaction.cancel_approvals(change.given_up, at=now, reason=_LINKED)
-            if change.divided is not None:
-                # It is not known which side was asked; from now on, neither can answer for the other.
-                transaction.cancel_approvals(change.divided, at=now, reason=_UNLINKED)
+            for cancel, _ in cancelled:
+                cancel(transaction)
             for note in notes:
                 transaction.add_delivery(note)
+        for _, finish in cancelled:
+            await finish()
         if self._messenger is not None:
             await self._messenger.send(notes)
 
@@ -318,6 +334,18 @@ class Links:
 
 def _other(identity: ChannelIdentity) -> dict[str, Phrase]:
     return {"other": person_phrase(identity)}
+
+
+class _UnseenQuestions:
+    """Cancels questions that no message shows."""
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        async def finish() -> None:
+            return None
+
+        return lambda transaction: transaction.cancel_approvals(owner, at=at, reason=reason), finish
 
 
 def _has_subject(link: LinkRecord | None, subject: str | None) -> bool:

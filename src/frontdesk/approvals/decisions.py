@@ -23,7 +23,7 @@ from frontdesk.data.approval import (
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import StoreError
+from frontdesk.errors import StoreError, UnreadableRecordError
 from frontdesk.ids import new_secret
 from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 
@@ -235,6 +235,40 @@ class Decisions:
             return
         await self._settling.wake(rows)
         await self._settling.settle_rest(expired, None, rows)
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what cancels all that waits for an owner in a transaction, and what is done then.
+
+        The messages that show the questions are settled in the same transaction.
+        """
+        cancelled = [
+            question.replace(status="cancelled", decided_at=at, reason=reason)
+            for question in await self._pending(owner)
+            if question.status == "pending"
+        ]
+        rows = [row for question in cancelled for row in await self._settling.rows(question, None)]
+
+        def add(transaction: StateTransaction) -> None:
+            transaction.cancel_approvals(owner, at=at, reason=reason)
+            for row in rows:
+                transaction.add_delivery(row)
+
+        async def finish() -> None:
+            if rows:
+                await self._settling.wake(rows)
+            for question in cancelled:
+                await self._settling.settle_rest(question, None, rows)
+
+        return add, finish
+
+    async def _pending(self, owner: str) -> Sequence[PendingApproval]:
+        try:
+            return await self._store.approvals.pending(owner)
+        except UnreadableRecordError:
+            # Only a newer version knows what was asked; it is cancelled all the same.
+            return ()
 
     def _note(
         self,

@@ -85,7 +85,6 @@ class Parts:
         self.aliases = Aliases(store, channels)
         self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
-        self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
@@ -99,6 +98,7 @@ class Parts:
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
         self.decisions = Decisions(store, clock, schemas, places, self.spans)
+        self.links = self._linked(keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
@@ -233,7 +233,15 @@ class Parts:
 
         policy, messenger = self.link_policy, self.notifier
         links = Links(
-            self.store, keys, self.ids, self.clock, policy=policy, messenger=messenger, named=named, texts=self.texts
+            self.store,
+            keys,
+            self.ids,
+            self.clock,
+            policy=policy,
+            messenger=messenger,
+            questions=self.decisions,
+            named=named,
+            texts=self.texts,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

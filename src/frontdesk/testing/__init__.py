@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from frontdesk.testing.agents import ScriptedChatClient as ScriptedChatClient
     from frontdesk.testing.auth_contract import AuthContract as AuthContract
     from frontdesk.testing.channel_contract import ChannelContract as ChannelContract
+    from frontdesk.testing.chat_contract import ChatContract as ChatContract
+    from frontdesk.testing.chat_platform import ChatFile as ChatFile
+    from frontdesk.testing.chat_platform import ChatPerson as ChatPerson
+    from frontdesk.testing.chat_platform import FakePlatform as FakePlatform
+    from frontdesk.testing.chat_platform import ShownMessage as ShownMessage
     from frontdesk.testing.clock import FakeClock as FakeClock
     from frontdesk.testing.crash import CRASH_POINTS as CRASH_POINTS
     from frontdesk.testing.crash import CrashPlan as CrashPlan
@@ -32,11 +37,15 @@ _HOME = {
     "AuthContract": "auth_contract",
     "CRASH_POINTS": "crash",
     "ChannelContract": "channel_contract",
+    "ChatContract": "chat_contract",
+    "ChatFile": "chat_platform",
+    "ChatPerson": "chat_platform",
     "CrashPlan": "crash",
     "EchoAgent": "agents",
     "FailingAgent": "agents",
     "FakeClock": "clock",
     "FakeIds": "ids",
+    "FakePlatform": "chat_platform",
     "GatedAgent": "agents",
     "HostClient": "server",
     "RecordedSpan": "telemetry",
@@ -44,6 +53,7 @@ _HOME = {
     "RunnerContract": "runner_contract",
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
+    "ShownMessage": "chat_platform",
     "StoreContract": "store_contract",
     "TcpProxy": "proxy",
     "crashing": "crash",
@@ -55,11 +65,15 @@ __all__ = [
     "AuthContract",
     "CRASH_POINTS",
     "ChannelContract",
+    "ChatContract",
+    "ChatFile",
+    "ChatPerson",
     "CrashPlan",
     "EchoAgent",
     "FailingAgent",
     "FakeClock",
     "FakeIds",
+    "FakePlatform",
     "GatedAgent",
     "HostClient",
     "RecordedSpan",
@@ -67,6 +81,7 @@ __all__ = [
     "RunnerContract",
     "ScriptedChatClient",
     "ServerSentEvent",
+    "ShownMessage",
     "StoreContract",
     "TcpProxy",
     "crashing",

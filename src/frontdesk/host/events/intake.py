@@ -59,12 +59,14 @@ class EventIntake:
             return False
         item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and self._interrupts(item.channel)
+        # The messages of an album don't interrupt each other.
+        others = await self._store.inbox.outside_album(item) if interrupts and item.waits_for_album else None
         async with self._store.transaction() as transaction:
             transaction.accept(item)
             if item.not_before is not None:
                 transaction.postpone_earlier(item)
             if interrupts:
-                transaction.interrupt_earlier(item)
+                transaction.interrupt_earlier(item, only=others)
         if interrupts:
             await self._held.look(item)
         await self.wake(item)

@@ -104,7 +104,7 @@ class InboxWorker:
 
     async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation; return when to come back, or `None` if none is left."""
-        conversation = (payload["channel"], payload["conversation_id"])
+        conversation, has_claimed = (payload["channel"], payload["conversation_id"]), False
         while not self._held.stopping:
             if (until := self._paused.until((kind, *conversation))) is not None:
                 return until
@@ -113,8 +113,9 @@ class InboxWorker:
             except UnreadableRecordError:
                 return self._paused.begin((kind, *conversation))
             if item is None:
-                return await self._gathering.due(*conversation, kind)
-            held = self._held.add(item)
+                # What came in while others were answered has a wake-up of its own.
+                return None if has_claimed else await self._gathering.due(*conversation, kind)
+            held, has_claimed = self._held.add(item), True
             try:
                 again = await self._process(held)
             finally:

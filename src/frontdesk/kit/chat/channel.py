@@ -1,5 +1,6 @@
 """The base of all chat channels: a platform supplies a few methods, and the base does the rest."""
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -69,10 +70,13 @@ class ChatChannel(Channel):
         self.confidentiality_tier, self.link_commands = config.confidentiality_tier, config.link_commands
         self.conversation_scope, self.accept_in_group = config.conversation_scope, config.accept_in_group
         self.cancel_by, self.on_busy, self.gather_seconds = config.cancel_by, config.on_busy, config.gather_seconds
+        self.album_seconds = config.album_seconds
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
-        self.stream_transform_hook = config.stream_transform_hook
+        self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
         self.needs_seal_key = config.private_replies
+        self.connected = asyncio.Event()
+        """Set once the platform has said who we are; before that, events are refused and sent again."""
         self._context: ChannelContext | None = None
         self._texts: BuiltInTexts = Texts()
         self._replies: Replies | None = None
@@ -136,11 +140,10 @@ class ChatChannel(Channel):
         self._context, self._replies = context, Replies(context, fetch, self.chat_config.media)
         self._texts = context.texts
         room = Room(self, context)
-        commands = self.chat_config.commands
-        own = {command.name for command in commands}
+        own = {command.name for command in self.commands}
         return ChannelContribution(
             routes=room.routes(),
-            commands=(*(command for command in usual_commands(context) if command.name not in own), *commands),
+            commands=(*(command for command in usual_commands(context) if command.name not in own), *self.commands),
             on_serving=(room.start,),
             on_shutdown=(room.stop,),
         )

@@ -66,6 +66,7 @@ class ChatConfig:
     cancel_by: CancelBy = "sender"
     on_busy: OnBusy = "queue"
     gather_seconds: float = 0.0
+    album_seconds: float = 1.0
     event_limits: EventLimits | None = None
     live: LiveMode = "auto"
     live_terms: LiveTerms = field(default_factory=LiveTerms)

@@ -78,7 +78,15 @@ def to_item(
         request=request.replace(identity=identity),
         received_at=now,
         payload=payload() if rules.hooked else None,
+        **_album(message),
     )
+
+
+def _album(message: InboundMessage) -> dict[str, Any]:
+    """Return the album of a new message, and its place in it; a change of one is answered alone."""
+    if not message.album or message.edited:
+        return {}
+    return {"album_id": message.album, "album_position": message.album_position}
 
 
 def _request(

@@ -71,13 +71,16 @@ async def fetch_contents(files: Sequence[InboundFile], fetch: FetchFile, limits:
     return contents
 
 
-def outbound_file(content: Content, max_bytes: int | None) -> OutboundFile | str | None:
-    """Return the file of a content with data; its name if it is too large, `None` if it has none. Pure."""
+def is_too_large(content: Content, max_bytes: int | None) -> bool:
+    """Tell whether the data of a content is larger than a channel sends. Pure."""
+    data = (content.uri or "").partition(";base64,")[2]
+    return max_bytes is not None and len(data) * 3 // 4 - data[-2:].count("=") > max_bytes
+
+
+def outbound_file(content: Content) -> OutboundFile | None:
+    """Return the file of a content with data; `None` if it has none. Pure."""
     head, _, data = (content.uri or "").partition(";base64,")
     if not data:
         return None
-    name = file_name(content)
-    if max_bytes is not None and len(data) * 3 // 4 > max_bytes + 2:
-        return f"{name or 'A file'} is too large to be sent here."
     media_type = content.media_type or head.removeprefix("data:") or _UNKNOWN
-    return OutboundFile(media_type=media_type, data=data, name=name)
+    return OutboundFile(media_type=media_type, data=data, name=file_name(content))

@@ -128,7 +128,9 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     edited: bool = False
     """Whether it changes a message that was sent before."""
     album: str = ""
-    """The platform's name for the album that its media belong to."""
+    """The platform's name for the album that its media belong to; the messages of an album are answered in one turn."""
+    album_position: int = 0
+    """Its place among the messages of its album, which may come in another order."""
     reply_token: str = ""
     """With it, something can be shown to the sender alone, for a while; secret."""
     expects_reply: bool = False

@@ -20,7 +20,8 @@ _WORDS = {
     **dict.fromkeys(("yes", "approve", "ok", "ja"), APPROVE),
     **dict.fromkeys(("no", "reject", "nein"), REJECT),
 }
-_WORDED = re.compile(r"([a-z]{2,8})\s{1,8}(\S{1,64})", re.IGNORECASE)
+# The id is a part of it: "no thanks" answers nothing.
+_WORDED = re.compile(r"([a-z]{2,8})\s{1,8}(apr_\w{1,60})", re.IGNORECASE)
 
 
 def approval_buttons(approval_id: str, wording: Wording) -> tuple[Button, ...]:
@@ -64,11 +65,6 @@ def read_words(text: str) -> str | None:
     words = _WORDED.fullmatch(text.strip())
     verb = None if words is None else _WORDS.get(words[1].lower())
     return None if words is None or verb is None else f"{verb}:{words[2]}"
-
-
-def is_name(text: str) -> bool:
-    """Tell whether a text can be written as the name of a question: one word, and not too long."""
-    return re.fullmatch(r"\S{1,64}", text) is not None
 
 
 def asked_in(buttons: Sequence[Button]) -> str | None:

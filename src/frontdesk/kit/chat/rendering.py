@@ -11,12 +11,12 @@ from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
 from frontdesk.kit.chat.markdown import Dialect, Document, Unit, parse, split
 from frontdesk.kit.chat.markdown.nodes import Break, Inline, Paragraph, Text
-from frontdesk.kit.chat.media import outbound_file
+from frontdesk.kit.chat.media import is_too_large, outbound_file
 from frontdesk.kit.chat.messages import Button, OutboundMessage
 from frontdesk.kit.chat.questions import approval_buttons, choice_buttons, name_on_button
 from frontdesk.kit.chat.text import split_text
 from frontdesk.kit.chat.wording import ENGLISH_WORDING, Wording
-from frontdesk.kit.framework.contents import asked_for
+from frontdesk.kit.framework.contents import asked_for, file_name
 from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text, wanted_phrase
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
@@ -128,9 +128,10 @@ class Renderer:
             return self.plain(content.uri)
         if content.type != "data":
             return []
-        file = outbound_file(content, self.max_sent_bytes)
-        if isinstance(file, str):
-            return self.plain(file)
+        if is_too_large(content, self.max_sent_bytes):
+            name = file_name(content) or self.wording.say("media.unnamed")
+            return self.plain(self.wording.say("media.too_large", name=name))
+        file = outbound_file(content)
         return [] if file is None else [OutboundMessage(media=(file,))]
 
     def _questions(self, requests: Sequence[Content]) -> list[OutboundMessage]:

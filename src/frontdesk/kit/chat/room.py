@@ -15,7 +15,7 @@ from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.chat.abilities import RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
-from frontdesk.kit.chat.messages import ConversationMove, DeliveryReceipt, Inbound, InboundMessage
+from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
 from frontdesk.kit.chat.replies import decide_click
 from frontdesk.kit.http.asgi import Headers, error_headers, send_json
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
@@ -34,7 +34,7 @@ class Room:
         self._channel = channel
         self._config = channel.chat_config
         self._context = context
-        self._intake = Intake(context, channel.connect, channel, self.take)
+        self._intake = Intake(context, self._connect, channel, self.take)
         self._deadline = BodyDeadline(self._config.body_timeout)
         self._rules = InboundRules(
             channel=channel.name,
@@ -62,6 +62,11 @@ class Room:
             poll=polls,
             one_poller=self._channel.one_poller,
         )
+
+    async def _connect(self) -> BotIdentity:
+        bot = await self._channel.connect()
+        self._channel.connected.set()
+        return bot
 
     async def stop(self) -> None:
         """End."""

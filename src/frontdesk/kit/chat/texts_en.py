@@ -85,6 +85,8 @@ ENGLISH: Mapping[str, str] = {
     "reason.expired": "expired",
     "reason.linked": "The account was linked to another one.",
     "reason.unlinked": "An account that shared this conversation was unlinked.",
+    "media.too_large": "{name} is too large to be sent here.",
+    "media.unnamed": "A file",
     "question.please": "Please answer with {answer}.",
     "question.first": "I asked you something first: please answer with {answer}. /cancel gives the question up.",
     "question.yes": "Yes",

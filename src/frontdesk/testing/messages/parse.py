@@ -59,7 +59,8 @@ def inbound_of(event: Event, bot: BotIdentity) -> Inbound | None:
         return msgspec.structs.replace(said, click=msgspec.convert(event.click, Click, from_attributes=True))
     if event.message is None or event.type not in ("message", "edit"):
         return None
-    return msgspec.structs.replace(said, **_written(event.message, bot), edited=event.type == "edit")
+    message = msgspec.structs.replace(said, **_written(event.message, bot), edited=event.type == "edit")
+    return msgspec.structs.replace(message, album_position=event.number) if message.album else message
 
 
 def _written(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
@@ -71,6 +72,7 @@ def _written(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
         "text": without_mentions(message.text, [(mention.offset, mention.length) for mention in ours]),
         "mentioned": bool(ours) or (answered is not None and answered.user_id == bot.id),
         "media": tuple(files),
+        "album": message.album_id,
         "quote": None if answered is None else Quote(message_id=answered.message_id, sender_id=answered.user_id),
     }
 

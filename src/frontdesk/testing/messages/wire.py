@@ -63,6 +63,8 @@ class MessageIn(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[Media, ...] = ()
     mentions: tuple[Mention, ...] = ()
     reply_to: ReplyTo | None = None
+    album_id: str = ""
+    """The id that the messages of an album share; each has one picture or file, and comes as an event of its own."""
 
 
 class Click(msgspec.Struct, frozen=True, kw_only=True):
