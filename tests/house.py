@@ -30,8 +30,10 @@ NO_VERBS = {
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
 # event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, the thread
-# for large values tells whoever waits for a job, and no request fails because of the telemetry.
+# for large values tells whoever waits for a job, and no request fails because of the telemetry;
+# and every platform is asked, whatever the check of another does.
 ENDS = {
+    "cli/online.py",
     "host/events/worker.py",
     "host/lifespan.py",
     "host/direct_notifier.py",

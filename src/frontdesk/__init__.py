@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.commands import CommandLocale
     from frontdesk.abc.conversations import ConversationsContext, ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+    from frontdesk.abc.host import HostContribution
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
     from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
@@ -162,6 +163,7 @@ _HOME = {
     "Grant": "frontdesk.data.link",
     "HmacAuth": "frontdesk.kit.auth.hmac_auth",
     "HmacHeaders": "frontdesk.kit.auth.hmac_auth",
+    "HostContribution": "frontdesk.abc.host",
     "HostStatePaths": "frontdesk.host.state.state",
     "HostStateStore": "frontdesk.abc.store",
     "HostedRunResult": "frontdesk.data.result",
@@ -313,6 +315,7 @@ __all__ = [
     "Grant",
     "HmacAuth",
     "HmacHeaders",
+    "HostContribution",
     "HostStatePaths",
     "HostStateStore",
     "HostedRunResult",
