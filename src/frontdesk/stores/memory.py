@@ -34,6 +34,7 @@ from frontdesk.stores.memory_drawers import (
 )
 from frontdesk.stores.memory_files import MemoryFiles
 from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.stores.memory_ledger import MemoryLedger
 from frontdesk.stores.memory_live import MemoryLiveAnswers
 from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
@@ -81,6 +82,7 @@ class InMemoryStateStore:
         self.channel_values = MemoryChannelValues(10 * limit)
         self.conversation_aliases = MemoryConversationAliases()
         self.files = MemoryFiles(limit, (file_limits or FileLimits()).checked(), clock)
+        self.ledger = MemoryLedger(self)
         self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":

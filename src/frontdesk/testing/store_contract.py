@@ -30,6 +30,7 @@ pytest.register_assert_rewrite(
             "isolation",
             "leaderships",
             "leases",
+            "ledger",
             "links",
             "live",
             "nonces",
@@ -58,6 +59,7 @@ from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
+from frontdesk.testing.store_ledger import Ledger  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_live import LiveAnswers  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
@@ -96,6 +98,7 @@ class StoreContract(
     ChannelValues,
     ConversationAliases,
     Files,
+    Ledger,
     Transactions,
     Isolation,
 ):

@@ -149,7 +149,7 @@ class SqlBackground:
         if record is not None:
             now = self._records.now()
             data = encode(record.replace(status="failed", failure=_UNREADABLE, finished_at=now))
-            change = "UPDATE runs SET data = ?, ended_at = ? WHERE run_id = ? AND owner = ?"
+            change = "UPDATE runs SET data = ?, ended_at = ?, outcome = 'failed' WHERE run_id = ? AND owner = ?"
             await self._engine.write([Do(change, (data, now, *place))])
 
 

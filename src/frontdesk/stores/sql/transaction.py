@@ -167,9 +167,10 @@ class SqlTransaction:
 
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
-        row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
+        outcome = None if record.finished_at is None else record.status
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, self._encoded(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
-        if len(row[4]) > LEAST:
+        if len(row[5]) > LEAST:
             self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
     def _encoded(self, record: RunRecord) -> bytes:
@@ -345,7 +346,7 @@ _TITLED = (
 _RETITLED = "ON CONFLICT (session_id) DO UPDATE SET title = excluded.title"
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (
-    "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
+    "INSERT INTO runs (run_id, owner, kind, ended_at, outcome, data) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (run_id, owner) DO NOTHING"
 )
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"
