@@ -18,6 +18,7 @@ from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsL
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -38,12 +39,14 @@ from frontdesk.host.checks.checks import (
     runtime_findings,
     runtime_warnings,
     seal_findings,
+    socket_findings,
     worker_findings,
 )
 from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import (
+    AdminSocketPlace,
     HostConfig,
     RunLimits,
     RuntimeMode,
@@ -54,9 +57,9 @@ from frontdesk.host.config import (
     show_environment,
 )
 from frontdesk.host.context.host_context import HostContext
-from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.links.commands import link_commands, need_own_names
+from frontdesk.host.operators import OperatorSocket
 from frontdesk.host.parts import Parts
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
@@ -113,6 +116,7 @@ class AgentFrameworkHost:
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
+        admin_socket: AdminSocketPlace = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -120,7 +124,8 @@ class AgentFrameworkHost:
         mode = (runtime_mode, allow_in_process_runner, allow_anonymous)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
+        more = (on_interrupt, max_session_bytes, approval_seconds, admin_socket)
+        self._config = HostConfig(*mode, seconds, runs, *more)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
         self._texts = texts
@@ -142,6 +147,7 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
+        self._operators = OperatorSocket(self._parts, self._config.admin_socket)
         self._middleware = tuple(middleware)
         self._allows_origin = origins_of(self._middleware)
         self.app = self._built(channels)
@@ -158,6 +164,7 @@ class AgentFrameworkHost:
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
         findings += text_findings(self._texts)
         adapted: Target | None = None
@@ -392,11 +399,12 @@ class AgentFrameworkHost:
         steps += [("inbox", parts.events.worker.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
-        return steps
+        return [*steps, ("admin socket", self._operators.start)] if serving else steps
 
     def _stopping(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
-        steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
+        steps: list[Step] = [("admin socket", self._operators.stop)]
+        steps += [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.events.worker.halt), ("background", parts.background.drain)]
         # Deliveries that are still to be sent need their channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.events.worker.stop)]

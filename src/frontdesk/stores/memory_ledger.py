@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from frontdesk.data.approval import AuditLine
 from frontdesk.data.codec import to_json
 from frontdesk.data.ledger import ASCENDING, COMMON, OPEN, LedgerKind, LedgerRow
+from frontdesk.data.noun import UNKNOWN
 from frontdesk.errors import CodecError
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def _tree(noun: Any) -> Mapping[str, Any] | None:
         return None
     tree: dict[str, Any] = {}
     for name in noun.__struct_fields__:
+        if name == UNKNOWN:
+            continue
         try:
             tree[name] = to_json(getattr(noun, name))
         except CodecError:

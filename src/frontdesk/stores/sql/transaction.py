@@ -209,8 +209,8 @@ class SqlTransaction:
     def save_job(self, job: BackgroundRun) -> None:
         self._ops += background.saved(job, self._lease_sql)
 
-    def cancel_job(self, owner: str, run_id: str) -> None:
-        self._ops += background.cancelled(owner, run_id, self._lease_sql)
+    def cancel_job(self, owner: str, run_id: str, *, fence: int | None = None) -> None:
+        self._ops += background.cancelled(owner, run_id, fence, self._lease_sql)
 
     def end_job(self, job: BackgroundRun) -> None:
         self._ops += background.ended(job, self._lease_sql)
@@ -267,6 +267,9 @@ class SqlTransaction:
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         now, lease_sql = self._clock.now(), self._lease_sql
         self._ops.extend(inbox.cancelled_earlier(item, anyone, session_id, now, lease_sql))
+
+    def cancel_event(self, item: InboxItem) -> None:
+        self._ops.extend(inbox.cancelled_alone(item, self._clock.now(), self._lease_sql))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         self._ops.extend(inbox.given_back(item, tried))
