@@ -6,9 +6,7 @@ import socket
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from frontdesk.admin import socket_server
@@ -20,6 +18,7 @@ from frontdesk.errors import AdminSocketError
 from frontdesk.ids import RandomIds
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing.store_ledger import fill
+from tests.admin.asking import ask, exchange
 
 
 def make(path: Path, store: InMemoryStateStore | None = None) -> AdminSocket:
@@ -36,24 +35,6 @@ async def served(tmp_path: Path) -> AsyncIterator[AdminSocket]:
     await answering.start()
     yield answering
     await answering.stop()
-
-
-async def exchange(path: Path, *requests: bytes) -> list[Any]:
-    reader, writer = await asyncio.open_unix_connection(path, limit=2**24)
-    answers: list[Any] = []
-    try:
-        async with asyncio.timeout(30):
-            for request in requests:
-                writer.write(request)
-                line = await reader.readline()
-                answers.append(msgspec.json.decode(line) if line else None)
-    finally:
-        writer.close()
-    return answers
-
-
-def ask(call: str, **given: Any) -> bytes:
-    return msgspec.json.encode({"call": call, "given": given}) + b"\n"
 
 
 async def test_requests_are_answered_one_after_the_other(served: AdminSocket) -> None:

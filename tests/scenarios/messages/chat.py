@@ -28,6 +28,7 @@ HOST = (
     "on_shutdown",
     "seal_key",
     "clock",
+    "admin_socket",
 )
 
 
