@@ -162,8 +162,8 @@ FILES = Step(
 
 # The lists of operators, each in its own order: one index for each filter. `outcome` is the status of a run that has
 # ended; hosts of earlier versions leave it NULL. Runs that completed and those that go on are in neither of the two
-# indexes on it, so an ordinary turn does not pay for them. The others may be there already: on a large database an operator
-# builds them before, without holding up the hosts that run.
+# indexes on it, so an ordinary turn does not pay for them. The other indexes may be there already: on a large database
+# an operator builds them before, without holding up the hosts that run.
 OPERATOR_LISTS = Step(
     (
         "ALTER TABLE runs ADD COLUMN outcome TEXT",
