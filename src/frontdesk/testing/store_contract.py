@@ -51,7 +51,7 @@ from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
-from frontdesk.testing.store_control_events import Bundles, ControlEvents  # noqa: E402
+from frontdesk.testing.store_control_events import Bundles, CancelledEvents, ControlEvents  # noqa: E402
 from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_files import Files  # noqa: E402
@@ -88,6 +88,7 @@ class StoreContract(
     Checkpoints,
     Inbox,
     ControlEvents,
+    CancelledEvents,
     Bundles,
     Outbox,
     LiveAnswers,
