@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,16 @@ def test_a_host_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
         assert (wrong.returncode, "has its state in" in wrong.stderr) == (1, True)
     done = frontdesk("runs", "list", "--socket", "nowhere.sock", cwd=tmp_path)
     assert (done.returncode, "no host answers" in done.stderr) == (1, True)
+
+
+def test_a_socket_that_others_could_have_put_there_is_not_used(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as foreign:
+        foreign.bind(str(tmp_path / "frontdesk.sock"))
+        foreign.listen()
+        tmp_path.chmod(0o777)
+        for place in ("--state", str(tmp_path)), ("--socket", str(tmp_path / "frontdesk.sock")):
+            done = frontdesk("runs", "list", *place)
+            assert (done.returncode, "is not used" in done.stderr) == (1, True)
 
 
 async def _filled(store: SqlStateStore) -> None:

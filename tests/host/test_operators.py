@@ -18,6 +18,7 @@ from frontdesk.stores.sql.sqlite import SqliteStateStore
 from frontdesk.testing import EchoAgent
 from frontdesk.testing.store_samples import delivery
 from tests.admin.asking import ask, exchange
+from tests.cli.processes import frontdesk
 from tests.scenarios.cast import echo
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import open_chat
@@ -29,6 +30,10 @@ async def started(target: Any = echo, **settings: Any) -> AsyncIterator[AgentFra
     host = AgentFrameworkHost(target, channels=[InvocationsChannel()], **settings)
     async with host.app.router.lifespan_context(host.app):
         yield host
+
+
+def open_to_all(directory: Path) -> None:
+    directory.chmod(0o777)
 
 
 async def call(path: Path, what: str, **given: Any) -> Any:
@@ -67,10 +72,21 @@ async def test_it_can_be_anywhere_that_others_can_not_change(tmp_path: Path) -> 
     async with started(admin_socket=path):
         assert (await call(path, "page", kind="runs"))["items"] == []
     (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
+    open_to_all(tmp_path / "open")
     with pytest.raises(StateDirectoryError):
         async with started(admin_socket=tmp_path / "open" / "desk.sock"):
             pass
+
+
+async def test_a_directory_that_others_can_change_has_none_unless_it_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_to_all(tmp_path)
+    async with started(state_dir=tmp_path, allow_unsafe_state_dir=True):
+        assert not (tmp_path / "frontdesk.sock").exists()
+    assert "Commands for operators need the host to be stopped." in caplog.text
+    done = frontdesk("runs", "list", "--state", str(tmp_path))
+    assert (done.returncode, "can be changed by every user" in done.stderr) == (1, True)
 
 
 async def test_two_hosts_do_not_share_one(tmp_path: Path) -> None:

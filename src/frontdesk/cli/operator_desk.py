@@ -17,6 +17,7 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of, store_at
 from frontdesk.clock import SystemClock
 from frontdesk.errors import RequestError
+from frontdesk.host.state.file_modes import find_unsafe
 from frontdesk.ids import RandomIds
 
 Where = Literal["host", "shared", "alone"]
@@ -106,8 +107,11 @@ class SocketDesk:
 
 def _connect(path: Path) -> socket.socket | None:
     """Return a connection to a running host; `None` if there is none."""
-    if path_findings(path) or not hasattr(socket, "AF_UNIX"):
+    if path_findings(path) or not hasattr(socket, "AF_UNIX") or not path.exists():
         return None
+    # Whoever can change the directory can answer in place of the host.
+    if (unsafe := find_unsafe(path.parent)) is not None:
+        raise CommandError(f"the socket {path} is not used: its directory {unsafe.reason}; {unsafe.advice}")
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_SECONDS)
     try:

@@ -67,7 +67,7 @@ class HostConfig:
         wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
         if self.approval_seconds is not None and self.approval_seconds <= 0:
             wrong.append("approval_seconds must be more than 0, or None")
-        if not (self.admin_socket in (None, True, False) or _is_path(self.admin_socket)):
+        if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
             wrong.append("admin_socket must be a path, True, False or None")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")

@@ -6,7 +6,7 @@ from frontdesk.access.links import Links
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.desk import AdminDesk
 from frontdesk.admin.socket_server import SOCKET, AdminSocket, is_supported
-from frontdesk.errors import AdminSocketError
+from frontdesk.errors import AdminSocketError, StateDirectoryError
 from frontdesk.host.config import AdminSocketPlace
 from frontdesk.host.parts import Parts
 from frontdesk.host.state.state_lock import make_private
@@ -36,12 +36,12 @@ class OperatorSocket:
         path = self.path
         if path is None:
             return
-        if isinstance(self._place, (str, Path)):
-            make_private(path.parent)
         answering = AdminSocket(path, AdminDesk(admin_parts(self._parts)))
         try:
+            # Whoever can change the directory could put another socket in its place.
+            make_private(path.parent)
             await answering.start()
-        except AdminSocketError as error:
+        except (AdminSocketError, StateDirectoryError) as error:
             if self._place is not None:
                 raise
             log.warning("%s Commands for operators need the host to be stopped.", error)
