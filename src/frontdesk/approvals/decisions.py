@@ -51,6 +51,22 @@ class SettlesPlaces(Protocol):
         ...
 
 
+class NoPlaces:
+    """Settles nothing, where there are no channels that could."""
+
+    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
+        return ()
+
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        return ()
+
+    async def wake(self, rows: Sequence[Delivery]) -> None:
+        """Do nothing: there are none."""
+
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        """Do nothing."""
+
+
 class Decisions:
     """Writes decisions, each in one transaction with all that follows from it."""
 
@@ -220,21 +236,29 @@ class Decisions:
 
     async def expire(self, question: PendingApproval) -> None:
         """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
-        now = self._clock.now()
-        expired = question.replace(status="cancelled", decided_at=now, reason=EXPIRED)
-        rows = await self._settling.rows(expired, None)
+        await self._cancel(question, EXPIRED, _line(question, EXPIRED, self._clock.now()))
+
+    async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
+        """Cancel a question because an operator says so; tell whether nobody decided it before."""
+        line = _line(question, "cancelled", self._clock.now(), by, reason)
+        return await self._cancel(question, reason, line)
+
+    async def _cancel(self, question: PendingApproval, reason: str | None, line: AuditLine) -> bool:
+        cancelled = question.replace(status="cancelled", decided_at=line.at, reason=reason)
+        rows = await self._settling.rows(cancelled, None)
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
-                    question.owner, question.approval_id, "cancelled", at=now, reason=EXPIRED, first=True
+                    question.owner, question.approval_id, "cancelled", at=line.at, reason=reason, first=True
                 )
-                transaction.add_audit(_line(question, EXPIRED, now))
+                transaction.add_audit(line)
                 for row in rows:
                     transaction.add_delivery(row)
         except StoreError:
-            return
+            return False
         await self._settling.wake(rows)
-        await self._settling.settle_rest(expired, None, rows)
+        await self._settling.settle_rest(cancelled, None, rows)
+        return True
 
     async def note_cancelled(
         self, owner: str, at: float, reason: str

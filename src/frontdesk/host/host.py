@@ -21,6 +21,7 @@ from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
 from frontdesk.abc.telemetry import Telemetry
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -41,12 +42,14 @@ from frontdesk.host.checks.checks import (
     runtime_findings,
     runtime_warnings,
     seal_findings,
+    socket_findings,
     worker_findings,
 )
 from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import (
+    AdminSocketPlace,
     HostConfig,
     RunLimits,
     RuntimeMode,
@@ -58,9 +61,9 @@ from frontdesk.host.config import (
 )
 from frontdesk.host.context.host_context import HostContext
 from frontdesk.host.contributions import contributions_of, host_contribution_findings
-from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.links.commands import link_commands, need_own_names
+from frontdesk.host.operators import OperatorSocket
 from frontdesk.host.parts import Parts
 from frontdesk.host.readiness import Readiness
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
@@ -121,6 +124,7 @@ class AgentFrameworkHost:
         texts: Mapping[str, Mapping[str, str]] | None = None,
         telemetry: Telemetry | None = None,
         contributions: Sequence[HostContribution] = (),
+        admin_socket: AdminSocketPlace = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -128,7 +132,8 @@ class AgentFrameworkHost:
         mode = (runtime_mode, allow_in_process_runner, allow_anonymous)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
+        more = (on_interrupt, max_session_bytes, approval_seconds, admin_socket)
+        self._config = HostConfig(*mode, seconds, runs, *more)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
         self._texts, self._telemetry, self._given = texts, telemetry, tuple(contributions)
@@ -150,6 +155,7 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
+        self._operators = OperatorSocket(self._parts, self._config.admin_socket)
         self._middleware = tuple(middleware)
         self._allows_origin = origins_of(self._middleware)
         self.app = self._built(channels)
@@ -166,6 +172,7 @@ class AgentFrameworkHost:
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
         findings += text_findings(self._texts) + telemetry_findings(self._telemetry)
         findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
@@ -416,11 +423,12 @@ class AgentFrameworkHost:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
         for other in self._others if serving else ():
             steps += [(other.name, callback) for callback in other.on_serving]
-        return steps
+        return [*steps, ("admin socket", self._operators.start)] if serving else steps
 
     def _stopping(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
-        steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
+        steps: list[Step] = [("admin socket", self._operators.stop)]
+        steps += [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.events.worker.halt), ("background", parts.background.drain)]
         # Deliveries that are still to be sent need their channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.events.worker.stop)]

@@ -15,6 +15,7 @@ from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
@@ -31,7 +32,7 @@ from frontdesk.host.channel_state.storage import Storages
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
-from frontdesk.host.deliveries import Deliveries, ProactiveSender
+from frontdesk.host.deliveries import ProactiveSender
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.events.dependencies import EventDependencies
 from frontdesk.host.events.events import Events
@@ -78,7 +79,8 @@ class Parts:
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
-        keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
+        self.keys = keys = IdentityKeys(store, ids, clock, access.resolver)
+        self.contacts = self._contacted(access)
         self.gate = self._gated(keys, access)
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)

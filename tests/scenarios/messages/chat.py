@@ -29,6 +29,7 @@ HOST = (
     "on_shutdown",
     "seal_key",
     "clock",
+    "admin_socket",
 )
 
 
