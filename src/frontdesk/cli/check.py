@@ -20,6 +20,7 @@ def run(arguments: Namespace) -> int:
     """Print the findings about a host; return 1 if there are any."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
+        host.check_state()
     except ChannelConfigurationError as error:
         print(redact(list_findings(str(arguments.reference), error.findings)))
         return 1

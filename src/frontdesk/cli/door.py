@@ -54,7 +54,7 @@ class Door:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         if response.status_code in (401, 403):
-            raise _refused(response)
+            raise refused(response)
         try:
             return str(response.json()["info"]["title"])
         except (ValueError, LookupError, TypeError):
@@ -66,7 +66,7 @@ class Door:
             with self._client.stream("POST", self._url, json=body) as response:
                 if not response.is_success:
                     response.read()
-                    raise _refused(response)
+                    raise refused(response)
                 if response.headers.get("content-type", "").startswith("text/event-stream"):
                     yield from read_events(response.iter_bytes())
                 else:
@@ -111,7 +111,8 @@ def _object(text: bytes) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _refused(response: httpx.Response) -> RefusedError:
+def refused(response: httpx.Response) -> RefusedError:
+    """Return the error that the server has answered with."""
     try:
         error = _object(response.content)["error"]
         return RefusedError(response.status_code, error_text(error, response.status_code))

@@ -90,7 +90,7 @@ class _Member:
         self.prefix = prefix
         self._request = auth if isinstance(auth, RequestAuth) else None
         self._plain = auth if isinstance(auth, HttpAuth) else None
-        if self._request is None and self._plain is None:
+        if isinstance(auth, type) or (self._request is None and self._plain is None):
             raise not_an_auth(auth)
 
     async def ask(self, scope: Scope, headers: Headers) -> Principal | None:
@@ -115,13 +115,15 @@ def as_auth(given: Auth | None) -> OneAuth | None:
     """Return one kind of credentials of what a channel was given as `auth`: one, or several as a list."""
     if isinstance(given, (list, tuple)):
         return AnyAuth(cast(Sequence[OneAuth], given))
-    if given is None or isinstance(given, (HttpAuth, RequestAuth)):
+    if given is None or (isinstance(given, (HttpAuth, RequestAuth)) and not isinstance(given, type)):
         return given
     raise not_an_auth(given)
 
 
 def not_an_auth(given: object) -> TypeError:
     """Make the error for an `auth` that can't authenticate a request."""
+    if isinstance(given, type):
+        return TypeError(f"auth: {given.__name__} is a class; give an instance: {given.__name__}(...)")
     return TypeError(
         f"auth: {type(given).__name__} is neither an HttpAuth (name, authenticate) "
         "nor a RequestAuth (name, authenticate_request, recheck)"
