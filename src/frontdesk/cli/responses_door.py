@@ -5,9 +5,7 @@ from collections.abc import Generator, Mapping
 from contextlib import closing
 from typing import Any, cast
 
-import httpx
-
-from frontdesk.cli.door import CONNECT_SECONDS, Door, Event, RefusedError, error_text, refused
+from frontdesk.cli.door import Door, Event, RefusedError, error_text
 
 _TEXTS = ("response.output_text.delta", "response.refusal.delta")
 _CONVERSATION = "conv_"
@@ -17,25 +15,16 @@ _CONVERSATION = "conv_"
 class ResponsesDoor(Door):
     """Sends what the Invocations protocol says as requests of the Responses API, and its answers the other way."""
 
-    def __init__(self, url: str, api_key: str | None) -> None:
-        place = httpx.URL(url)
-        path = place.path.rstrip("/")
+    def _place(self, url: Any) -> Any:
+        path = url.path.rstrip("/")
         for name in ("/invocations", "/responses", "/v1"):
             path = path.removesuffix(name)
-        self._base = place.copy_with(path=f"{path}/v1")
-        super().__init__(str(place.copy_with(path=f"{path}/v1/responses")), api_key)
+        return url.copy_with(path=f"{path}/v1/responses")
 
     def agent(self) -> str | None:
         """Return the name of the agent, if the API is served here; raise if the server refuses us."""
-        place = self._base.copy_with(path=f"{self._base.path}/models")
         try:
-            response = self._client.get(place, timeout=CONNECT_SECONDS)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise self._unreachable(error) from None
-        if response.status_code in (401, 403):
-            raise refused(response)
-        try:
-            return str(response.json()["data"][0]["id"])
+            return str(self._get(f"{self._url.path.removesuffix('/responses')}/models")["data"][0]["id"])
         except (ValueError, LookupError, TypeError):
             return None
 

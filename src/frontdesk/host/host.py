@@ -257,7 +257,7 @@ class AgentFrameworkHost:
         return [
             *self._target.warnings,
             *self._state.warnings(self._kind_of_state),
-            *channel_warnings(self.channels),
+            *channel_warnings(self.channels, durable=self._parts.store.durable),
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),

@@ -1,7 +1,7 @@
 """Several kinds of credentials, offered together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from starlette.types import Scope
 
@@ -20,6 +20,8 @@ from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http.asgi import Headers
 
+Undecided = Literal["undecided"]
+UNDECIDED: Undecided = "undecided"
 _BEARER = {"type": "http", "scheme": "bearer"}
 
 
@@ -27,14 +29,17 @@ class AnyAuth:
     """Asks several kinds of credentials; the first that a request brings decides, and a wrong one is not made good.
 
     A principal is called `api_key:alice`, by the name of its kind and its own, so that two kinds never mean the same
-    one by accident. `keep_ids_of` names the kind whose principals are called as they are without this.
+    one by accident. `keep_ids_of` names the kind whose principals are called as they are without this; `None` says that
+    there is none.
     """
 
-    def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | None = None) -> None:
+    def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | Undecided | None = "undecided") -> None:
         names = [auth.name for auth in auths]
         if not auths or len(set(names)) < len(names) or not all(names):
             raise ValueError(f"AnyAuth: each of several kinds of auth needs a name of its own, not {names!r}")
-        if keep_ids_of is not None and keep_ids_of not in names:
+        self.renames = keep_ids_of == UNDECIDED
+        """Whether principals are called by their kind, and nobody has said that none had a plain name before."""
+        if not self.renames and keep_ids_of is not None and keep_ids_of not in names:
             raise ValueError(f"AnyAuth: keep_ids_of={keep_ids_of!r} is none of {names!r}")
         signed = {auth.body_header for auth in auths if isinstance(auth, SignsBodies)}
         if len(signed) > 1:
@@ -81,6 +86,17 @@ class AnyAuth:
 
     def __repr__(self) -> str:
         return f"AnyAuth({self.name})"
+
+
+def rename_warnings(auth: object) -> list[str]:
+    """Warn of callers whose things may be under another name than theirs, a line each."""
+    if not isinstance(auth, AnyAuth) or not auth.renames:
+        return []
+    return [
+        f"auth: several kinds ({auth.name}), and each principal is called by its kind, such as api_key:alice; if one "
+        "of them was the only kind before, its callers no longer find what is theirs: name it with "
+        "AnyAuth([...], keep_ids_of=...), or say keep_ids_of=None"
+    ]
 
 
 class _Member:
