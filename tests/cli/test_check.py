@@ -1,5 +1,6 @@
 """`frontdesk check`: finds the host, and all that is wrong with it."""
 
+import os
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -349,3 +350,40 @@ def test_platforms_are_asked_only_if_that_is_wanted(
     assert main(["check", f"foreign:{name}", "--online"]) == code
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index("platforms:") + 1 :] == shown
+
+
+IN_PLACE = """
+from agent_framework import Agent
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ScriptedChatClient
+
+
+def make(state_dir):
+    return AgentFrameworkHost(Agent(ScriptedChatClient([])), channels=[InvocationsChannel()], state_dir=state_dir)
+"""
+
+
+def test_a_place_that_can_not_be_written_is_told_and_nothing_is_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "placed.py").write_text(IN_PLACE)
+    (folder / "file").write_text("")
+    assert main(["check", "placed:make", "--state-dir", "file/state"]) == 1
+    told = f"state: {folder}/file/state can't be written: {folder}/file is not a directory"
+    assert told in capsys.readouterr().out
+    (folder / "closed").mkdir()
+    # The superuser, whom most test machines run as, may write anywhere.
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place).name != "closed")
+    assert main(["check", "placed:make", "--state-dir", "closed/state"]) == 1
+    told = f"state: {folder}/closed/state can't be written: this process may not write in {folder}/closed"
+    assert told in capsys.readouterr().out
+    assert main(["check", "placed:make", "--state-dir", "new/state"]) == 0
+    assert not (folder / "new").exists()
+
+
+def test_an_agent_without_a_name_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "placed.py").write_text(IN_PLACE)
+    assert main(["check", "placed:make", "--state-dir", "new"]) == 0
+    assert "warning: target: the agent has no name" in capsys.readouterr().out

@@ -110,6 +110,6 @@ def test_it_is_not_shown_to_other_machines() -> None:
 def test_a_key_without_the_package_says_how_to_install_it_and_goes_on() -> None:
     with Running("demo", "--port", "0", env={"OPENAI_API_KEY": "sk-a-secret"}) as demo:
         base = demo.url()
-        assert "-m pip install 'frontdesk[openai]'" in demo.output
+        assert '-m pip install ".[openai]"' in demo.output
         assert "sk-a-secret" not in demo.output
         assert httpx.post(f"{base}/invocations", json={"message": "Thanks"}).json()["text"] == "At your service."

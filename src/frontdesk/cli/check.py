@@ -23,6 +23,7 @@ def run(arguments: Namespace) -> int:
     """Print the findings about a host, and with `--online` those of its platforms; return 1 if there are any."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
+        host.check_state()
     except ChannelConfigurationError as error:
         print(redact(list_findings(str(arguments.reference), error.findings)))
         return 1

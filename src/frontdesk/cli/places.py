@@ -10,6 +10,7 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, StoreError, StoreUnavailableError
+from frontdesk.errors.extras import install_hint
 from frontdesk.host.config import variable
 from frontdesk.host.state.state import DATABASE
 from frontdesk.host.state.state_lock import owned
@@ -17,7 +18,7 @@ from frontdesk.stores.sql.migrations import FOUND, VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 
 _ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
-_NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
+_NEEDS_PSYCOPG = f"Postgres needs psycopg: {install_hint('postgres')}"
 # Only the host knows how long records are kept; a command drops nothing.
 _FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
 

@@ -32,6 +32,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks.access import Access
+from frontdesk.host.checks.arguments import as_list, need_instances
 from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.checks.checks import (
     bind_findings,
@@ -129,6 +130,8 @@ class AgentFrameworkHost:
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
+        channels = as_list(channels)
+        need_instances(store=store, runner=runner, linker=linker, default_allowlist=default_allowlist)
         mode = (runtime_mode, allow_in_process_runner, allow_anonymous)
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
@@ -280,7 +283,7 @@ class AgentFrameworkHost:
         return [
             *self._target.warnings,
             *self._state.warnings(self._kind_of_state),
-            *channel_warnings(self.channels),
+            *channel_warnings(self.channels, durable=self._parts.store.durable),
             *(f"{other.name}: {warning}" for other in self._others for warning in other.warnings),
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
@@ -358,6 +361,12 @@ class AgentFrameworkHost:
     def check_bind(self, address: str) -> None:
         """Refuse an address at which strangers could come in without credentials."""
         findings = bind_findings(address, self.channels, self._config)
+        if findings:
+            raise ChannelConfigurationError(findings)
+
+    def check_state(self) -> None:
+        """Refuse a place for the state in which this process can't write."""
+        findings = self._state.unwritable(self._kind_of_state)
         if findings:
             raise ChannelConfigurationError(findings)
 

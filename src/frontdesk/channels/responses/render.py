@@ -280,6 +280,12 @@ def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
     return None if reason is None else _TOO_EARLY.get(reason)
 
 
+def counted_tokens(result: Any) -> int | None:
+    """Return how many tokens a model has read and written for a result, if it counts them."""
+    usage = _usage(said) if (said := answers(result)) else None
+    return None if usage is None else usage.total_tokens
+
+
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
     if len(said) == 1 and said[0].usage_details is None:
         return None
