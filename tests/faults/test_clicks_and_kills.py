@@ -3,6 +3,7 @@
 import signal
 import sqlite3
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -59,7 +60,7 @@ async def test_a_kill_around_each_commit_up_to_the_decision(passes: int, point: 
             assert (tmp_path / "paid").read_text().split() == ["5"]
 
 
-def _kept(postgres: str, column: str) -> list[str]:
+def _kept(postgres: str, column: LiteralString) -> list[str]:
     """Return what another host finds."""
     with psycopg.connect(postgres) as connection:
         return [str(value) for (value,) in connection.execute(f"SELECT {column}").fetchall()]

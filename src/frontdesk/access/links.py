@@ -16,6 +16,7 @@ from frontdesk.access.families import Change, Family, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.clock import Clock
+from frontdesk.data.approval import AuditLine
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
@@ -37,6 +38,7 @@ _TAKEN = "This account is linked with another one already. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
 _PARTED = Phrase("link.parted")
 _BUSY = "These accounts are being changed at the moment."
+_CHANGED = "The link has changed since it was looked at."
 
 T = TypeVar("T")
 Named = Callable[[str, str], str | None]
@@ -195,13 +197,28 @@ class Links:
     async def part(self, identity: ChannelIdentity, *, here: ChannelIdentity | None = None) -> None:
         await self._retry(lambda: self._part(identity, here))
 
-    async def _part(self, identity: ChannelIdentity, here: ChannelIdentity | None) -> None:
+    async def revoke(self, link: LinkRecord, *, by: str) -> None:
+        """End a link because an operator says so, with lines in the audit log; refuse if it is another by now."""
+        await self._retry(lambda: self._part(link.identity, None, link, by))
+
+    async def _part(
+        self,
+        identity: ChannelIdentity,
+        here: ChannelIdentity | None,
+        seen: LinkRecord | None = None,
+        by: str | None = None,
+    ) -> None:
         if await self._store.identities.find(identity, fresh=True) is None:
             link = await self.link_of(identity)
             if link is None:
                 return
             await self._record(identity, link)
         family = await self._family(identity)
+        current = family.links.get(identity.key)
+        if seen is not None and (
+            current is None or current.link_id != seen.link_id or family.key != seen.isolation_key
+        ):
+            raise ConflictError(_CHANGED, code="changed")
         change = split(family, identity.key)
         if change is None:
             return
@@ -210,7 +227,9 @@ class Links:
         stayed = [identity for identity in family.identities if identity.key not in gone]
         gone_from = Phrase("link.gone", _other(identity))
         notes = [*self._notes(left, _PARTED, here, family), *self._notes(stayed, gone_from, here, family)]
-        await self._write(change, notes)
+        ended = [family.links[identity.key] for identity in left]
+        lines = [_unlinked(link, by, self.now()) for link in ended] if by is not None else ()
+        await self._write(change, notes, lines=lines)
         for identity in left:
             audit.info("unlinked %s (%s)", _shown(identity), family.links[identity.key].link_id)
 
@@ -276,7 +295,12 @@ class Links:
         return new
 
     async def _write(
-        self, change: Change, notes: Sequence[Delivery], grant_id: str | None = None, first: str | None = None
+        self,
+        change: Change,
+        notes: Sequence[Delivery],
+        grant_id: str | None = None,
+        first: str | None = None,
+        lines: Sequence[AuditLine] = (),
     ) -> None:
         """Write a change in one transaction; `first` is a subject that no identity was linked with before."""
         now = self.now()
@@ -304,6 +328,8 @@ class Links:
                 cancel(transaction)
             for note in notes:
                 transaction.add_delivery(note)
+            for line in lines:
+                transaction.add_audit(line)
         for _, finish in cancelled:
             await finish()
         if self._messenger is not None:
@@ -350,6 +376,10 @@ class _UnseenQuestions:
 
 def _has_subject(link: LinkRecord | None, subject: str | None) -> bool:
     return link is not None and link.subject == subject
+
+
+def _unlinked(link: LinkRecord, by: str, at: float) -> AuditLine:
+    return AuditLine(at=at, owner=link.isolation_key, subject=link.link_id, action="unlinked", by=by)
 
 
 def _first_grant(subject: str, change: Change, expires_at: float) -> Grant:

@@ -50,7 +50,8 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
                 yield _sqlite(place)
     except StateDirectoryInUseError as error:
         raise CommandError(
-            f"{error} While a host runs on SQLite, nobody else can use its state; on Postgres this works at any time."
+            f"{error} While a host runs on SQLite, nobody else can use its state. Its own socket answers operators, "
+            "unless it has admin_socket=False; on Postgres this works at any time."
         ) from None
     except (StateDirectoryError, StoreError, StoreUnavailableError) as error:
         raise CommandError(str(error)) from None

@@ -148,6 +148,18 @@ class MemoryInbox:
                 queue = self.queues[turn.channel, turn.conversation_id]
                 queue[turn.event_id] = turn.replace(cancelled=session_id)
 
+    def check_turn(self, item: InboxItem) -> None:
+        self.check(item)
+        if self._current(item).kind != "turn":
+            raise LostEventError("the event is no turn")
+
+    def cancel(self, item: InboxItem) -> None:
+        current = self._current(item)
+        if (item.channel, item.event_id) not in self.holders:
+            self.finish(current, CANCELLED)
+        elif current.cancelled is None:
+            self.queues[item.channel, item.conversation_id][item.event_id] = current.replace(cancelled="")
+
     def _earlier(self, item: InboxItem, anyone: bool) -> list[InboxItem]:
         sender = item.caller.identity.native_id
         return [

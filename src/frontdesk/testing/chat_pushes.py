@@ -61,7 +61,7 @@ class Pushes(ChatWire):
                 shown = await chat.platform.shown(ada.chat_id)
                 return bool(shown) and shown[-1].text.rstrip().endswith("word899")
 
-            await chat.platform.until(whole)
+            await chat.until(whole)
             texts = [message.text for message in await chat.platform.shown(ada.chat_id)]
             assert len(texts) > 1
             assert " ".join(texts).split() == LONG.split()

@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from agent_framework import Agent, Content, tool
+from agent_framework import (
+    Agent,
+    Content,
+    Executor,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+    response_handler,
+    tool,
+)
 
 from frontdesk.testing.agents import ScriptedChatClient
 from frontdesk.testing.chat_platform import ShownMessage
@@ -24,6 +34,26 @@ class Bank:
 
         call = Content.from_function_call("call-1", "pay", arguments={"amount": 5})
         return Agent(client=ScriptedChatClient([[call], *replies]), tools=[pay])
+
+
+class _Asker(Executor):
+    """Asks whether, and says what it has heard."""
+
+    def __init__(self) -> None:
+        super().__init__("asker")
+
+    @handler
+    async def ask(self, text: str, context: WorkflowContext[str, str]) -> None:
+        await context.request_info({"question": "Shall I?"}, bool)
+
+    @response_handler
+    async def hear(self, asked: dict[str, Any], answer: bool, context: WorkflowContext[str, str]) -> None:
+        await context.yield_output(f"heard {answer}")
+
+
+def _asking() -> Workflow:
+    asker = _Asker()
+    return WorkflowBuilder(name="asker", start_executor=asker, output_from=[asker]).build()
 
 
 def _data(question: ShownMessage, text: str) -> str:
@@ -94,6 +124,19 @@ class Questions(ChatWire):
                 # Nobody can press what was decided.
                 assert [message.buttons for message in await chat.platform.shown(ada.chat_id)] == [(), (), ()]
         assert bank.paid == [5]
+
+    async def test_a_question_of_a_workflow_is_answered_by_a_button_or_a_word(self) -> None:
+        async with self.chat(_asking) as chat:
+            ada = await chat.platform.person("Ada")
+            await chat.platform.say(ada, "ask me")
+            (question,) = await chat.messages(ada.chat_id, 1)
+            assert "Shall I?" in question.text
+            await chat.platform.press(ada, question, _data(question, "Yes"))
+            assert (await chat.texts(ada.chat_id, 2))[1].strip() == "heard True"
+            await chat.platform.say(ada, "ask me again")
+            await chat.messages(ada.chat_id, 3)
+            await chat.platform.say(ada, "no")
+            assert (await chat.texts(ada.chat_id, 4))[3].strip() == "heard False"
 
     async def test_made_up_data_of_a_button_does_nothing(self) -> None:
         bank = Bank()

@@ -1,8 +1,11 @@
 """The contract of chat channels for talking: who is answered, where, how often and in which order."""
 
+import re
+
 import pytest
 
 from frontdesk.access.allowlists import NativeIdAllowlist
+from frontdesk.linkers.one_time_code import OneTimeCodeIdentityLinker
 from frontdesk.testing.agents import EchoAgent, GatedAgent
 from frontdesk.testing.chat_wire import ChatWire
 
@@ -94,6 +97,18 @@ class Talking(ChatWire):
             await agent.cancelled.wait()
             agent.release.set()
             assert await chat.pushed(ada) == ["I have stopped.", "the last word"]
+
+    async def test_a_code_for_linking_is_shown_in_the_direct_chat_alone(self) -> None:
+        agent, linker = EchoAgent(), OneTimeCodeIdentityLinker()
+        async with self.chat(agent, require_link=True, host={"linker": linker}) as chat:
+            ada = await chat.platform.person("Ada")
+            group = await chat.platform.group(ada)
+            await chat.platform.say(ada, f"{chat.platform.mention} hello", chat_id=group)
+            (here,), (challenge,) = await chat.texts(group, 1), await chat.texts(ada.chat_id, 1)
+            codes = re.findall(r"[A-Z0-9]{4}-[A-Z0-9]{4}", challenge)
+            assert codes
+            assert not any(code in here for code in codes)
+            assert agent.seen == []
 
     async def test_a_stranger_is_refused_with_the_reason_in_the_direct_chat_alone(self) -> None:
         agent = EchoAgent()

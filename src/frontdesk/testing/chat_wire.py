@@ -1,7 +1,7 @@
 """What a chat channel says about itself for its contract, and a host on its platform."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -37,6 +37,11 @@ class Chat:
         """Return where events are sent."""
         return f"{self.client.base_url}{self.channel.path}{self.channel.webhook_path}"
 
+    async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until a condition holds on the platform, for a while."""
+        async with asyncio.timeout(TIMEOUT):
+            await self.platform.until(condition)
+
     async def messages(self, chat_id: str, count: int) -> Sequence[ShownMessage]:
         """Return the bot's messages in a chat, once there are so many."""
         shown: list[ShownMessage] = []
@@ -45,8 +50,7 @@ class Chat:
             shown[:] = await self.platform.shown(chat_id)
             return len(shown) >= count
 
-        async with asyncio.timeout(TIMEOUT):
-            await self.platform.until(enough)
+        await self.until(enough)
         return shown
 
     async def texts(self, chat_id: str, count: int) -> list[str]:
@@ -61,8 +65,7 @@ class Chat:
             shown[:] = await self.platform.shown(chat_id)
             return [message.text.strip() for message in shown] == list(texts)
 
-        async with asyncio.timeout(TIMEOUT):
-            await self.platform.until(same)
+        await self.until(same)
         return shown
 
     async def notice(self, event_id: str) -> str:
@@ -71,8 +74,7 @@ class Chat:
         async def there() -> bool:
             return bool(await self.platform.notice(event_id))
 
-        async with asyncio.timeout(TIMEOUT):
-            await self.platform.until(there)
+        await self.until(there)
         return await self.platform.notice(event_id)
 
     async def pushed(self, who: ChatPerson) -> list[str]:
@@ -83,8 +85,7 @@ class Chat:
             shown = await self.platform.shown(who.chat_id)
             return any(message.text.strip() == "the last word" for message in shown)
 
-        async with asyncio.timeout(TIMEOUT):
-            await self.platform.until(answered)
+        await self.until(answered)
         return [message.text.strip() for message in await self.platform.shown(who.chat_id)]
 
     async def sessions(self) -> set[str | None]:

@@ -31,6 +31,7 @@ pytest.register_assert_rewrite(
             "isolation",
             "leaderships",
             "leases",
+            "ledger",
             "links",
             "live",
             "nonces",
@@ -52,7 +53,7 @@ from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
-from frontdesk.testing.store_control_events import Bundles, ControlEvents  # noqa: E402
+from frontdesk.testing.store_control_events import Bundles, CancelledEvents, ControlEvents  # noqa: E402
 from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_files import Files  # noqa: E402
@@ -60,6 +61,7 @@ from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
+from frontdesk.testing.store_ledger import Ledger  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_live import LiveAnswers  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
@@ -88,6 +90,7 @@ class StoreContract(
     Checkpoints,
     Inbox,
     ControlEvents,
+    CancelledEvents,
     Bundles,
     Albums,
     Outbox,
@@ -99,6 +102,7 @@ class StoreContract(
     ChannelValues,
     ConversationAliases,
     Files,
+    Ledger,
     Transactions,
     Isolation,
 ):

@@ -57,6 +57,7 @@ MESSAGES = st.builds(
         max_size=3,
     ).map(tuple),
     reply_to=st.none() | st.builds(ReplyTo, message_id=IDS, user_id=st.sampled_from(["bot-1", "u"])),
+    album_id=st.text(max_size=5),
 )
 EVENTS = st.builds(
     Event,

@@ -139,3 +139,13 @@ def test_bots_are_not_answered() -> None:
 @pytest.mark.parametrize("type", ["joined", "left", ""])
 def test_what_a_platform_adds_later_is_none_of_ours(type: str) -> None:
     assert item(event("hello", type=type), "all") is None
+
+
+@pytest.mark.parametrize(
+    ("type", "album_id", "expected"),
+    [("message", "a", ("a", 1)), ("message", "", (None, 0)), ("edit", "a", (None, 0))],
+)
+def test_a_new_message_names_its_album(type: str, album_id: str, expected: tuple[str | None, int]) -> None:
+    parsed = item(event("hello", type=type, album_id=album_id), on_edit="answer")
+    assert parsed is not None
+    assert (parsed.album_id, parsed.album_position) == expected

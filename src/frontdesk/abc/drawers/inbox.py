@@ -113,3 +113,10 @@ class InboxWrites(Protocol):
         rows don't tell who sent them.
         """
         ...
+
+    def cancel_event(self, item: InboxItem) -> None:
+        """Cancel one turn: finish it as `cancelled` if it waits, mark it if it is worked on, for its holder to finish.
+
+        One that has changed since it was read fails the transaction with `LostEventError`.
+        """
+        ...

@@ -64,8 +64,8 @@ class TelegramConfig(ChatConfig):
         secret = "" if self.secret_token is None else self.secret_token.reveal()
         if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET or not _SECRET.fullmatch(secret):
             wrong.append(
-                f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters A-Z, a-z, 0-9, _ and "
-                "-: whoever knows it can send updates"
+                f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters "
+                "A-Z, a-z, 0-9, _ and -: whoever knows it can send updates"
             )
         if self.remove_webhook:
             wrong.append("remove_webhook has no effect with transport='webhook'")

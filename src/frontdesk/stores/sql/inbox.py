@@ -312,6 +312,17 @@ def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float
     yield from lease_sql.notices("cancel")
 
 
+def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Mark a turn as cancelled, finish it if it waits, and notify its holder or who waits for it on the wire."""
+    yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'", _place(item), _lost())
+    yield Do(
+        f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND holder = ''", (now, CANCELLED.encode(), *_place(item))
+    )
+    yield from lease_sql.notices("cancel")
+    if item.reply_by is not None and item.run_id is not None:
+        yield from lease_sql.notices("run", item.run_id)
+
+
 def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
     """Return the condition of the turns before an event that its sender may cancel, and its values."""
     earlier = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number < ?"
