@@ -132,9 +132,7 @@ class _Raw:
 class _Health:
     """Answers whether the host is healthy or ready."""
 
-    def __init__(
-        self, check: Callable[[], Awaitable[bool]], channels: Callable[[], Mapping[str, bool]] = dict
-    ) -> None:
+    def __init__(self, check: Callable[[], Awaitable[bool]], channels: Callable[[], Mapping[str, bool]] = dict) -> None:
         self._check = check
         self._channels = channels
 
