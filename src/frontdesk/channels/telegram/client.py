@@ -17,7 +17,7 @@ from frontdesk.kit.outbound.push_errors import push_error_from
 
 T = TypeVar("T")
 API_URL = "https://api.telegram.org"
-UPLOAD_SECONDS = 60.0
+UPLOAD_SECONDS = 40.0
 _MOST_UPDATES = 100
 _MOST_UPDATE_BYTES = 32 * 1024 * 1024
 
