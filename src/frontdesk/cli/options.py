@@ -51,6 +51,9 @@ def build_parser() -> ArgumentParser:
     )
     _add_address(demo, None)
     _add_state_dir(demo, "where to keep conversations; without it they are gone when the demo stops")
+    demo.add_argument(
+        "--telegram", action="store_true", help="start a fake Telegram too, with a page on which you write to the bot"
+    )
 
     _add_chat(commands.add_parser("chat", help="talk to an agent", description=_CHAT))
 

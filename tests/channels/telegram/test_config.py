@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
+from frontdesk.channels.telegram.client import UPLOAD_SECONDS
 from frontdesk.kit.auth.secrets import Secret
 
 TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
@@ -62,6 +64,15 @@ def test_a_webhook_that_nobody_registers_is_a_warning() -> None:
     assert "public_url" in made().warnings()[0]
     assert made(public_url="https://desk.example.com").warnings() == []
     assert made(transport="polling", secret_token="").warnings() == []
+
+
+def test_the_rates_are_within_those_of_the_platform() -> None:
+    terms = made().push_terms
+    assert (terms.per_second or 99) <= 30
+    assert (terms.per_destination or 99) <= 1
+    assert (terms.per_group or 99) <= 20 / 60
+    assert terms.timeout > UPLOAD_SECONDS
+    assert made(push_terms=PushTerms(per_second=5.0)).push_terms.per_second == 5.0
 
 
 def test_no_secret_is_shown() -> None:

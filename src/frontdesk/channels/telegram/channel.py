@@ -11,7 +11,7 @@ import msgspec
 from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.abc.push import PushTerms
-from frontdesk.channels.telegram.client import API_URL, BotClient
+from frontdesk.channels.telegram.client import API_URL, UPLOAD_SECONDS, BotClient
 from frontdesk.channels.telegram.config import TelegramConfig
 from frontdesk.channels.telegram.errors import MEDIA_REFUSED, WEBHOOK_ACTIVE, ChatMigratedError
 from frontdesk.channels.telegram.parse import CALLBACK, read_update
@@ -72,8 +72,9 @@ class TelegramChannel(
     dialect: ClassVar[Dialect | None] = Entities()
     text_unit: ClassVar[Unit] = "utf16"
     signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
-    # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group.
-    push_terms = PushTerms(per_second=25.0, per_destination=1.0, per_group=20 / 60)
+    # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
+    # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
+    push_terms = PushTerms(per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10)
     typing_interval: float | None = 4.0
 
     def __init__(

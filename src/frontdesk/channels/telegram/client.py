@@ -17,7 +17,7 @@ from frontdesk.kit.outbound.push_errors import push_error_from
 
 T = TypeVar("T")
 API_URL = "https://api.telegram.org"
-_UPLOAD_SECONDS = 60.0
+UPLOAD_SECONDS = 40.0
 _MOST_UPDATES = 100
 _MOST_UPDATE_BYTES = 32 * 1024 * 1024
 
@@ -48,7 +48,7 @@ class BotClient:
         given = {name: value for name, value in params.items() if value is not None}
         if files:
             content_type, body = encode_form({name: _field(value) for name, value in given.items()}, files)
-            seconds = _UPLOAD_SECONDS if seconds is None else seconds
+            seconds = UPLOAD_SECONDS if seconds is None else seconds
         else:
             content_type, body = "application/json", msgspec.json.encode(given)
         response = await self._http.request(
@@ -115,7 +115,7 @@ class BotClient:
         """Have no more updates sent; those that wait stay there to be fetched."""
         await self.call("deleteWebhook", {"drop_pending_updates": False})
 
-    async def download(self, file_id: str, *, max_bytes: int, seconds: float = _UPLOAD_SECONDS) -> bytes:
+    async def download(self, file_id: str, *, max_bytes: int, seconds: float = UPLOAD_SECONDS) -> bytes:
         """Return the content of a file, if it is not larger than `max_bytes`."""
         file = await self.call("getFile", {"file_id": file_id}, RemoteFile)
         if file.file_size is not None and file.file_size > max_bytes:
