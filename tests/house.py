@@ -29,9 +29,11 @@ NO_VERBS = {
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
-# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, and the thread
-# for large values tells whoever waits for a job.
+# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, the thread
+# for large values tells whoever waits for a job, and no request fails because of the telemetry;
+# and every platform is asked, whatever the check of another does.
 ENDS = {
+    "cli/online.py",
     "host/events/worker.py",
     "host/lifespan.py",
     "host/direct_notifier.py",
@@ -40,6 +42,7 @@ ENDS = {
     "kit/aio/fair_thread.py",
     "kit/http/lanes.py",
     "kit/http/sockets.py",
+    "kit/telemetry.py",
     "pipeline.py",
     "runners/stored.py",
     "stores/sql/postgres.py",

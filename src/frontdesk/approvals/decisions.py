@@ -6,6 +6,7 @@ from typing import Protocol
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.abc.target import ShowsToolSchemas
+from frontdesk.abc.telemetry import Span
 from frontdesk.approvals.pending import digest
 from frontdesk.clock import Clock
 from frontdesk.data.approval import (
@@ -24,6 +25,7 @@ from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import StoreError, UnreadableRecordError
 from frontdesk.ids import new_secret
+from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 
 QUORUM: Mapping[ApprovalRule, int] = {"requester": 1}
 """How many people have to approve, by rule."""
@@ -53,9 +55,15 @@ class Decisions:
     """Writes decisions, each in one transaction with all that follows from it."""
 
     def __init__(
-        self, store: HostStateStore, clock: Clock, schemas: ShowsToolSchemas | None, settling: SettlesPlaces
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        schemas: ShowsToolSchemas | None,
+        settling: SettlesPlaces,
+        spans: Spans = NO_SPANS,
     ) -> None:
         """Take the target as `schemas`, if its tools can be seen."""
+        self._spans = spans
         self._store = store
         self._clock = clock
         self._schemas = schemas
@@ -77,6 +85,26 @@ class Decisions:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None:
             return Decision(outcome="not_yours")
+        span = self._spans.begin("approval", caller.identity.channel, question.trace)
+        try:
+            decision = await self._decide(caller, question, answer, seen, new_run_id, resume, span)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end(status_of(answer) if decision.outcome == "recorded" else decision.outcome)
+        return decision
+
+    async def _decide(
+        self,
+        caller: Caller,
+        question: PendingApproval,
+        answer: ApprovalAnswer,
+        seen: str | None,
+        new_run_id: Callable[[str], str],
+        resume: Callable[[InboxItem], Awaitable[None]],
+        span: Span,
+    ) -> Decision:
+        owner = question.owner
         refused = await self._refused(question, answer, seen)
         if refused is not None:
             return refused
@@ -87,7 +115,7 @@ class Decisions:
                 transaction.add_vote(vote)
             return Decision(outcome="needs_more", approval=question)
         decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason, begun=False)
-        event = _resuming(decided, answer, caller, now, new_run_id)
+        event = _resuming(decided, answer, caller, now, new_run_id).replace(trace=span.carry())
         rows = await self._settling.rows(decided, caller)
         try:
             async with self._store.transaction() as transaction:
@@ -180,6 +208,9 @@ class Decisions:
                 transaction.add_delivery(row)
 
         async def finish() -> None:
+            for decided, _ in noted:
+                channel = "" if caller is None else caller.identity.channel
+                self._spans.begin("approval", channel, decided.trace).end(decided.status)
             if rows:
                 await self._settling.wake(rows)
             for decided, _ in noted:

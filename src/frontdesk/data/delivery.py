@@ -54,6 +54,8 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """When it is answered at the latest, however many come."""
     reply_by: float | None = None
     """Until when its sender waits on the wire, so that its answer is kept for the reply and not pushed before."""
+    trace: str | None = None
+    """The trace that it belongs to, as the telemetry has given it."""
     reply_token: SealedToken | None = None
     """What the platform takes as the right to answer it, for a while; every delivery back to it has the same."""
     bundle: tuple["InboxItem", ...] = ()
@@ -186,6 +188,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
     """Until when it is kept for the reply to its event; from then on it is pushed."""
     reply_token: SealedToken | None = None
     """The token of the event that it answers, if the platform gave one."""
+    trace: str | None = None
+    """The trace that it belongs to, as the telemetry has given it."""
     ended_at: float | None = None
     """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0

@@ -132,13 +132,14 @@ class Planner:
         answer = HostedRunResult(result=result, run=_slim(run))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
+        trace = admitted.trace
         if route.originating and self._pushes_back(admitted):
             # The originating channel needs its own details, such as the message that it answers.
             own = answer.replace(run=answer.run.replace(details=run.details), result=result if shown is None else shown)
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
             rows += self._with_ids(back)
         if not route.destinations:
-            return rows
+            return traced(rows, trace)
         question = _echo(asked) if request.response_target.echo_input else None
         echo = answer.replace(result=question) if question is not None and question.messages else None
         # A group that several destinations share gets an answer once.
@@ -150,7 +151,7 @@ class Planner:
             parts = self._with_ids(await self._answer(owner, request, answer, identity, echo, group=group))
             served.update(row.destination for row in parts)
             rows += parts
-        return rows
+        return traced(rows, trace)
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
         """Return the identities at some addresses, with the attributes that were given or else the newest."""
@@ -218,11 +219,12 @@ class Planner:
             rows = [row.replace(reply_token=item.reply_token) for row in rows]
         elif rows:
             rows = [*self.for_event([rows[0].replace(replaces=reply.replaces), *rows[1:]], item)]
+        rows = traced(rows, item.trace)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
     def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
         """Return deliveries as answers to an event: with its token, and kept for who waits on the wire for them."""
-        return for_event(rows, event, self._clock.now())
+        return for_event(traced(rows, event.trace), event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
@@ -370,6 +372,13 @@ def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:
     """Return a part with its content, and with the approval that it asks about, if it asks one."""
     row = row.replace(payload=encode_content(channel, content))
     return row.replace(approval_id=channel.question_in(content)) if isinstance(channel, ShowsQuestions) else row
+
+
+def traced(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
+    """Return deliveries that belong to a trace, but for those that belong to one already."""
+    if trace is None:
+        return [*rows]
+    return [row if row.trace is not None else row.replace(trace=trace) for row in rows]
 
 
 def _slim(run: RunRecord) -> RunRecord:

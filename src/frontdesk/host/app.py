@@ -1,7 +1,7 @@
 """The Starlette app: every channel's routes, and the host's own."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from frontdesk.abc.channel import Channel, ChannelContribution
-from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
+from frontdesk.abc.host import HostContribution
 from frontdesk.errors import RequestError
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpEndpoint
@@ -27,19 +27,20 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 def build_app(
     contributions: Sequence[tuple[Channel, ChannelContribution]],
     *,
-    linker: IdentityLinker | None = None,
+    others: Sequence[HostContribution] = (),
     middleware: Sequence[Middleware],
     lifespan: Lifespan,
     is_ready: Callable[[], bool],
+    channels_ready: Callable[[], Mapping[str, bool]] = dict,
 ) -> Starlette:
     """Build the app for any ASGI server."""
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
-    if isinstance(linker, SupportsLinkRoutes):
-        routes.extend(_placed(linker.path, route, ()) for route in linker.routes())
+    for other in others:
+        routes.extend(_placed(other.path, route, ()) for route in other.routes)
     routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
-    routes.append(Route("/readyz", endpoint=_Health(is_ready)))
+    routes.append(Route("/readyz", endpoint=_Health(is_ready, channels_ready)))
     # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
     return HostApp(routes, middleware, lifespan)
@@ -123,12 +124,16 @@ class _Raw:
 class _Health:
     """Answers whether the host is healthy or ready."""
 
-    def __init__(self, check: Callable[[], bool]) -> None:
+    def __init__(self, check: Callable[[], bool], channels: Callable[[], Mapping[str, bool]] = dict) -> None:
         self._check = check
+        self._channels = channels
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        well = self._check()
+        well, channels = self._check(), self._channels()
         body: dict[str, Any] = {"status": "ok" if well else "unavailable"}
+        if channels:
+            # Anybody can ask, so that it does not say why.
+            body["channels"] = {name: "ok" if ready else "unavailable" for name, ready in channels.items()}
         await send_json(send, 200 if well else 503, msgspec.json.encode(body))
 
 

@@ -13,11 +13,14 @@ from starlette.middleware import Middleware
 
 from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
+from frontdesk.abc.host import HostContribution
 from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsLinkStartup
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.readiness import ReportsReadiness
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
+from frontdesk.abc.telemetry import Telemetry
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -54,6 +57,7 @@ from frontdesk.host.config import (
     show_environment,
 )
 from frontdesk.host.context.host_context import HostContext
+from frontdesk.host.contributions import contributions_of, host_contribution_findings
 from frontdesk.host.deliveries import Deliveries
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.links.commands import link_commands, need_own_names
@@ -64,6 +68,7 @@ from frontdesk.kit.aio.threads import TrackingExecutor
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.texts import Texts, text_findings
 from frontdesk.kit.http.server_limits import ServerLimits
+from frontdesk.kit.telemetry import telemetry_findings
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
@@ -113,6 +118,8 @@ class AgentFrameworkHost:
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
+        telemetry: Telemetry | None = None,
+        contributions: Sequence[HostContribution] = (),
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
@@ -123,7 +130,7 @@ class AgentFrameworkHost:
         self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
         self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
-        self._texts = texts
+        self._texts, self._telemetry, self._given = texts, telemetry, tuple(contributions)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
         self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
@@ -159,7 +166,8 @@ class AgentFrameworkHost:
         findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
         findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts)
+        findings += text_findings(self._texts) + telemetry_findings(self._telemetry)
+        findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -194,6 +202,7 @@ class AgentFrameworkHost:
             access=access,
             sealer=self._sealer,
             texts=Texts(self._texts),
+            telemetry=self._telemetry,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -219,13 +228,23 @@ class AgentFrameworkHost:
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
+        self._others = contributions_of(self._parts.linker, self._given, self._parts.channels)
         return build_app(
             self._contributions,
-            linker=self._parts.linker,
+            others=self._others,
             middleware=self._middleware,
             lifespan=self._lifespan,
             is_ready=lambda: self._ready,
+            channels_ready=self._channels_ready,
         )
+
+    def _channels_ready(self) -> dict[str, bool]:
+        """Return whether the channels can receive and send that know it."""
+        return {
+            channel.name: self._ready and channel.is_ready()
+            for channel in self.channels
+            if isinstance(channel, ReportsReadiness)
+        }
 
     def _context_of(self, channel: str) -> HostContext:
         return HostContext(
@@ -253,6 +272,7 @@ class AgentFrameworkHost:
             *self._target.warnings,
             *self._state.warnings(self._kind_of_state),
             *channel_warnings(self.channels),
+            *(f"{other.name}: {warning}" for other in self._others for warning in other.warnings),
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),
@@ -383,8 +403,7 @@ class AgentFrameworkHost:
         parts = self._parts
         steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
         steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
-        if isinstance(parts.linker, SupportsLinkStartup):
-            steps.append(("linker", parts.linker.on_startup))
+        steps += [(other.name, callback) for other in self._others for callback in other.on_startup]
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
@@ -392,6 +411,8 @@ class AgentFrameworkHost:
         steps += [("inbox", parts.events.worker.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
+        for other in self._others if serving else ():
+            steps += [(other.name, callback) for callback in other.on_serving]
         return steps
 
     def _stopping(self) -> list[Step]:
@@ -403,8 +424,8 @@ class AgentFrameworkHost:
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        if isinstance(parts.linker, SupportsLinkShutdown):
-            steps.append(("linker", parts.linker.on_shutdown))
+        for other in reversed(self._others):
+            steps += [(other.name, callback) for callback in other.on_shutdown]
         steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
         steps.append(("store", parts.store.close))
         return steps

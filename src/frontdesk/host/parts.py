@@ -8,6 +8,7 @@ from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import ShowsToolSchemas, Target
+from frontdesk.abc.telemetry import Telemetry
 from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
@@ -39,6 +40,7 @@ from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.telemetry import Spans
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import RunFinisher
@@ -69,7 +71,9 @@ class Parts:
         runner: DurableTaskRunner,
         sealer: Sealer,
         texts: Texts,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self.spans = Spans(telemetry, channels)
         self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
@@ -79,7 +83,7 @@ class Parts:
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = Outbox(store, channels, clock, self.aliases)
+        self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
@@ -93,7 +97,7 @@ class Parts:
         schemas = target if isinstance(target, ShowsToolSchemas) else None
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
-        self.decisions = Decisions(store, clock, schemas, places)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans)
         self.links = self._linked(keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
@@ -120,6 +124,7 @@ class Parts:
             live=self.live,
             active=self.active,
             pipeline=self.pipeline,
+            spans=self.spans,
         )
         return Events(given)
 
@@ -170,6 +175,7 @@ class Parts:
             starter=starter,
             finisher=finisher,
             live=self.live,
+            spans=self.spans,
         )
 
     def _scopes(self) -> Mapping[str, ConversationScope | None]:

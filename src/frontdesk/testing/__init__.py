@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from frontdesk.testing.sse import ServerSentEvent as ServerSentEvent
     from frontdesk.testing.sse import parse_sse as parse_sse
     from frontdesk.testing.store_contract import StoreContract as StoreContract
+    from frontdesk.testing.telemetry import RecordedSpan as RecordedSpan
+    from frontdesk.testing.telemetry import RecordingTelemetry as RecordingTelemetry
 
 _HOME = {
     "AuthContract": "auth_contract",
@@ -46,6 +48,8 @@ _HOME = {
     "FakePlatform": "chat_platform",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "RecordedSpan": "telemetry",
+    "RecordingTelemetry": "telemetry",
     "RunnerContract": "runner_contract",
     "ScriptedChatClient": "agents",
     "ServerSentEvent": "sse",
@@ -72,6 +76,8 @@ __all__ = [
     "FakePlatform",
     "GatedAgent",
     "HostClient",
+    "RecordedSpan",
+    "RecordingTelemetry",
     "RunnerContract",
     "ScriptedChatClient",
     "ServerSentEvent",

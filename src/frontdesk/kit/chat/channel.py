@@ -20,7 +20,14 @@ from frontdesk.data.reply import Reply
 from frontdesk.data.reply_token import SealedToken
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import InvalidRequestError, PushNotEditableError, PushRefusedError, RequestError, UnsupportedError
+from frontdesk.errors import (
+    InvalidRequestError,
+    PushError,
+    PushNotEditableError,
+    PushRefusedError,
+    RequestError,
+    UnsupportedError,
+)
 from frontdesk.kit.chat.abilities import AnswersClicks, EditsMessages, FetchesFiles, PollsEvents, Whispers
 from frontdesk.kit.chat.command_calls import usual_commands
 from frontdesk.kit.chat.commands import locale_of_person
@@ -105,6 +112,20 @@ class ChatChannel(Channel):
     @abstractmethod
     async def direct(self, user_id: str) -> Destination:
         """Return the direct chat with a person."""
+
+    def is_ready(self) -> bool:
+        """Tell whether the platform has said who we are; before that, its events can't be understood."""
+        return self.connected.is_set()
+
+    async def check_online(self) -> Sequence[str]:
+        """Ask the platform who we are, and return what is wrong."""
+        try:
+            await self.connect()
+        except PushError as error:
+            return [f"the platform does not say who we are: {error}"]
+        finally:
+            await self.close()
+        return []
 
     def challenge(self, body: bytes) -> bytes | None:
         """Return the response to a signed challenge of the platform; `None` if a body is an event."""
