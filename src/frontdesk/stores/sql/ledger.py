@@ -116,9 +116,9 @@ class SqlLedger:
         limit: int = 200,
     ) -> Sequence[LedgerRow]:
         sql, values = query(kind, by or {}, after, limit)
-        found = await self._engine.read(sql, values)
-        size = sum(len(row[-1]) for row in found if row[-1] is not None)
-        return await run_sized(size, lambda: [_row(kind, row) for row in found])
+        rows = await self._engine.read(sql, values)
+        size = sum(len(row[-1]) for row in rows if row[-1] is not None)
+        return await run_sized(size, lambda: [_row(kind, row) for row in rows])
 
 
 def query(
