@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.commands import CommandLocale
     from frontdesk.abc.conversations import ConversationsContext, ShowsItems
     from frontdesk.abc.hooks import ChannelResponseContext, ResponseHook, RunHook, StreamTransformHook
+    from frontdesk.abc.host import HostContribution
     from frontdesk.abc.link_policy import LinkPolicy, LinkPolicyContext
     from frontdesk.abc.linker import IdentityLinker, LinkDesk, ReadsClaims, SupportsLinkRoutes, SupportsLinkStorePath
     from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, ShowsTyping, StreamsReplies, SupportsLiveLookup
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from frontdesk.abc.runner import DurableTaskRunner, RetryPolicy, TaskHandle
     from frontdesk.abc.store import HostStateStore, StateTransaction
     from frontdesk.abc.target import BindsRequestContext, TargetInfo
+    from frontdesk.abc.telemetry import Span, Telemetry
     from frontdesk.access.allowlists import (
         AllOfAllowlists,
         AllowAll,
@@ -138,10 +140,10 @@ _HOME = {
     "ClientOutput": "frontdesk.data.request",
     "ClientTool": "frontdesk.data.request",
     "CodecError": "frontdesk.errors.base",
+    "CommandLocale": "frontdesk.abc.commands",
     "ContinuationToken": "frontdesk.data.run",
     "Conversation": "frontdesk.data.conversation",
     "ConversationItem": "frontdesk.data.conversation",
-    "CommandLocale": "frontdesk.abc.commands",
     "ConversationsContext": "frontdesk.abc.conversations",
     "Decision": "frontdesk.data.approval",
     "Delivery": "frontdesk.data.delivery",
@@ -161,6 +163,7 @@ _HOME = {
     "Grant": "frontdesk.data.link",
     "HmacAuth": "frontdesk.kit.auth.hmac_auth",
     "HmacHeaders": "frontdesk.kit.auth.hmac_auth",
+    "HostContribution": "frontdesk.abc.host",
     "HostStatePaths": "frontdesk.host.state.state",
     "HostStateStore": "frontdesk.abc.store",
     "HostedRunResult": "frontdesk.data.result",
@@ -226,6 +229,7 @@ _HOME = {
     "ShowsItems": "frontdesk.abc.conversations",
     "ShowsQuestions": "frontdesk.abc.push",
     "ShowsTyping": "frontdesk.abc.live",
+    "Span": "frontdesk.abc.telemetry",
     "SqliteStateStore": "frontdesk.stores.sql.sqlite",
     "StateDirectoryInUseError": "frontdesk.errors.base",
     "StateTransaction": "frontdesk.abc.store",
@@ -240,6 +244,7 @@ _HOME = {
     "TargetInfo": "frontdesk.abc.target",
     "TaskHandle": "frontdesk.abc.runner",
     "TaskStatus": "frontdesk.data.task",
+    "Telemetry": "frontdesk.abc.telemetry",
     "TrustedEnvironment": "frontdesk.kit.auth.platform_auth",
     "TrustedPeers": "frontdesk.kit.auth.platform_auth",
     "TrustedSecret": "frontdesk.kit.auth.platform_auth",
@@ -310,6 +315,7 @@ __all__ = [
     "Grant",
     "HmacAuth",
     "HmacHeaders",
+    "HostContribution",
     "HostStatePaths",
     "HostStateStore",
     "HostedRunResult",
@@ -375,6 +381,7 @@ __all__ = [
     "ShowsItems",
     "ShowsQuestions",
     "ShowsTyping",
+    "Span",
     "SqliteStateStore",
     "StateDirectoryInUseError",
     "StateTransaction",
@@ -389,6 +396,7 @@ __all__ = [
     "TargetInfo",
     "TaskHandle",
     "TaskStatus",
+    "Telemetry",
     "TrustedEnvironment",
     "TrustedPeers",
     "TrustedSecret",

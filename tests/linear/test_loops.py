@@ -24,6 +24,7 @@ import frontdesk
 from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.channels.responses import parse as responses
+from frontdesk.channels.telegram import parse as telegram
 from frontdesk.cli import terminal
 from frontdesk.cli.door import read_events
 from frontdesk.data import codec, json_tree
@@ -33,6 +34,8 @@ from frontdesk.kit import names
 from frontdesk.kit.auth import hmac_auth, local_callers
 from frontdesk.kit.auth.redaction import Redacting
 from frontdesk.kit.auth.secrets import Secret, redact, shorten
+from frontdesk.kit.chat.inbound import without_mentions
+from frontdesk.kit.chat.messages import BotIdentity
 from frontdesk.kit.chat.text import split_text, text_length
 from frontdesk.kit.framework import json_schema
 from frontdesk.kit.framework.transcript import transcript
@@ -41,8 +44,6 @@ from frontdesk.kit.http import bodies, sse
 from frontdesk.kit.openai import items as openai_items
 from frontdesk.kit.outbound import network
 from frontdesk.linkers import codes
-from frontdesk.testing.messages import parse as messages
-from frontdesk.testing.messages.wire import Mention, MessageIn
 from frontdesk.testing.sse import parse_sse, read_sse
 from tests.examples import examples
 
@@ -114,10 +115,15 @@ def invocation(text: str) -> Any:
 
 
 def mentioned(text: str, units: int) -> Any:
-    mentions = tuple(Mention(user_id="me", offset=place, length=1) for place in range(units))
-    return messages._addressed(
-        MessageIn(message_id="1", text=text, mentions=mentions), messages.Me(user_id="me", handle="me", text_limit=100)
-    )
+    return without_mentions(text, [(place, 1) for place in range(units)])
+
+
+def updated(text: str, units: int) -> Any:
+    marks = ("mention", "bot_command", "text_mention")
+    entities = [{"type": marks[place % 3], "offset": place, "length": place} for place in range(units)]
+    message = {"message_id": 1, "chat": {"id": 1}, "from": {"id": 1}, "text": text, "entities": entities}
+    body = json.dumps({"update_id": 1, "message": {**message, "reply_to_message": message}})
+    return telegram.read_update(body.encode(), BotIdentity(id="1", name="me"))
 
 
 ITEMS: dict[str, Callable[[int], Any]] = {
@@ -159,6 +165,7 @@ READERS: dict[str, Reads] = {
     "printable": lambda text, units: terminal.printable(text),
     "visible": lambda text, units: terminal.visible(text),
     "a mention": mentioned,
+    "an update": updated,
     "the demo": lambda text, units: next_step([Message("user", [Content.from_text(text)])]),
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
     "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
@@ -243,5 +250,5 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
-    assert rooms == {"conversations", "invocations", "responses"}
+    assert rooms == {"conversations", "invocations", "responses", "telegram"}
     assert InvocationBody.__struct_fields__

@@ -58,6 +58,7 @@ def build_parser() -> ArgumentParser:
         "check", help="find what is wrong with a host", description="Builds a host and tells all that is wrong with it."
     )
     _add_reference(check)
+    check.add_argument("--online", action="store_true", help="ask the platforms whether they take the credentials too")
 
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
     add_operator_commands(commands)

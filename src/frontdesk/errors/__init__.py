@@ -75,6 +75,7 @@ from frontdesk.errors.base import (
     StateDirectoryInUseError,
     TaskError,
 )
+from frontdesk.errors.phrase import Phrase
 from frontdesk.errors.push import (
     PushError,
     PushLimitedError,
@@ -162,6 +163,7 @@ __all__ = [
     "MethodNotAllowedError",
     "NotFoundError",
     "NotStorableError",
+    "Phrase",
     "PushError",
     "PushLimitedError",
     "PushNotEditableError",

@@ -8,6 +8,7 @@ from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import ShowsToolSchemas, Target
+from frontdesk.abc.telemetry import Telemetry
 from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
@@ -40,6 +41,7 @@ from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.telemetry import Spans
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import RunFinisher
@@ -70,7 +72,9 @@ class Parts:
         runner: DurableTaskRunner,
         sealer: Sealer,
         texts: Texts,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self.spans = Spans(telemetry, channels)
         self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
@@ -81,9 +85,8 @@ class Parts:
         planner = self._planning(keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = Outbox(store, channels, clock, self.aliases)
+        self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
-        self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
@@ -96,7 +99,8 @@ class Parts:
         schemas = target if isinstance(target, ShowsToolSchemas) else None
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
-        self.decisions = Decisions(store, clock, schemas, places)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans)
+        self.links = self._linked(keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
@@ -122,6 +126,7 @@ class Parts:
             live=self.live,
             active=self.active,
             pipeline=self.pipeline,
+            spans=self.spans,
         )
         return Events(given)
 
@@ -172,6 +177,7 @@ class Parts:
             starter=starter,
             finisher=finisher,
             live=self.live,
+            spans=self.spans,
         )
 
     def _scopes(self) -> Mapping[str, ConversationScope | None]:
@@ -190,6 +196,7 @@ class Parts:
             known=keys.identities_of,
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
+            texts=self.texts,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
@@ -226,8 +233,17 @@ class Parts:
             name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
 
+        policy, messenger = self.link_policy, self.notifier
         links = Links(
-            self.store, keys, self.ids, self.clock, policy=self.link_policy, messenger=self.notifier, named=named
+            self.store,
+            keys,
+            self.ids,
+            self.clock,
+            policy=policy,
+            messenger=messenger,
+            questions=self.decisions,
+            named=named,
+            texts=self.texts,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

@@ -255,8 +255,8 @@ class MemoryTransaction:
     def postpone_earlier(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.postpone_earlier, (item,)))
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
-        self._writes.append((self._store.inbox.interrupt_earlier, (item,)))
+    def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
+        self._writes.append((self._store.inbox.interrupt_earlier, (item, only)))
 
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         self._writes.append((self._store.inbox.cancel_earlier, (item, anyone, session_id)))

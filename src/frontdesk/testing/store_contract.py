@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
         for part in (
+            "albums",
             "answers",
             "approvals",
             "background",
@@ -46,6 +47,7 @@ pytest.register_assert_rewrite(
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_albums import Albums  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
@@ -90,6 +92,7 @@ class StoreContract(
     ControlEvents,
     CancelledEvents,
     Bundles,
+    Albums,
     Outbox,
     LiveAnswers,
     Tasks,

@@ -20,6 +20,7 @@ from tests.testing.messages.starting import new_platform
 SECRET = "the secret of the webhook"
 HOST = (
     "texts",
+    "telemetry",
     "store",
     "state_dir",
     "linker",

@@ -79,6 +79,8 @@ _ECHOED = (
     "safety_identifier",
     "prompt_cache_key",
 )
+# The API shows the tier that served a request, under one name for each.
+_SHOWN_TIERS = {"auto": "default", "fast": "priority"}
 
 
 def encode(value: Any) -> bytes:
@@ -222,6 +224,7 @@ class Renderer:
         for name in _ECHOED:
             if name in details:
                 setattr(out, name, details[name])
+        out.service_tier = _SHOWN_TIERS.get(out.service_tier, out.service_tier)
         if details.get("conversation"):
             out.conversation = {"id": details["conversation"]}
         if details.get("tools"):

@@ -32,7 +32,7 @@ class Events:
         self.intake = EventIntake(given, held, replies, awaited, gathering, limiter)
         self.cancellations = Cancellations(given, held, replies, finishing)
         self.look_for_cancelled = held.look
-        self.worker = InboxWorker(store, clock, held, gathering, awaited, answering)
+        self.worker = InboxWorker(store, clock, held, gathering, awaited, answering, given.spans)
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner that works through events; once, before it starts."""

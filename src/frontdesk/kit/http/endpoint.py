@@ -248,11 +248,20 @@ class HttpEndpoint:
         self._methods = methods
         self._clients = Clients()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request; pages of other origins have their own way in, where the channel lists any."""
+        cors = self._verifier.cors
+        if cors is None:
+            return self._serve(scope, receive, send)
+        return cors.serve(self._serve, self._methods, scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = self._make(scope, receive, send, self._clients)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
+                # A preflight of a page that may not call should learn that, and not that its method is wrong.
+                self._verifier.check_origin(call.headers)
                 raise MethodNotAllowedError(allow=tuple(self._methods))
             if len(call.headers) != len(scope["headers"]):
                 need_single(scope)

@@ -261,8 +261,8 @@ class SqlTransaction:
     def postpone_earlier(self, item: InboxItem) -> None:
         self._ops.append(inbox.postponed_earlier(item))
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
-        self._ops.extend(inbox.interrupted_earlier(item, self._lease_sql))
+    def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
+        self._ops.extend(inbox.interrupted_earlier(item, only, self._lease_sql))
 
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         now, lease_sql = self._clock.now(), self._lease_sql

@@ -1,0 +1,138 @@
+"""Sends updates to the webhooks of bots: in the order of each chat, and again until they are acknowledged."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+import msgspec
+
+from frontdesk.testing.telegram.bots import Bot, Webhook
+from frontdesk.testing.telegram.clock import MovableClock
+from frontdesk.testing.telegram.nouns import Json
+from frontdesk.testing.telegram.updates import Pending
+
+SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the name of a header
+LONGEST_PAUSE = 60.0
+GONE_SECONDS = 23 * 3600.0
+"""The time after which a webhook that answers 410 is removed."""
+_TIMEOUT = 60.0
+
+
+def pause_before(retry: int) -> float:
+    """Return the seconds before a retry: none before the first, then two, four, and so on up to a minute."""
+    return 0.0 if retry <= 1 else min(2.0 ** min(retry - 1, 10), LONGEST_PAUSE)
+
+
+class Webhooks:
+    """Sends what waits for the bots that have a webhook."""
+
+    def __init__(self, clock: MovableClock, changed: Callable[[], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._http: httpx.AsyncClient | None = None
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._lanes: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self.on_reply: Callable[[Bot, Json], Awaitable[Any]] | None = None
+        """Acts on a method that a webhook has answered with."""
+
+    def use(self, bot: Bot, webhook: Webhook) -> None:
+        """Send the updates of a bot to a webhook from now on, or to none if it has no URL."""
+        self._end(bot)
+        bot.webhook = webhook
+        if webhook.url:
+            bot.updates.end_poll()
+            self._watches[bot.token] = asyncio.create_task(self._watch(bot, webhook))
+        self._changed()
+
+    def _end(self, bot: Bot) -> None:
+        if watch := self._watches.pop(bot.token, None):
+            watch.cancel()
+        for key in [key for key in self._lanes if key[0] == bot.token]:
+            self._lanes.pop(key).cancel()
+
+    async def close(self) -> None:
+        """End all deliveries."""
+        tasks = [*self._watches.values(), *self._lanes.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _watch(self, bot: Bot, webhook: Webhook) -> None:
+        places = asyncio.Semaphore(webhook.max_connections)
+        while True:
+            arrived = bot.updates.arrived
+            for update in bot.updates.pending():
+                key = (bot.token, update.lane)
+                if key not in self._lanes:
+                    self._lanes[key] = asyncio.create_task(self._drain(bot, webhook, update.lane, places))
+            await arrived.wait()
+
+    async def _drain(self, bot: Bot, webhook: Webhook, lane: str, places: asyncio.Semaphore) -> None:
+        failures = 0
+        while waiting := [update for update in bot.updates.pending() if update.lane == lane]:
+            async with places:
+                answer = await self._post(webhook, waiting[0])
+            pause = self._judged(bot, webhook, answer)
+            if pause is None:
+                failures = 0
+                bot.updates.remove(waiting[:1])
+                self._changed()
+                await self._reply(bot, answer)
+                continue
+            failures += 1
+            self._changed()
+            await self._clock.sleep(pause or pause_before(failures))
+        # Nothing is awaited between the last look and this, so that no update is left without a task.
+        self._lanes.pop((bot.token, lane), None)
+
+    async def _post(self, webhook: Webhook, update: Pending) -> httpx.Response | str:
+        """Send an update once; return the answer, or why there is none."""
+        if self._http is None:
+            self._http = httpx.AsyncClient(timeout=_TIMEOUT, trust_env=False, limits=httpx.Limits())
+        headers = {"content-type": "application/json"}
+        if webhook.secret_token:
+            headers[SECRET_HEADER] = webhook.secret_token
+        try:
+            return await self._http.post(webhook.url, content=msgspec.json.encode(update.as_json()), headers=headers)
+        except httpx.ConnectError:
+            return "Connection refused"
+        except httpx.TimeoutException:
+            return "Read timeout expired"
+        except httpx.HTTPError:
+            return "Connection closed"
+
+    def _judged(self, bot: Bot, webhook: Webhook, answer: httpx.Response | str) -> float | None:
+        """Return the least pause after an answer that is no acknowledgement; `None` for one that is."""
+        if not isinstance(answer, str) and answer.is_success:
+            webhook.gone_since = None
+            return None
+        webhook.failures += 1
+        webhook.last_error_date = int(self._clock.now())
+        if isinstance(answer, str):
+            webhook.last_error_message = answer
+            return 0.0
+        with suppress(ValueError):
+            phrase = HTTPStatus(answer.status_code).phrase
+            webhook.last_error_message = f"Wrong response from the webhook: {answer.status_code} {phrase}"
+        if answer.status_code != HTTPStatus.GONE:
+            webhook.gone_since = None
+        elif webhook.gone_since is None:
+            webhook.gone_since = self._clock.now()
+        elif self._clock.now() - webhook.gone_since >= GONE_SECONDS:
+            self.use(bot, Webhook())
+        wait = answer.headers.get("retry-after", "")
+        return float(wait) if wait.isascii() and wait.isdigit() else 0.0
+
+    async def _reply(self, bot: Bot, answer: httpx.Response | str) -> None:
+        """Act on a method in the body of an answer; nobody hears of its result."""
+        if isinstance(answer, str) or not answer.content or self.on_reply is None:
+            return
+        with suppress(msgspec.MsgspecError):
+            body = msgspec.json.decode(answer.content, type=dict[str, Any])
+            if "method" in body:
+                await self.on_reply(bot, body)
