@@ -51,6 +51,7 @@ from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import (
     AdminSocketPlace,
     HostConfig,
+    Mode,
     RunLimits,
     RuntimeMode,
     SealKeys,
@@ -129,7 +130,7 @@ class AgentFrameworkHost:
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        mode, self._texts, self._telemetry = (runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
+        mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
         self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds, admin_socket)
@@ -172,7 +173,7 @@ class AgentFrameworkHost:
         findings += runner_findings(self._spelling.runner, store) + self._state.findings + self._spelling.findings
         findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts) + telemetry_findings(self._telemetry)
+        findings += text_findings(self._texts) + telemetry_findings(self._spans)
         findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
         adapted: Target | None = None
         try:
@@ -208,7 +209,7 @@ class AgentFrameworkHost:
             access=access,
             sealer=self._sealer,
             texts=Texts(self._texts),
-            telemetry=self._telemetry,
+            telemetry=self._spans,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
