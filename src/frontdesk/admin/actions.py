@@ -83,6 +83,13 @@ class AdminActions:
         self._parts = parts
         self._by = by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
         self._queries = AdminQueries(parts.store)
+        self._work: Mapping[LedgerKind, Callable[[LedgerRow, str], Awaitable[None]]] = {
+            "deliveries": self._on_delivery,
+            "runs": self._on_run,
+            "approvals": self._on_approval,
+            "links": self._on_link,
+            "inbox": self._on_event,
+        }
 
     async def act(self, kind: str, action: str, name: Mapping[str, str], *, seen: str) -> Row:
         """Act on a row; return it as it is then."""
@@ -92,9 +99,8 @@ class AdminActions:
         row = await self._queries.find(known, name)
         if summary(known, row)["seen"] != seen:
             raise ConflictError(_CHANGED, code="changed")
-        work: Callable[[LedgerRow, str], Awaitable[None]] = getattr(self, f"_on_{known}")
         try:
-            await work(row, action)
+            await self._work[known](row, action)
         except (LostDeliveryError, LostEventError, LostRunError) as error:
             raise ConflictError(_CHANGED, code="changed") from error
         try:
@@ -103,11 +109,11 @@ class AdminActions:
             # A link that was revoked is gone, and so is an event of the store in memory.
             return {**summary(known, row), "gone": True}
 
-    async def _on_deliveries(self, row: LedgerRow, action: str) -> None:
+    async def _on_delivery(self, row: LedgerRow, action: str) -> None:
         work = self._parts.deliveries.retry if action == "retry" else self._parts.deliveries.drop
         await work(str(row.columns["delivery_id"]), by=self._by, fence=int(row.columns["fence"]))
 
-    async def _on_runs(self, row: LedgerRow, action: str) -> None:
+    async def _on_run(self, row: LedgerRow, action: str) -> None:
         owner, run_id = _read(row, "owner"), _read(row, "run_id")
         fence = row.columns["fence"]
         if fence is None:
@@ -118,7 +124,7 @@ class AdminActions:
         audit.info("run %s: cancelled by %s", run_id, self._by)
         await self._parts.stop_run(owner, run_id)
 
-    async def _on_inbox(self, row: LedgerRow, action: str) -> None:
+    async def _on_event(self, row: LedgerRow, action: str) -> None:
         if row.columns["kind"] != "turn" or row.columns["done_at"] is not None:
             raise ConflictError("Only a turn that has not ended can be cancelled.", code="not_cancellable")
         item = _event(row)
@@ -129,7 +135,7 @@ class AdminActions:
         audit.info("event %s on %s: cancelled by %s", number, item.channel, self._by)
         await self._parts.look_for_cancelled()
 
-    async def _on_approvals(self, row: LedgerRow, action: str) -> None:
+    async def _on_approval(self, row: LedgerRow, action: str) -> None:
         owner, approval_id = _read(row, "owner"), _read(row, "approval_id")
         question = await self._parts.store.approvals.get(owner, approval_id)
         if question is None:
@@ -140,9 +146,9 @@ class AdminActions:
             raise ConflictError(_CHANGED, code="changed")
         audit.info("approval %s: cancelled by %s", approval_id, self._by)
 
-    async def _on_links(self, row: LedgerRow, action: str) -> None:
-        identity = from_json(_read(row, "identity"))
-        link = await self._parts.store.identities.link(identity) if isinstance(identity, ChannelIdentity) else None
+    async def _on_link(self, row: LedgerRow, action: str) -> None:
+        identity: ChannelIdentity = _noun(_read(row, "identity"))
+        link = await self._parts.store.identities.link(identity)
         if link is None or link.link_id != _read(row, "link_id"):
             raise ConflictError(_CHANGED, code="changed")
         await self._parts.links.revoke(link, by=self._by)
@@ -157,10 +163,14 @@ def _read(row: LedgerRow, name: str) -> Any:
     return row.record[name]
 
 
-def _event(row: LedgerRow) -> InboxItem:
-    """Return an event whose fence is the one that was seen."""
+def _noun(tree: Any) -> Any:
     try:
-        item = from_json({"$": "InboxItem", **(row.record or {})})
+        return from_json(tree)
     except CodecError as error:
         raise UnreadableRecordError(str(error)) from error
+
+
+def _event(row: LedgerRow) -> InboxItem:
+    """Return an event whose fence is the one that was seen."""
+    item: InboxItem = _noun({"$": "InboxItem", **(row.record or {})})
     return item.replace(fence=int(row.columns["fence"]))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
@@ -23,6 +23,14 @@ AdminSocketPlace = bool | str | Path | None
 """
 
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+
+
+class Mode(NamedTuple):
+    """The first settings of a host: how long its process lives, and what it allows all the same."""
+
+    runtime_mode: RuntimeMode | None
+    allow_in_process_runner: bool
+    allow_anonymous: bool
 
 
 @dataclass(frozen=True)

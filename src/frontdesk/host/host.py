@@ -52,6 +52,7 @@ from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import (
     AdminSocketPlace,
     HostConfig,
+    Mode,
     RunLimits,
     RuntimeMode,
     SealKeys,
@@ -123,26 +124,23 @@ class AgentFrameworkHost:
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
+        admin_socket: AdminSocketPlace = None,
         telemetry: Telemetry | None = None,
         contributions: Sequence[HostContribution] = (),
-        admin_socket: AdminSocketPlace = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        channels = as_list(channels)
         need_instances(store=store, runner=runner, linker=linker, default_allowlist=default_allowlist)
-        mode = (runtime_mode, allow_in_process_runner, allow_anonymous)
+        mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        more = (on_interrupt, max_session_bytes, approval_seconds, admin_socket)
-        self._config = HostConfig(*mode, seconds, runs, *more)
+        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds, admin_socket)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
-        self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
-        self._texts, self._telemetry, self._given = texts, telemetry, tuple(contributions)
+        linker, self._sealer, self._given = self._spelling.linker, Sealer(seal_keys(seal_key)), tuple(contributions)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
-        self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
+        self._assemble(target, history, as_list(channels), store, access, middleware, clock or SystemClock(), ids)
 
     def _assemble(
         self,
@@ -173,11 +171,11 @@ class AgentFrameworkHost:
     ) -> Target:
         usable = usable_channels(channels)
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
-        findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
-        findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += runtime_findings(self.runtime_mode, self._mode_reason, self._spelling.runner, self._config)
+        findings += runner_findings(self._spelling.runner, store) + self._state.findings + self._spelling.findings
         findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts) + telemetry_findings(self._telemetry)
+        findings += text_findings(self._texts) + telemetry_findings(self._spans)
         findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
         adapted: Target | None = None
         try:
@@ -206,14 +204,14 @@ class AgentFrameworkHost:
             target=self._target,
             channels={channel.name: channel for channel in channels},
             store=chosen,
-            runner=self._runner or InProcessTaskRunner(chosen, clock=clock),
+            runner=self._spelling.runner or InProcessTaskRunner(chosen, clock=clock),
             config=self._config,
             clock=clock,
             ids=ids or RandomIds(),
             access=access,
             sealer=self._sealer,
             texts=Texts(self._texts),
-            telemetry=self._telemetry,
+            telemetry=self._spans,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:

@@ -60,7 +60,15 @@ def admin_parts(parts: Parts) -> AdminParts:
     links = parts.links
     if links is None:
         # Links may be left from a time when the host had a linker.
-        links = Links(parts.store, parts.keys, parts.ids, parts.clock, messenger=parts.notifier)
+        links = Links(
+            parts.store,
+            parts.keys,
+            parts.ids,
+            parts.clock,
+            messenger=parts.notifier,
+            questions=parts.decisions,
+            texts=parts.texts,
+        )
     return AdminParts(
         store=parts.store,
         clock=parts.clock,

@@ -79,10 +79,9 @@ class Parts:
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
-        self.keys = keys = IdentityKeys(store, ids, clock, access.resolver)
-        self.contacts = self._contacted(access)
-        self.gate = self._gated(keys, access)
-        planner = self._planning(keys, config)
+        self.keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
+        self.gate = self._gated(self.keys, access)
+        planner = self._planning(self.keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
         self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
@@ -100,7 +99,7 @@ class Parts:
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
         self.decisions = Decisions(store, clock, schemas, places, self.spans)
-        self.links = self._linked(keys, access)
+        self.links = self._linked(self.keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)

@@ -1,7 +1,7 @@
 """The drawer of operators' lists: each query reads a range of one index."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -116,9 +116,9 @@ class SqlLedger:
         limit: int = 200,
     ) -> Sequence[LedgerRow]:
         sql, values = query(kind, by or {}, after, limit)
-        found = await self._engine.read(sql, values)
-        size = sum(len(row[-1]) for row in found if row[-1] is not None)
-        return await run_sized(size, lambda: [_row(kind, row) for row in found])
+        rows = await self._engine.read(sql, values)
+        size = sum(len(row[-1]) for row in rows if row[-1] is not None)
+        return await run_sized(size, lambda: [_row(kind, row) for row in rows])
 
 
 def query(
@@ -178,8 +178,9 @@ def _row(kind: LedgerKind, row: Sequence[Any]) -> LedgerRow:
     width = len(asked.order)
     names = [column.rpartition(".")[2] for column in asked.columns]
     columns = {name: _plain(name, value) for name, value in zip(names, row[width:-1], strict=True)}
-    record: dict[str, Any] | None = None if row[-1] is None else tree_of(row[-1])
-    return LedgerRow(place=tuple(row[:width]), columns=columns, record=record if isinstance(record, dict) else None)
+    record: Any = None if row[-1] is None else tree_of(row[-1])
+    tree = cast("dict[str, Any]", record) if isinstance(record, dict) else None
+    return LedgerRow(place=tuple(row[:width]), columns=columns, record=tree)
 
 
 def _plain(name: str, value: Any) -> Any:
