@@ -64,23 +64,24 @@ class Webhooks:
 
     async def _watch(self, bot: Bot, webhook: Webhook) -> None:
         places = asyncio.Semaphore(webhook.max_connections)
+        lanes = bot.updates.fresh_lanes(every=True)
         while True:
             arrived = bot.updates.arrived
-            for update in bot.updates.pending():
-                key = (bot.token, update.lane)
-                if key not in self._lanes:
-                    self._lanes[key] = asyncio.create_task(self._drain(bot, webhook, update.lane, places))
+            for lane in sorted(lanes):
+                if (bot.token, lane) not in self._lanes:
+                    self._lanes[bot.token, lane] = asyncio.create_task(self._drain(bot, webhook, lane, places))
             await arrived.wait()
+            lanes = bot.updates.fresh_lanes()
 
     async def _drain(self, bot: Bot, webhook: Webhook, lane: str, places: asyncio.Semaphore) -> None:
         failures = 0
-        while waiting := [update for update in bot.updates.pending() if update.lane == lane]:
+        while (update := bot.updates.first(lane)) is not None:
             async with places:
-                answer = await self._post(webhook, waiting[0])
+                answer = await self._post(webhook, update)
             pause = self._judged(bot, webhook, answer)
             if pause is None:
                 failures = 0
-                bot.updates.remove(waiting[:1])
+                bot.updates.remove(update)
                 self._changed()
                 await self._reply(bot, answer)
                 continue
