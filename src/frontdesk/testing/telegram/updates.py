@@ -64,7 +64,7 @@ class UpdateQueue:
 
     @property
     def is_polled(self) -> bool:
-        """Whether a poll waits."""
+        """Tell whether a poll waits."""
         return self._poll is not None
 
     def wants(self, kind: str) -> bool:
