@@ -131,7 +131,6 @@ class AgentFrameworkHost:
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        need_instances(store=store, runner=runner, linker=linker, default_allowlist=default_allowlist)
         mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
@@ -169,10 +168,12 @@ class AgentFrameworkHost:
         store: HostStateStore | None,
         access: Access,
     ) -> Target:
+        runner = self._spelling.runner
+        need_instances(store=store, runner=runner, linker=access.linker, default_allowlist=access.default_allowlist)
         usable = usable_channels(channels)
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
-        findings += runtime_findings(self.runtime_mode, self._mode_reason, self._spelling.runner, self._config)
-        findings += runner_findings(self._spelling.runner, store) + self._state.findings + self._spelling.findings
+        findings += runtime_findings(self.runtime_mode, self._mode_reason, runner, self._config)
+        findings += runner_findings(runner, store) + self._state.findings + self._spelling.findings
         findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
         findings += text_findings(self._texts) + telemetry_findings(self._spans)

@@ -55,6 +55,14 @@ async def test_all_chats_together_have_a_limit() -> None:
         assert (await bot.ask("sendMessage", chat_id=people[2].id, text="x"))["error_code"] == 429
 
 
+async def test_a_webhook_is_set_once_in_a_second() -> None:
+    async with telegram_and_bot(flooding()) as (telegram, bot):
+        await bot.call("setWebhook", url="http://127.0.0.1:1/")
+        assert await bot.refused("setWebhook", url="http://127.0.0.1:1/") == "Too Many Requests: retry after 1"
+        telegram.clock.advance(1)
+        await bot.call("setWebhook", url="http://127.0.0.1:1/")
+
+
 async def test_an_error_is_set_for_the_next_calls() -> None:
     async with telegram_and_bot() as (telegram, bot):
         telegram.fail_next("getMe", 502, "Bad Gateway", times=2)

@@ -32,6 +32,7 @@ async def test_python_telegram_bot_sends_edits_polls_and_fetches() -> None:
             sent = await bot.send_message(ann.id, "<b>hi</b>", parse_mode="HTML", reply_markup=markup)
             assert sent.parse_entities() == {sent.entities[0]: "hi"}
             edited = await bot.edit_message_text("bye", ann.id, sent.message_id, reply_markup=markup)
+            assert isinstance(edited, ptb.Message)
             assert edited.text == "bye"
             album = await bot.send_media_group(
                 ann.id, [ptb.InputMediaPhoto(BytesIO(b"1")), ptb.InputMediaPhoto(BytesIO(b"2"), caption="two")]
@@ -40,6 +41,8 @@ async def test_python_telegram_bot_sends_edits_polls_and_fetches() -> None:
             telegram.say(ann, "look", media=("photo", Upload(b"bytes")))
             callback = telegram.press(ann, telegram.private(ann).messages[sent.message_id], "Go")
             said, pressed = await bot.get_updates(timeout=1)
+            assert said.message is not None
+            assert pressed.callback_query is not None
             assert bytes(await (await said.message.photo[-1].get_file()).download_as_bytearray()) == b"bytes"
             await pressed.callback_query.answer("Done")
             assert callback.text == "Done"

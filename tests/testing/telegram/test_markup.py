@@ -160,6 +160,11 @@ def test_a_text_that_is_no_utf_8_is_refused(text: str) -> None:
         formatted(text, None, None)
 
 
+def test_a_message_keeps_a_hundred_entities() -> None:
+    parsed = formatted("<b>x</b> " * 101, "HTML", None)
+    assert (len(parsed.text), len(parsed.entities)) == (201, 100)
+
+
 def test_a_parse_mode_that_there_is_not_is_refused() -> None:
     with pytest.raises(ApiError, match="unsupported parse_mode"):
         formatted("a", "BBCode", None)

@@ -235,6 +235,8 @@ async def test_a_draft_is_shown_for_half_a_minute_and_can_be_stopped(
 async def test_a_method_that_the_fake_does_not_act_on_is_checked_and_then_not_implemented(bot: BotClient) -> None:
     answer = await bot.ask("getStickerSet", name="x")
     assert (answer["error_code"], answer["ok"]) == (501, False)
+    answer = await bot.ask("sendMessage", chat_id=1, text="x", business_connection_id="b")
+    assert answer["description"] == ("Not Implemented: the fake does not act on the parameter business_connection_id")
     assert await bot.refused("getStickerSet") == 'Bad Request: parameter "name" is required'
 
 

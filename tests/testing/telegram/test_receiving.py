@@ -145,12 +145,22 @@ class Receiver:
         self.bodies: list[Any] = []
         self.secrets: list[str | None] = []
         self.answers: list[Response] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.active = self.most_active = 0
+        self.two_active = asyncio.Event()
 
     async def receive(self, request: Request) -> Response:
         body = await request.json()
         check_value("Update", body)
         self.bodies.append(body)
         self.secrets.append(request.headers.get("x-telegram-bot-api-secret-token"))
+        self.active += 1
+        self.most_active = max(self.most_active, self.active)
+        if self.active == 2:
+            self.two_active.set()
+        await self.open.wait()
+        self.active -= 1
         return self.answers.pop(0) if self.answers else Response()
 
 
@@ -226,6 +236,20 @@ async def test_a_webhook_that_is_gone_for_23_hours_is_removed() -> None:
         telegram.clock.advance(23 * 3600)
         await telegram.until(lambda: not telegram.bot.webhook.url)
         assert texts(await bot.updates()) == ["one"]
+
+
+async def test_a_webhook_is_called_so_often_at_once_as_it_allows() -> None:
+    async with receiving() as hook, telegram_and_bot() as (telegram, bot):
+        people = [telegram.user(name) for name in ("Ann", "Bob", "Eve")]
+        for person in people:
+            telegram.say(person, person.first_name)
+        hook.open.clear()
+        await bot.call("setWebhook", url=hook.url, max_connections=2)
+        await hook.two_active.wait()
+        hook.open.set()
+        await empty(telegram)
+        assert sorted(texts(hook.bodies)) == ["Ann", "Bob", "Eve"]
+        assert hook.most_active == 2
 
 
 async def test_a_webhook_that_nobody_serves_is_tried_again() -> None:

@@ -22,6 +22,10 @@ METHODS: dict[str, Method] = {
     **chats.METHODS,
 }
 """The methods that are acted on; those that the schema has besides are answered with 501."""
+ELSEWHERE = frozenset(
+    {"business_connection_id", "direct_messages_topic_id", "ephemeral_message_parameters", "suggested_post_parameters"}
+)
+"""The parameters that lead to chats and messages which the fake has not; a call with one is answered with 501."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +77,8 @@ class BotApi:
 
     async def _act(self, call: Call) -> Any:
         act = METHODS.get(call.method)
+        for name in ELSEWHERE.intersection(call.given):
+            raise ApiError(501, f"Not Implemented: the fake does not act on the parameter {name}")
         if act is None:
             raise ApiError(501, f"Not Implemented: the fake does not act on {call.method}")
         result: Any = act(call)

@@ -49,7 +49,7 @@ class StoredFile:
 
     @property
     def path(self) -> str:
-        """The path that `getFile` returns."""
+        """Return the path that `getFile` names."""
         number = int(self.unique_id.removeprefix("u"), 16) % 100_000
         suffix = self.upload.filename.rpartition(".")[2] if "." in self.upload.filename else _TYPES[self.kind][1]
         return f"{_FOLDERS.get(self.kind, self.kind + 's')}/file_{number}.{suffix}"

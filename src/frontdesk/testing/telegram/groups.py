@@ -21,6 +21,8 @@ class Groups(People):
         forum: bool = False,
     ) -> Chat:
         """Add a group; the first person is its owner, and adds the bots."""
+        if not people:
+            raise ValueError("a group has somebody in it")
         owner, leading = people[0], set(admins)
         members = [Member(user, "administrator" if user in leading else "member") for user in people]
         members[0].status = "creator"

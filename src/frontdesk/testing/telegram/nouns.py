@@ -61,12 +61,12 @@ class Member:
 
     @property
     def is_admin(self) -> bool:
-        """Whether the member may do what administrators may."""
+        """Tell whether the member may do what administrators may."""
         return self.status in ("creator", "administrator")
 
     @property
     def is_present(self) -> bool:
-        """Whether the member is in the chat."""
+        """Tell whether the member is in the chat."""
         return self.is_admin or self.status == "member"
 
 

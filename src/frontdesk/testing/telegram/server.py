@@ -47,12 +47,12 @@ class FakeTelegram(Groups):
 
     @property
     def token(self) -> str:
-        """The token of the first bot."""
+        """Return the token of the first bot."""
         return self.bot.token
 
     @property
     def calls(self) -> list[BotCall]:
-        """Every call of a bot that was understood, in the order in which they came."""
+        """Return every call of a bot, in the order in which they came."""
         return self.api.calls
 
     def calls_of(self, method: str) -> list[BotCall]:

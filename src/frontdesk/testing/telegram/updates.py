@@ -2,8 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import Collection, Iterable
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 from frontdesk.testing.telegram.clock import MovableClock
 from frontdesk.testing.telegram.errors import conflict
@@ -51,7 +53,9 @@ class UpdateQueue:
         self._clock = clock
         self._last_id = first_id - 1
         self._last_at = clock.now()
-        self._pending: list[Pending] = []
+        self._pending: dict[int, Pending] = {}
+        self._lanes: dict[str, deque[Pending]] = {}
+        self._fresh_lanes: set[str] = set()
         self._poll: _Poll | None = None
         self._closed = False
         self.allowed: tuple[str, ...] = ()
@@ -60,12 +64,16 @@ class UpdateQueue:
 
     @property
     def is_polled(self) -> bool:
-        """Whether a poll waits."""
+        """Tell whether a poll waits."""
         return self._poll is not None
 
     def wants(self, kind: str) -> bool:
         """Tell whether the bot gets updates of a kind."""
         return kind in self.allowed if self.allowed else kind not in ON_REQUEST
+
+    def allow(self, kinds: Iterable[str]) -> None:
+        """Set the kinds of updates that are wanted."""
+        self.allowed = tuple(kinds)
 
     def add(self, kind: str, body: Json, lane: str) -> Pending | None:
         """Add an update, if the bot gets those of its kind."""
@@ -76,8 +84,9 @@ class UpdateQueue:
             digest = hashlib.blake2b(str(self._last_id).encode(), digest_size=4).digest()
             self._last_id = int.from_bytes(digest) % 900_000_000 + 1
         self._last_id, self._last_at = self._last_id + 1, now
-        pending = Pending(self._last_id, kind, body, now, lane)
-        self._pending.append(pending)
+        pending = self._pending[self._last_id] = Pending(self._last_id, kind, body, now, lane)
+        self._lanes.setdefault(lane, deque()).append(pending)
+        self._fresh_lanes.add(lane)
         self._wake()
         return pending
 
@@ -87,28 +96,38 @@ class UpdateQueue:
         if self._poll is not None:
             self._poll.wake.set()
 
+    def _is_expired(self, update: Pending) -> bool:
+        lifetime = CLICK_LIFETIME if update.kind == "callback_query" else LIFETIME
+        return self._clock.now() - update.at >= lifetime
+
     def pending(self) -> list[Pending]:
         """Return the updates that were not confirmed, and are not too old."""
-        now = self._clock.now()
-        self._pending = [
-            update
-            for update in self._pending
-            if now - update.at < (CLICK_LIFETIME if update.kind == "callback_query" else LIFETIME)
-        ]
-        return self._pending
+        return [update for update in self._pending.values() if not self._is_expired(update)]
 
-    def remove(self, updates: Collection[Pending]) -> None:
-        """Remove updates that were delivered."""
-        self._pending = [update for update in self._pending if update not in updates]
+    def first(self, lane: str) -> Pending | None:
+        """Return the update of a lane that is to be sent next."""
+        waiting = self._lanes.get(lane)
+        while waiting and (waiting[0].update_id not in self._pending or self._is_expired(waiting[0])):
+            self._pending.pop(waiting.popleft().update_id, None)
+        if not waiting:
+            self._lanes.pop(lane, None)
+            return None
+        return waiting[0]
+
+    def fresh_lanes(self, *, every: bool = False) -> set[str]:
+        """Return the lanes that got an update since this was last asked, or every lane that has one."""
+        fresh, self._fresh_lanes = set(self._lanes) if every else self._fresh_lanes, set()
+        return fresh
+
+    def remove(self, update: Pending) -> None:
+        """Remove an update that was delivered."""
+        self._pending.pop(update.update_id, None)
+        self.first(update.lane)
 
     def clear(self) -> None:
         """Remove all updates."""
         self._pending.clear()
-
-    def allow(self, kinds: Iterable[str] | None) -> None:
-        """Set the kinds of updates that are wanted; without a list, the earlier one stays."""
-        if kinds is not None:
-            self.allowed = tuple(kinds)
+        self._lanes.clear()
 
     def end_poll(self, reason: str = _WEBHOOK_SET) -> None:
         """End the poll that waits."""
@@ -121,17 +140,20 @@ class UpdateQueue:
         self._closed = True
         self._wake()
 
+    def _confirm(self, offset: int) -> None:
+        """Remove what is below an offset; a negative one counts from the end, and removes all before it."""
+        confirmed = takewhile(lambda update: update.update_id < offset, self._pending.values())
+        for update in list(confirmed) if offset >= 0 else self.pending()[:offset]:
+            self.remove(update)
+
     async def poll(self, offset: int, limit: int, seconds: float) -> list[Json]:
         """Confirm what is below the offset, and return what comes then, or nothing after so many seconds."""
         self.end_poll(_OTHER_POLL)
-        if offset < 0:
-            self._pending = self.pending()[offset:]
-        elif offset > 0:
-            self._pending = [update for update in self.pending() if update.update_id >= offset]
+        self._confirm(offset)
         until = self._clock.now() + seconds
         poll = self._poll = _Poll()
         try:
-            while not (updates := self.pending()[:limit]) and not poll.ended and not self._closed:
+            while not (updates := self._next(limit)) and not poll.ended and not self._closed:
                 poll.wake.clear()
                 if not await self._clock.wait(poll.wake, until - self._clock.now()):
                     break
@@ -142,3 +164,7 @@ class UpdateQueue:
         finally:
             if self._poll is poll:
                 self._poll = None
+
+    def _next(self, limit: int) -> list[Pending]:
+        waiting = (update for update in self._pending.values() if not self._is_expired(update))
+        return list(islice(waiting, limit))

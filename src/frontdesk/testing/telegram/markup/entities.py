@@ -23,6 +23,8 @@ _STYLES = {"bold", "italic", "underline", "strikethrough", "spoiler", "blockquot
 _FOUND = {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
 KINDS = _STYLES | _FOUND | {"code", "pre"} | _NEEDED.keys()
 """The types of entities."""
+MOST_ENTITIES = 100
+"""The number of entities that a message keeps; the server drops the others without a word."""
 _VERBATIM = {"code", "pre"}
 _QUOTES = {"blockquote", "expandable_blockquote"}
 _PATTERNS = {
@@ -49,7 +51,8 @@ def formatted(text: str, parse_mode: str | None, entities: Sequence[Entity] | No
     else:
         check_entities(text, entities or ())
         parsed = FormattedText(text, in_order(entities or ()))
-    return with_found(trimmed(parsed))
+    found = with_found(trimmed(parsed))
+    return FormattedText(found.text, found.entities[:MOST_ENTITIES])
 
 
 def check_entities(text: str, entities: Sequence[Entity]) -> None:

@@ -43,6 +43,7 @@ def set_webhook(call: Call) -> bool:
     secret = call.get("secret_token", "")
     if secret and not _SECRET.fullmatch(secret):
         raise bad_request("secret token contains unallowed characters")
+    call.world.flood.count_webhook(call.bot.user.id, call.world.clock.now())
     _allow(call)
     if call.get("drop_pending_updates"):
         call.bot.updates.clear()

@@ -104,8 +104,6 @@ class PeoplePage:
         return user.as_json()
 
     def _add_group(self, given: NewGroup) -> Json:
-        if not given.users:
-            raise ValueError("a group has somebody in it")
         people = [self._user(user_id) for user_id in given.users]
         kind = "supergroup" if given.supergroup or given.forum else "group"
         return self._telegram.group(given.title, *people, kind=kind, forum=given.forum).as_json()
