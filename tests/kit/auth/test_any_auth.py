@@ -59,7 +59,7 @@ async def test_the_ids_of_one_kind_can_stay_as_they_were() -> None:
 @pytest.mark.parametrize("lasting", [True, False])
 def test_callers_are_not_renamed_in_silence(lasting: bool, tmp_path: Path) -> None:
     def told(auth: Any) -> list[str]:
-        state = {"state_dir": tmp_path} if lasting else {}
+        state: Any = {"state_dir": tmp_path} if lasting else {}
         host = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel(auth=auth)], **state)
         return [warning for warning in host.warnings if "keep_ids_of" in warning]
 
