@@ -1,6 +1,7 @@
 """The way of events into the inbox: from the webhook, or from a poll."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -52,11 +53,13 @@ class Room:
         if self._config.transport != "webhook":
             return []
         channel = self._channel
-        greets = isinstance(channel, AnswersHandshakes)
-        verifier = SignatureVerifier(channel.name, channel.signature_headers, greets=greets)
-        endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive)
-        if greets:
-            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive, GET=self.greet)
+        if isinstance(channel, AnswersHandshakes):
+            verifier = SignatureVerifier(channel.name, channel.signature_headers, greets=True)
+            greet = partial(self.greet, channel)
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive, GET=greet)
+        else:
+            verifier = SignatureVerifier(channel.name, channel.signature_headers)
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive)
         return [Route(channel.webhook_path, endpoint=endpoint)]
 
     async def start(self) -> None:
@@ -80,15 +83,13 @@ class Room:
         await self._intake.stop()
         await self._channel.close()
 
-    async def greet(self, call: HttpCall) -> None:
+    async def greet(self, channel: AnswersHandshakes, call: HttpCall) -> None:
         """Answer a platform that asks whether this is the right webhook."""
-        if not isinstance(self._channel, AnswersHandshakes):
-            raise UnauthenticatedError("The webhook has no handshake.")
         try:
             query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MOST_FIELDS)
         except ValueError:
-            raise InvalidRequestError("The query can't be understood.") from None
-        await send_text(call.send, 200, self._channel.handshake(dict(query)))
+            raise InvalidRequestError from None
+        await send_text(call.send, 200, channel.handshake(dict(query)))
 
     async def _body(self, call: HttpCall) -> bytes:
         kind = call.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
