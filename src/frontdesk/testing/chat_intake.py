@@ -27,15 +27,16 @@ class WebhookBodies(ChatWire):
             body, other = chat.platform.event(eve, "let me in"), chat.platform.event(eve, "something else")
             right, large = chat.platform.signed(body, at=now), chat.platform.event(eve, "x" * (_LIMIT + 1))
             assert await _post(chat, body, {}) == 401
-            assert await _post(chat, other, right) == 401
+            if self.signs_bodies:
+                assert await _post(chat, other, right) == 401
             for name in right:
                 assert await _post(chat, body, {**right, name: ""}) == 401, name
                 assert await _post(chat, body, {**right, name: "nonsense"}) == 401, name
-            for at in (now - _HOUR, now + _HOUR):
+            for at in (now - _HOUR, now + _HOUR) if self.signs_times else ():
                 assert await _post(chat, body, chat.platform.signed(body, at=at)) == 401
             assert await _post(chat, large, chat.platform.signed(large, at=now)) == 413
             for text in (b"", b"{", b"[]", b"nonsense", b'{"id": 7}'):
-                assert await _post(chat, text, chat.platform.signed(text, at=now)) == 400, text
+                assert await _post(chat, text, chat.platform.signed(text, at=now)) == self.unreadable_status, text
             assert agent.seen == []
             assert await _post(chat, body, right) == 200
             assert await chat.texts(eve.chat_id, 1) == ["let me in"]
@@ -53,6 +54,8 @@ class WebhookBodies(ChatWire):
 
     @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
     async def test_other_methods_are_refused(self, method: str) -> None:
+        if method == "GET" and self.has_handshake:
+            pytest.skip("the platform asks so whether it is the right webhook")
         async with self.chat() as chat:
             answer = await chat.client.http.request(method, chat.webhook)
             assert answer.status_code == 405

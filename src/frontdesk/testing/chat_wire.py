@@ -109,6 +109,14 @@ class ChatWire:
     """Whether answers are shown while they are written."""
     has_albums: bool = True
     """Whether the platform sends albums."""
+    signs_bodies: bool = True
+    """Whether the platform signs each body; otherwise it only shows a secret."""
+    signs_times: bool = True
+    """Whether what was signed long ago is refused."""
+    unreadable_status: int = 400
+    """The status with which a body is answered that can't be understood; such as 200 where it would come again."""
+    has_handshake: bool = False
+    """Whether the platform asks the webhook with a GET request."""
     takes_files: bool = True
     sends_files: bool = True
 

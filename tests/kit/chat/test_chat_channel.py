@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
-from frontdesk.kit.chat.abilities import PollsEvents
+from frontdesk.errors import UnauthenticatedError
+from frontdesk.kit.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.kit.chat.media import MediaLimits
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
-from frontdesk.testing import ChatFile, EchoAgent, serving
+from frontdesk.testing import ChatContract, ChatFile, EchoAgent, serving
 from frontdesk.testing.chat_questions import Bank
-from frontdesk.testing.chat_wire import Chat, ChatWire
+from frontdesk.testing.chat_wire import Chat
 from tests.kit.chat.postbox.channel import PostboxChannel
 from tests.kit.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
 
@@ -30,7 +32,7 @@ async def open_chat(
 ) -> AsyncIterator[tuple[Chat, Postbox]]:
     """Serve a host on Postbox."""
 
-    class Wire(ChatWire):
+    class Wire(ChatContract):
         def channel(self, platform: Any, **given: Any) -> PostboxChannel:
             return channel_on(platform, kind, **given)
 
@@ -73,6 +75,46 @@ async def test_an_event_that_cannot_be_read_keeps_back_none_of_its_batch() -> No
             answer = await chat.client.http.post(chat.webhook, content=body, headers=headers)
             assert answer.status_code == 400
         await chat.until_shown(ada.chat_id, "hello")
+
+
+class Greeting(PostboxChannel, AnswersHandshakes):
+    """Is asked who it is, and takes forms."""
+
+    takes_forms = True
+
+    def handshake(self, query: Mapping[str, str]) -> bytes:
+        if query.get("word") != "open sesame":
+            raise UnauthenticatedError("The word is wrong.")
+        return query["challenge"].encode()
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        return [body if body.startswith(b"{") else dict(parse_qsl(body.decode()))["payload"].encode()]
+
+
+async def test_a_handshake_is_answered_for_who_knows_the_word() -> None:
+    async with open_chat(kind=Greeting) as (chat, _):
+        right = await chat.client.http.get(chat.webhook, params={"word": "open sesame", "challenge": "42"})
+        assert (right.status_code, right.text, right.headers["content-type"]) == (
+            200,
+            "42",
+            "text/plain; charset=utf-8",
+        )
+        assert (await chat.client.http.get(chat.webhook, params={"word": "please"})).status_code == 401
+        assert (await chat.client.http.get(f"{chat.webhook}?{'&'.join(['a=b'] * 99)}")).status_code == 400
+
+
+@pytest.mark.parametrize(("kind", "status"), [(Greeting, 200), (PostboxChannel, 415)])
+async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[PostboxChannel], status: int) -> None:
+    async with open_chat(kind=kind) as (chat, platform):
+        ada = await platform.person("Ada")
+        body = urlencode({"payload": platform.event(ada, "hello").decode()}).encode()
+        form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+        unsigned = await chat.client.http.post(chat.webhook, content=body, headers=form)
+        assert unsigned.status_code == 401
+        signed = {**form, **platform.signed(body, at=time.time())}
+        assert (await chat.client.http.post(chat.webhook, content=body, headers=signed)).status_code == status
+        if status == 200:
+            await chat.until_shown(ada.chat_id, "hello")
 
 
 class Moving(PostboxChannel):

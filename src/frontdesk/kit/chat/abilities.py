@@ -1,7 +1,7 @@
 """What a platform may be able to do besides: a channel names an ability as a base class, and supplies its methods."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from frontdesk.kit.chat.commands import Menu
 from frontdesk.kit.chat.messages import Card, Destination, InboundFile, OutboundMessage
@@ -54,6 +54,14 @@ class RegistersWebhooks(ABC):
     @abstractmethod
     async def register(self, url: str) -> None:
         """Set the address to which events are sent."""
+
+
+class AnswersHandshakes(ABC):
+    """A platform that asks a webhook with a GET request whether it is the right one."""
+
+    @abstractmethod
+    def handshake(self, query: Mapping[str, str]) -> bytes:
+        """Return the answer, as plain text, or raise an `UnauthenticatedError`; nothing was verified before."""
 
 
 class PollsEvents(ABC):

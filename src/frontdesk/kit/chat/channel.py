@@ -67,6 +67,8 @@ class ChatChannel(Channel):
     """The path below the channel's own to which the platform sends events."""
     signature_headers: ClassVar[tuple[bytes, ...]] = ()
     """The headers, in lower case, without which a request is refused before its body is read."""
+    takes_forms: ClassVar[bool] = False
+    """Whether bodies of the webhook may be forms (`application/x-www-form-urlencoded`), which `events` decodes."""
     one_poller: ClassVar[bool] = True
     """Whether only one process over all replicas may poll; false for a platform that takes several."""
 
@@ -265,6 +267,13 @@ class ChatChannel(Channel):
         if token is None or not isinstance(self, Whispers):
             raise PushRefusedError("The token of the event has expired.", code="token_expired")
         await self.whisper(token, whisper.text)
+
+    @property
+    def context(self) -> ChannelContext:
+        """Return what the host lets the channel call; an `UnsupportedError` before it is part of one."""
+        if self._context is None:
+            raise UnsupportedError("The channel is not part of a host.")
+        return self._context
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""

@@ -52,9 +52,12 @@ def without_mentions(text: str, mentions: Iterable[tuple[int, int]]) -> str:
     """
     if text.startswith("/"):
         return text.strip()
-    for offset, length in sorted(mentions, reverse=True):
-        text = text[: max(offset, 0)] + text[max(offset + length, 0) :]
-    return text.strip()
+    kept: list[str] = []
+    place = 0
+    for offset, length in sorted(mentions):
+        kept.append(text[place : max(offset, place)])
+        place = max(offset + length, place)
+    return "".join((*kept, text[place:])).strip()
 
 
 def to_item(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.routing import Route
@@ -12,12 +13,12 @@ from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import InvalidRequestError, RequestError, UnauthenticatedError, UnavailableError
 from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.chat.abilities import RepliesInResponses
+from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
 from frontdesk.kit.chat.replies import decide_click
-from frontdesk.kit.http.asgi import Headers, error_headers, send_json
+from frontdesk.kit.http.asgi import Headers, error_headers, send_json, send_text
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _NOTHING = b"{}"
 _RETRY_AFTER = 1.0
+_FORM = b"application/x-www-form-urlencoded"
+_MOST_FIELDS = 20
 
 
 class Room:
@@ -48,9 +51,13 @@ class Room:
         """Return the route of the webhook, if events come by it."""
         if self._config.transport != "webhook":
             return []
-        verifier = SignatureVerifier(self._channel.name, self._channel.signature_headers)
-        endpoint = HttpEndpoint(verifier, self._channel.answer_error, POST=self.receive)
-        return [Route(self._channel.webhook_path, endpoint=endpoint)]
+        channel = self._channel
+        greets = isinstance(channel, AnswersHandshakes)
+        verifier = SignatureVerifier(channel.name, channel.signature_headers, greets=greets)
+        endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive)
+        if greets:
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive, GET=self.greet)
+        return [Route(channel.webhook_path, endpoint=endpoint)]
 
     async def start(self) -> None:
         """Make the bot known to its platform."""
@@ -73,9 +80,24 @@ class Room:
         await self._intake.stop()
         await self._channel.close()
 
+    async def greet(self, call: HttpCall) -> None:
+        """Answer a platform that asks whether this is the right webhook."""
+        if not isinstance(self._channel, AnswersHandshakes):
+            raise UnauthenticatedError("The webhook has no handshake.")
+        try:
+            query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise InvalidRequestError("The query can't be understood.") from None
+        await send_text(call.send, 200, self._channel.handshake(dict(query)))
+
+    async def _body(self, call: HttpCall) -> bytes:
+        kind = call.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        read = call.whole_body if self._channel.takes_forms and kind == _FORM else call.json_body
+        return await read(limit=self._config.max_body_bytes, deadline=self._deadline)
+
     async def receive(self, call: HttpCall) -> None:
         """Verify a body, store its events, and only then acknowledge it."""
-        body = await call.json_body(limit=self._config.max_body_bytes, deadline=self._deadline)
+        body = await self._body(call)
         self._channel.verify(call.headers, body, self._context.now())
         challenge = self._channel.challenge(body)
         if challenge is not None:
@@ -176,13 +198,16 @@ class Room:
 class SignatureVerifier(HttpVerifier):
     """Refuses requests without a signature; the signature itself is checked when the body has been read."""
 
-    def __init__(self, channel: str, headers: Sequence[bytes]) -> None:
+    def __init__(self, channel: str, headers: Sequence[bytes], *, greets: bool = False) -> None:
+        """Make a verifier; if the channel `greets`, a GET request is verified by its handshake instead."""
         super().__init__(channel, None)
+        self._greets = greets
         self._platform = Caller(identity=ChannelIdentity(channel=channel, native_id="the platform"))
         self._headers = tuple(headers)
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        if not all(headers.get(name) for name in self._headers):
+        is_greeting = self._greets and scope["method"] == "GET"
+        if not is_greeting and not all(headers.get(name) for name in self._headers):
             raise UnauthenticatedError("The event is not signed.")
         return self._platform
 

@@ -93,6 +93,10 @@ class HttpCall(Timed):
             kind = kind.partition(b";")[0].strip().lower()
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
+        return await self.whole_body(limit=limit, deadline=deadline)
+
+    async def whole_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
+        """Return the body, whatever its type; the client is watched as in `json_body`."""
         task = present_task()
         # Most bodies are here already: a deadline is set only for one that has to be waited for.
         self._reading = deadline
