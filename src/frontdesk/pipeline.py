@@ -18,7 +18,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any
 
-from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel, SettleAnswers
 from frontdesk.abc.target import Target, TargetStream
 from frontdesk.abc.telemetry import Span
@@ -92,7 +91,13 @@ class Pipeline:
         try:
             claimed = hooked = identify(request, caller)
             hook, carried = self._channels[claimed.channel].run_hook, span.carry()
-            allowed = await self._authorize(caller, claimed.channel, carried, hooked=hook is not None)
+            authorizing = self._spans.begin("authorize", claimed.channel, carried)
+            try:
+                allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
+            except BaseException as error:
+                authorizing.end(outcome_of(error))
+                raise
+            authorizing.end("ok")
             if hook is not None:
                 native = self._target.native
                 hooked = await call_run_hook(hook, claimed, target=native, protocol_request=protocol_request)
@@ -105,16 +110,6 @@ class Pipeline:
             raise
         span.end("ok")
         return admitted
-
-    async def _authorize(self, caller: Caller, channel: str, trace: str | None, *, hooked: bool) -> Allowed:
-        span = self._spans.begin("authorize", channel, trace)
-        try:
-            allowed = await self._gate.authorize(caller, channel, hooked=hooked)
-        except BaseException as error:
-            span.end(outcome_of(error))
-            raise
-        span.end("ok")
-        return allowed
 
     async def run_admitted(
         self,
