@@ -45,6 +45,35 @@ async def test_what_is_continued_counts_too() -> None:
         assert await _count(desk, input="and now?", conversation=conversation) == after_one
 
 
+async def test_a_chain_counts_back_to_what_was_deleted() -> None:
+    async with open_desk(parrot()) as desk:
+        made: list[str] = []
+        for _ in range(3):
+            previous = {"previous_response_id": made[-1]} if made else {}
+            made.append((await desk.post({"input": "a" * 400, **previous})).json()["id"])
+        whole = await _count(desk, input="go on", previous_response_id=made[-1])
+        await desk.http.delete(f"/v1/responses/{made[0]}")
+        assert 0 < await _count(desk, input="go on", previous_response_id=made[-1]) < whole
+
+
+async def test_nobody_has_more_read_for_a_number_than_a_body_may_hold() -> None:
+    async with open_desk(parrot(), beside=[ConversationsChannel()], max_body_bytes=2_000) as desk:
+        conversation = (await desk.http.post("/v1/conversations", json={})).json()["id"]
+        previous: dict[str, Any] = {}
+        for _ in range(2):
+            made = (await desk.post({"input": "a" * 1_500, **previous})).json()
+            previous = {"previous_response_id": made["id"]}
+        with pytest.raises(BadRequestError) as caught:
+            await _count(desk, input="go on", **previous)
+        assert (caught.value.code, caught.value.param) == ("unsupported", "previous_response_id")
+        body = {"items": [{"role": "user", "content": "a" * 100} for _ in range(20)]}
+        for _ in range(5):
+            await desk.http.post(f"/v1/conversations/{conversation}/items", json=body)
+        with pytest.raises(BadRequestError) as caught:
+            await _count(desk, input="go on", conversation=conversation)
+        assert (caught.value.code, caught.value.param) == ("unsupported", "conversation")
+
+
 async def test_a_model_that_counts_is_believed() -> None:
     usage = Content.from_usage({"input_token_count": 700, "output_token_count": 50, "total_token_count": 750})
     async with open_desk(answering(lambda _: ["fine", usage])) as desk:

@@ -1,6 +1,7 @@
 """From a body to the request that is run: what it refers to is looked up as the caller's own."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,8 +18,9 @@ from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
+from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, weight_of
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
@@ -27,7 +29,7 @@ from frontdesk.kit.openai.tokens import message_tokens, request_tokens
 from frontdesk.kit.outbound.media import MediaFetcher
 
 _MAX_CHAIN = 100
-"""The number of responses, or of pages of a conversation, that are read to count what came before."""
+"""The number of responses that are read to count what came before."""
 _PAGE = 100
 
 
@@ -83,36 +85,44 @@ class Intake:
         return total + await self._tokens_before(caller, request.previous_run_id)
 
     async def _tokens_before(self, caller: Caller, run_id: str) -> int:
-        """Count a chain back to the last response whose model has counted all that came before."""
-        total = 0
+        """Count a chain back to the last response whose model has counted all that came before, or that is there."""
+        try:
+            run: RunRecord | None = await self._context.get_run(caller, run_id)
+        except NotFoundError:
+            raise NotFoundError(param="previous_response_id") from None
+        total, room = 0, self._config.bodies.max_bytes
         for _ in range(_MAX_CHAIN):
-            try:
-                run = await self._context.get_run(caller, run_id)
-            except NotFoundError:
-                raise NotFoundError(param="previous_response_id") from None
+            if run is None:
+                return total
             counted = counted_tokens(run.result)
             if counted is not None:
                 return total + counted
             said = [message for answer in answers(run.result) for message in answer.messages]
             total += await off_loop(message_tokens, [*(run.input or ()), *said])
-            if run.previous_run_id is None:
-                return total
-            run_id = run.previous_run_id
-        raise InvalidRequestError(
-            "This chain is too long to be counted.", param="previous_response_id", code="unsupported"
-        )
+            room -= await off_loop(weight_of, run.details, room)
+            if room < 0:
+                break
+            run = None if run.previous_run_id is None else await self._earlier(caller, run.previous_run_id)
+        message = "This chain is too long to be counted."
+        raise InvalidRequestError(message, param="previous_response_id", code="unsupported")
+
+    async def _earlier(self, caller: Caller, run_id: str) -> RunRecord | None:
+        with suppress(NotFoundError):
+            return await self._context.get_run(caller, run_id)
+        return None
 
     async def _tokens_said(self, caller: Caller, conversation: str) -> int:
-        total, after = 0, None
-        for _ in range(_MAX_CHAIN):
+        total, room, after = 0, self._config.bodies.max_bytes, None
+        while room >= 0:
             items = await self._context.conversations.list_items(caller, conversation, after=after, limit=_PAGE)
-            total += await off_loop(message_tokens, to_messages([item.body for item in items])[0])
+            bodies = [item.body for item in items]
+            total += await off_loop(_item_tokens, bodies)
+            room -= await off_loop(weight_of, bodies, room)
             if len(items) < _PAGE:
                 return total
             after = items[-1].item_id
-        raise InvalidRequestError(
-            "This conversation is too long to be counted.", param="conversation", code="unsupported"
-        )
+        message = "This conversation is too long to be counted."
+        raise InvalidRequestError(message, param="conversation", code="unsupported")
 
     def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
         request = self._parser.request(body, items, caller.identity)
@@ -166,6 +176,10 @@ class Intake:
             for place, item in enumerate(given)
         ]
         return msgspec.structs.replace(body, input=items), size + references.size
+
+
+def _item_tokens(items: Sequence[Mapping[str, Any]]) -> int:
+    return message_tokens(to_messages(items)[0])
 
 
 def _settling(items: Items | None) -> SettleAnswers | None:
