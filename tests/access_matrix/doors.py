@@ -58,7 +58,9 @@ class EveryDoorHost:
         self.http = http
         self.url = url
         self.agent = agent
-        self._place = place
+        self._database = sqlite3.connect(f"file:{place}/frontdesk.db?mode=ro", uri=True)
+        self._rows: tuple[int, dict[str, int]] = (-1, {})
+        self._owned_at = -1
         self.ids: dict[str, str] = {}
         self._owned: list[Any] = []
         self.keys: Keys
@@ -100,7 +102,7 @@ class EveryDoorHost:
             self.ids[name] = made.raise_for_status().json()["id"]
         (item,) = (await self.seen("conversation"))["data"]
         self.ids["item"] = item["id"]
-        self._owned = await self._belongings()
+        self._owned, self._owned_at = await self._belongings(), self._version()
 
     async def seen(self, name: str) -> Any:
         """What the owner sees of a thing."""
@@ -113,8 +115,11 @@ class EveryDoorHost:
         return shown.raise_for_status().json()
 
     async def has_changed(self) -> bool:
-        """Tell whether the owner sees anything else than at the last time."""
+        """Tell whether the owner sees anything else than at the last time; only what was written can change it."""
+        if self._owned_at == self._version():
+            return False
         before, self._owned = self._owned, await self._belongings()
+        self._owned_at = self._version()
         return before != self._owned
 
     async def _belongings(self) -> list[Any]:
@@ -122,10 +127,20 @@ class EveryDoorHost:
 
     def rows(self) -> dict[str, int]:
         """How many rows each table has; the host's own secrets are made when they are first needed, and once."""
-        with closing(sqlite3.connect(f"file:{self._place}/frontdesk.db?mode=ro", uri=True)) as database:
-            names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        version = self._version()
+        if self._rows[0] != version:
+            names = [name for (name,) in self._database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             names.remove("secrets")
-            return {name: database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}  # noqa: S608
+            counts = {name: self._database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}  # noqa: S608
+            self._rows = version, counts
+        return self._rows[1]
+
+    def _version(self) -> int:
+        """Return a number that changes with every write of the host's."""
+        return self._database.execute("PRAGMA data_version").fetchone()[0]
+
+    def close(self) -> None:
+        self._database.close()
 
 
 @asynccontextmanager
@@ -165,7 +180,8 @@ async def open_house(
         house = EveryDoorHost(host, client.http, client.base_url, agent, place)
         house.keys = Keys(issuers, hmac)
         house.chat = chat.context
-        yield house
+        with closing(house):
+            yield house
 
 
 def _by_browser(issuers: Issuers) -> IdentityLinker:

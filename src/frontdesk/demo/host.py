@@ -1,10 +1,12 @@
 """The demo's host: one agent, three tools, three channels."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agent_framework import Agent
 
+from frontdesk.abc.channel import Channel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -19,8 +21,10 @@ Use opening_hours for the hours of {", ".join(HOURS)}; calculate for every sum; 
 A person is asked before a booking is made, so call book_room without asking first."""
 
 
-def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> AgentFrameworkHost:
-    """Build the host of the hotel, with a given chat client or the one that fits the environment."""
+def build_host(
+    client: Any = None, *, state_dir: str | Path | None = None, channels: Sequence[Channel] = ()
+) -> AgentFrameworkHost:
+    """Build the host of the hotel, with a given chat client or the one that fits the environment, and more channels."""
     agent = Agent(
         choose_client().client if client is None else client,
         INSTRUCTIONS,
@@ -28,5 +32,5 @@ def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> Ag
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    channels = [InvocationsChannel(), ResponsesChannel(), ConversationsChannel()]
-    return AgentFrameworkHost(agent, channels=channels, state_dir=state_dir)
+    doors = [InvocationsChannel(), ResponsesChannel(), ConversationsChannel(), *channels]
+    return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir)
