@@ -52,6 +52,7 @@ async def test_python_telegram_bot_sends_edits_polls_and_fetches() -> None:
                 await bot.edit_message_text("bye", ann.id, sent.message_id, reply_markup=markup)
 
 
+@pytest.mark.filterwarnings("ignore::telegram.warnings.PTBDeprecationWarning")
 async def test_python_telegram_bot_knows_the_errors() -> None:
     async with telegram_and_bot(FakeTelegram(clock=MovableClock(running=False))) as (telegram, client):
         ann = opened(telegram)

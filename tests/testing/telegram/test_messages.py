@@ -58,19 +58,19 @@ async def test_a_text_is_shown_with_its_entities_and_buttons(telegram: FakeTeleg
     assert shown.messages[-1].by_bot
 
 
-@pytest.mark.parametrize(
-    ("text", "mode", "told"),
-    [
-        ("", None, "Bad Request: message text is empty"),
-        (" \n", None, "Bad Request: message text is empty"),
-        ("x" * 4097, None, "Bad Request: message is too long"),
-        ("😀" * 2049, None, "Bad Request: message is too long"),
-        ("a.", "MarkdownV2", "can't parse entities: Character '.' is reserved"),
-    ],
-)
-async def test_texts_that_are_refused(bot: BotClient, ann: User, text: str, mode: str | None, told: str) -> None:
-    more = {"parse_mode": mode} if mode else {}
-    assert told in await bot.refused("sendMessage", chat_id=ann.id, text=text, **more)
+REFUSED_TEXTS = [
+    ("", "", "Bad Request: message text is empty"),
+    (" \n", "", "Bad Request: message text is empty"),
+    ("x" * 4097, "", "Bad Request: message is too long"),
+    ("😀" * 2049, "", "Bad Request: message is too long"),
+    ("a.", "MarkdownV2", "can't parse entities: Character '.' is reserved"),
+]
+
+
+async def test_texts_that_are_refused(bot: BotClient, ann: User) -> None:
+    for text, mode, told in REFUSED_TEXTS:
+        more = {"parse_mode": mode} if mode else {}
+        assert told in await bot.refused("sendMessage", chat_id=ann.id, text=text, **more)
 
 
 async def test_the_limit_is_counted_in_utf_16_after_parsing(bot: BotClient, ann: User) -> None:
@@ -126,20 +126,20 @@ async def test_replies_and_quotes(telegram: FakeTelegram, bot: BotClient, ann: U
     assert "reply_to_message" not in sent
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ([[{"text": "a"}]], "Text buttons are unallowed in the inline keyboard"),
-        ([[{"text": "a", "url": "https://a.b", "callback_data": "x"}]], "exactly one of the optional fields"),
-        ([[{"text": " ", "callback_data": "x"}]], "BUTTON_TEXT_INVALID"),
-        ([[{"text": "a", "url": "nowhere"}]], "Wrong HTTP URL"),
-        ([[{"text": "a", "callback_data": ""}]], "BUTTON_DATA_INVALID"),
-        ([[{"text": "a", "callback_data": "x"}]] * 101, "REPLY_MARKUP_TOO_LONG"),
-    ],
-)
-async def test_keyboards_that_are_refused(bot: BotClient, ann: User, rows: list[Any], told: str) -> None:
-    markup = {"inline_keyboard": rows}
-    assert told in await bot.refused("sendMessage", chat_id=ann.id, text="x", reply_markup=markup)
+REFUSED_ROWS: list[tuple[list[Any], str]] = [
+    ([[{"text": "a"}]], "Text buttons are unallowed in the inline keyboard"),
+    ([[{"text": "a", "url": "https://a.b", "callback_data": "x"}]], "exactly one of the optional fields"),
+    ([[{"text": " ", "callback_data": "x"}]], "BUTTON_TEXT_INVALID"),
+    ([[{"text": "a", "url": "nowhere"}]], "Wrong HTTP URL"),
+    ([[{"text": "a", "callback_data": ""}]], "BUTTON_DATA_INVALID"),
+    ([[{"text": "a", "callback_data": "x"}]] * 101, "REPLY_MARKUP_TOO_LONG"),
+]
+
+
+async def test_keyboards_that_are_refused(bot: BotClient, ann: User) -> None:
+    for rows, told in REFUSED_ROWS:
+        markup = {"inline_keyboard": rows}
+        assert told in await bot.refused("sendMessage", chat_id=ann.id, text="x", reply_markup=markup)
 
 
 async def test_an_edit_changes_the_text_and_one_that_changes_nothing_is_an_error(
