@@ -1,11 +1,13 @@
 """While an answer is written the platform shows that; it is renewed, and it ends with the run."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from agent_framework import AgentResponseUpdate
 
 from frontdesk import AgentFrameworkHost, NativeIdAllowlist
-from frontdesk.testing import FailingAgent, GatedAgent, serving
+from frontdesk.testing import GatedAgent, serving
 from frontdesk.testing.messages import MessagePlatform, TypingMessageChannel
 from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import SECRET, MessagesHost, connect
@@ -52,25 +54,39 @@ async def test_it_is_renewed_and_ends_with_the_answer() -> None:
     await TypingHost(agent).talk(talk)
 
 
+class LateFailure(GatedAgent):
+    """Fails when it is let go on."""
+
+    async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
+        async for update in super().speak(words[:1]):
+            yield update
+        raise RuntimeError("the secret reason")
+
+
 async def test_it_ends_with_a_failure() -> None:
+    agent = LateFailure()
+
     async def talk(platform: MessagePlatform) -> None:
         ada = await platform.user("Ada")
         await platform.say(ada, "one two")
+        await until(lambda: typed(platform, ada.chat_id)[:1] == ["on"])
+        agent.release.set()
         await platform.wait_for_answers(ada.chat_id)
         await until(lambda: typed(platform, ada.chat_id)[-1:] == ["off"])
 
-    await TypingHost(FailingAgent()).talk(talk)
+    await TypingHost(agent).talk(talk)
 
 
 @pytest.mark.parametrize("kind", ["error", "blocked", "cut_after"])
 async def test_a_failure_of_typing_is_none_of_the_answer(kind: Any) -> None:
     agent = GatedAgent()
-    agent.release.set()
 
     async def talk(platform: MessagePlatform) -> None:
         ada = await platform.user("Ada")
-        await platform.fail(kind, method="typing")
+        await platform.fail(kind, method="typing", times=1)
         await platform.say(ada, "one two")
+        await until(lambda: typed(platform, ada.chat_id)[:1] == ["on"])
+        agent.release.set()
         (answer,) = await platform.wait_for_answers(ada.chat_id)
         assert answer.text == "one two"
 

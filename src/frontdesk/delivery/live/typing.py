@@ -11,6 +11,8 @@ from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.loggers import deliveries as log
 
 _TIMEOUT = 5.0
+_DELAY = 0.2
+"""The seconds before it is shown first: an answer that is there by then needs no sign, and no call of the platform."""
 
 
 class Typing:
@@ -21,6 +23,7 @@ class Typing:
         self._channel = channel
         self._place = place
         self._task: asyncio.Task[None] | None = None
+        self._shown = False
 
     def start(self) -> None:
         """Begin to show it."""
@@ -32,10 +35,13 @@ class Typing:
             return
         task, self._task = self._task, None
         await stopped(task)
-        await self._tell(lambda: self._channel.end_typing(self._place))
+        if self._shown:
+            await self._tell(lambda: self._channel.end_typing(self._place))
 
     async def _renew(self) -> None:
+        await asyncio.sleep(_DELAY)
         while True:
+            self._shown = True
             await self._tell(lambda: self._channel.show_typing(self._place))
             if self._channel.typing_interval is None:
                 return
