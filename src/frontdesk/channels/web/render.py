@@ -1,0 +1,156 @@
+"""From a result or an error to the messages of the page. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import agent_framework as framework
+import msgspec
+
+from frontdesk.channels.web.wire import Button, Content, Question, StoredMessage
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.reply import Reply
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import RequestError
+from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.request_choices import (
+    MOST_BUTTONS,
+    choices_of,
+    question_text,
+    short_name,
+    wanted_words,
+)
+from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
+
+_LONGEST_TOOL = 200
+
+
+def contents_of(given: Any) -> list[Content]:
+    """Return what the page shows for a result, in its order: the text, and a card for each question."""
+    value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
+    if isinstance(value, str):
+        return _texts([value])
+    if is_response(value):
+        asked = [content for content in value.user_input_requests if content.type == "function_approval_request"]
+        requests = [content for message in value.messages for content in message.contents if is_request(content)]
+        return [
+            *_said(value.messages),
+            *map(_question, asked),
+            *(_request_of_agent(content) for content in requests),
+        ]
+    if isinstance(value, framework.WorkflowRunResult):
+        return _workflow(value)
+    return []
+
+
+def _workflow(result: framework.WorkflowRunResult) -> list[Content]:
+    said: list[Content] = []
+    for output in whole_outputs(result):
+        if is_response(output):
+            said += _said(output.messages)
+        elif isinstance(output, framework.Message):
+            said += _said([output])
+        elif is_messages(output):
+            said += _said(output)
+        else:
+            said += _texts([str(output)])
+    waiting = requests_of(result)
+    for request in calls_in(waiting):
+        choices = choices_of(request.response_type)
+        words = wanted_words(request.response_type, choices)
+        said.append(_request(question_text(request.data), call_id_of(request), words, [c.label for c in choices]))
+    return said + [_question(content) for content in approvals_in(waiting)]
+
+
+def _said(messages: Sequence[framework.Message]) -> list[Content]:
+    """Return what the assistant has said as one message; an echo holds the user's messages alone."""
+    is_echo = all(message.role == "user" for message in messages)
+    role = "user" if is_echo else "assistant"
+    texts = [_text_of(message) for message in messages if message.role == role]
+    return [msgspec.structs.replace(content, role=role) for content in _texts(texts)]
+
+
+def _text_of(message: framework.Message) -> str:
+    texts = "".join(content.text or "" for content in message.contents if content.type == "text")
+    return "\n\n".join(filter(None, [texts, *map(_media, message.contents)]))
+
+
+def _media(content: framework.Content) -> str:
+    """Return a link to what lies elsewhere, and the name of a file that is in the answer itself."""
+    if content.type == "uri" and content.uri:
+        return content.uri
+    return f"[{file_name(content) or content.media_type or 'file'}]" if content.type == "data" else ""
+
+
+def _texts(texts: Sequence[str]) -> list[Content]:
+    text = "\n\n".join(filter(None, texts))
+    return [Content(text=storable(text))] if text.strip() else []
+
+
+def _question(request: framework.Content) -> Content:
+    tool, _ = asked_for(request)
+    return Content(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
+
+
+def _request_of_agent(content: framework.Content) -> Content:
+    """Show a request of a workflow that is run as an agent."""
+    payload: dict[str, Any] = content.parse_arguments() or {}
+    kind = payload.get("response_type")
+    labels: list[str] = payload.get("choices") or []
+    plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+    words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
+    return _request(question_text(payload.get("data")), str(content.call_id), words, labels)
+
+
+def _request(question: str, call_id: str, words: str, labels: Sequence[str]) -> Content:
+    """Ask a question of a workflow, with its choices as buttons if they are few."""
+    if not 0 < len(labels) <= MOST_BUTTONS:
+        return Content(text=storable(f"{question}\n\nPlease answer with {words}." if words else question))
+    name = short_name(call_id)
+    buttons = tuple(Button(text=storable(label), data=f"{name}:{number}") for number, label in enumerate(labels))
+    return Content(text=storable(question), buttons=buttons)
+
+
+def content_of_reply(reply: Reply) -> Content:
+    """Return the notice that shows a reply of the host's own."""
+    buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
+    return Content(text=storable(reply.full_text), role="notice", buttons=buttons)
+
+
+def refusal(error: RequestError) -> Reply:
+    """Return what is said to a message that was not answered."""
+    return Reply(error.message)
+
+
+def challenge_text(challenge: LinkChallenge) -> str:
+    """Return the instructions for linking an account."""
+    return "\n".join(filter(None, (challenge.instructions, challenge.url)))
+
+
+def settled(approval: PendingApproval) -> Content:
+    """Return the card of a question that was decided."""
+    question = Question(
+        approval_id=approval.approval_id,
+        tool=storable(approval.tool)[:_LONGEST_TOOL],
+        outcome=approval.status,
+        reason=storable(approval.reason or ""),
+    )
+    return Content(question=question)
+
+
+def stored(content: Content, key: str, at: float) -> StoredMessage:
+    """Return a new message with a content."""
+    fields = {name: getattr(content, name) for name in Content.__struct_fields__}
+    return StoredMessage(number=0, at=at, key=key, **fields)
+
+
+def storable(text: str) -> str:
+    """Return a text without the halves of characters, which no JSON can hold."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def error_body(error: RequestError) -> bytes:
+    """Return an error as the page reads it: a code for the catalogue, and a sentence for all others."""
+    body = {"code": error.code, "message": error.message, "retry_after": error.retry_after}
+    return msgspec.json.encode({"error": body})
