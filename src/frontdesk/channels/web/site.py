@@ -36,8 +36,7 @@ class Site:
         headers = list(PAGE_HEADERS)
         if await self._visitors.visitor(call.scope, call.headers) is None:
             headers.append((b"set-cookie", await self._visitors.new_cookie(call.scope, call.headers)))
-        # Where the channel is mounted, its path is a part of the root path already.
-        body = shell(self._title, below(call.scope, "").decode())
+        body = shell(self._title, below(call.scope, self._path).decode())
         headers.append((b"content-length", str(len(body)).encode()))
         await call.send({"type": "http.response.start", "status": 200, "headers": headers})
         await call.send({"type": "http.response.body", "body": body})
