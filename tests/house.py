@@ -18,7 +18,11 @@ OPTIONAL = {"verify"}
 # The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to,
 # speaks over WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the
 # seven.
-MORE = {"responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"}}
+# The web chat is its own platform: it serves a page and its files, keeps what was said and tells pages what is new.
+MORE = {
+    "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
+    "web": {"api", "feed", "head", "live", "pages", "replies", "site", "stream"},
+}
 
 NO_VERBS = {
     *("The", "A", "An", "All", "Any", "One", "Those", "This", "It", "Each", "Every", "No", "Nobody", "Nothing"),
