@@ -25,6 +25,7 @@ from frontdesk.abc.linker import IdentityLinker
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.web import WebChatChannel
 from frontdesk.testing import EchoAgent, serving
 from frontdesk.testing.messages import MessageChannel
 from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
@@ -89,6 +90,7 @@ class EveryDoorHost:
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
+        names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js"}
         return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
 
     async def furnish(self) -> None:
@@ -170,6 +172,7 @@ async def open_house(
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
             chat,
+            WebChatChannel(),
             *more,
         ],
         state_dir=place,

@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from frontdesk import AgentFrameworkHost
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, AuthPolicy, OneTimeCodeIdentityLinker
+from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
@@ -76,8 +77,9 @@ async def test_visitors_see_only_what_is_theirs() -> None:
         await ada.heard(2, chat=chat)
         for method, path in (("GET", f"{chat}/messages"), ("POST", f"{chat}/stop"), ("POST", f"{chat}/messages")):
             body = {"client_id": "x", **({"text": "hi"} if path.endswith("messages") else {})}
-            sent = {"json": body} if method == "POST" else {}
-            response = await bob.http.request(method, f"/chat/api/conversations/{path}", **sent)
+            response = await bob.http.request(
+                method, f"/chat/api/conversations/{path}", json=body if method == "POST" else None
+            )
             assert response.status_code == 404
         assert [one["id"] for one in (await bob.get("me"))["conversations"]] == [MAIN]
         assert (await bob.post("conversations", client_id="n1")).json()["conversation"]["id"] != chat
@@ -115,6 +117,34 @@ async def test_too_many_conversations_are_refused() -> None:
     async with web_host(EchoAgent(), max_conversations=2) as url, visiting(url) as ada:
         assert (await ada.post("conversations", client_id="n1")).status_code == 200
         assert (await ada.post("conversations", client_id="n2")).json()["error"]["code"] == "too_many_chats"
+
+
+async def test_who_has_to_link_first_is_told_how() -> None:
+    host = AgentFrameworkHost(
+        EchoAgent(),
+        channels=[WebChatChannel(), InvocationsChannel(auth=ApiKeyAuth({"ada": "a-key-of-some-length"}))],
+        linker=OneTimeCodeIdentityLinker(),
+        default_allowlist=AuthPolicy.require_link(),
+    )
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        await ada.say("hello")
+        said = (await ada.heard(2))[1]
+        assert said["role"] == "notice"
+        assert "code" in said["text"]
+
+
+async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
+    agent = EchoAgent()
+    host = AgentFrameworkHost(
+        agent, channels=[WebChatChannel()], default_allowlist=AuthPolicy.native_allowlist(["somebody-else"])
+    )
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        for response in (
+            await ada.post(f"conversations/{MAIN}/messages", client_id="c", text="x"),
+            await ada.http.get("/chat/api/me"),
+        ):
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "denied")
+    assert agent.seen == []
 
 
 def test_settings_check_themselves() -> None:

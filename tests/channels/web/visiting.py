@@ -122,9 +122,7 @@ async def visiting(base_url: str) -> AsyncIterator[Visitor]:
 
 
 @asynccontextmanager
-async def web_host(target: Any, *, store: Any = None, **settings: Any) -> AsyncIterator[str]:
+async def web_host(target: Any, **settings: Any) -> AsyncIterator[str]:
     """A host with the page; returns its address."""
-    channels = [WebChatChannel(**settings)]
-    host = AgentFrameworkHost(target, channels=channels, **({} if store is None else {"store": store}))
-    async with serving(host) as client:
+    async with serving(AgentFrameworkHost(target, channels=[WebChatChannel(**settings)])) as client:
         yield client.base_url

@@ -1,6 +1,7 @@
 """The routes of the page, and what it asks for: conversations, messages, and answers to questions."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,7 +20,8 @@ from frontdesk.channels.web.stream import FeedServer, query_of
 from frontdesk.channels.web.verify import Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import MAIN, Content, DecideBody, NewBody, SendBody, StopBody, TitleBody
 from frontdesk.data.approval import PendingApproval
-from frontdesk.errors import ConflictError, InvalidRequestError, NotFoundError, RequestError
+from frontdesk.data.identity import Caller
+from frontdesk.errors import ConflictError, InvalidRequestError, LinkRequiredError, NotFoundError, RequestError
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.http.asgi import error_headers, send_json
@@ -68,7 +70,7 @@ class Api:
             self._feeds.socket,
             self._config.feed,
             self._limiter,
-            allow=self._context.allow,
+            allow=self._let_in,
         )
         return [
             Route("/", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.page)),
@@ -86,16 +88,21 @@ class Api:
 
     def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
         return HttpEndpoint(
-            self._verifier, self.refuse, limiter=self._limiter, allow=self._context.allow, runs=runs, **methods
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._let_in, runs=runs, **methods
         )
 
     async def refuse(self, call: HttpCall, error: RequestError) -> None:
         """Answer with an error."""
         await send_json(call.send, error.status, error_body(error), [*error_headers(error), *DATA_HEADERS])
 
+    async def _let_in(self, caller: Caller) -> None:
+        """Refuse a visitor who may not come in; who has to link first is told so in the conversation."""
+        with suppress(LinkRequiredError):
+            await self._context.allow(caller)
+
     async def me(self, call: HttpCall) -> None:
         """Answer with what the page has to know first: the settings, the conversations, and where the feed begins."""
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         head, config, now = await self._mailbox.head(_visitor(call)), self._config, self._context.now()
         chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
         await _answer(
@@ -113,7 +120,7 @@ class Api:
 
     async def messages(self, call: HttpCall) -> None:
         """Answer with messages of a conversation, the last ones or those before a number."""
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         before = number_in(query_of(call.scope), "before")
         messages = await self._mailbox.page(_spot(call), before, PAGE)
         await _answer(call, {"messages": [msgspec.to_builtins(message) for message in messages]})
@@ -122,7 +129,7 @@ class Api:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""
         body = decode(SendBody, await call.json_body(limit=self._max_body, deadline=self._deadline))
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         spot, now = _spot(call), self._context.now()
         said = stored(Content(text=text, role="user"), f"{spot.chat}:{given}", now)
         number = await self._mailbox.add(
@@ -144,7 +151,7 @@ class Api:
     async def stop(self, call: HttpCall) -> None:
         """Stop what is being answered in a conversation, and what waits there to be."""
         body = decode(StopBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         spot = await self._known_spot(call)
         item = to_stop(
             client_id(body.client_id),
@@ -159,7 +166,7 @@ class Api:
     async def new(self, call: HttpCall) -> None:
         """Make a conversation, once for each id that the page gives."""
         body = decode(NewBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         chat = Chat(id=new_chat_id(_visitor(call), client_id(body.client_id)), at=self._context.now())
 
         def add(head: Head) -> Head | None:
@@ -175,7 +182,7 @@ class Api:
     async def rename(self, call: HttpCall) -> None:
         """Give a conversation a title."""
         body = decode(TitleBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         spot, title = _spot(call), one_line(storable(body.title))
         if not title or len(title) > LONGEST_TITLE:
             raise InvalidRequestError(f"A title has 1 to {LONGEST_TITLE} characters.", param="title")
@@ -191,7 +198,7 @@ class Api:
 
     async def delete(self, call: HttpCall) -> None:
         """Remove a conversation from the page; the main one stays."""
-        await self._context.allow(call.caller)
+        await self._let_in(call.caller)
         spot = _spot(call)
         if spot.chat == MAIN:
             raise ConflictError("This conversation is the same on all channels, and stays.", code="main_conversation")

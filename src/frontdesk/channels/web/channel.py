@@ -38,6 +38,7 @@ class WebChatChannel(Channel):
     """Serves a page at `/chat`, and shows there what the agent says while it is written."""
 
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
+    tells_callers_apart: ClassVar[bool] = True
     push_edits = True
     push_is_idempotent = True
     typing_interval: float | None = _BUSY_SECONDS / 3
