@@ -94,7 +94,7 @@ class WebChatChannel(Channel):
         return self._config.findings()
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
-        storage = context.channel_storage("mailbox")
+        storage = context.channel_storage("mailbox", holds_tokens=False)
         self._context = context
         self._mailbox = Mailbox(storage, context.now, self._config.keep_days * _DAY)
         api = Api(self.name, self.path, self._config, context, self._mailbox, _BUSY_SECONDS)
