@@ -21,7 +21,7 @@ OPTIONAL = {"verify"}
 # The web chat is its own platform: it serves a page and its files, keeps what was said and tells pages what is new.
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
-    "web": {"api", "feed", "head", "live", "pages", "replies", "site", "stream"},
+    "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
 }
 
 NO_VERBS = {

@@ -90,7 +90,7 @@ class EveryDoorHost:
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
-        names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js"}
+        names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js", "file": "f"}
         return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
 
     async def furnish(self) -> None:

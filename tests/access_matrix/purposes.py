@@ -85,6 +85,7 @@ PURPOSES: dict[str, Purpose] = {
     "POST /chat/api/conversations/{chat}/stop": Purpose("visitor", {"client_id": "c"}),
     "GET /chat/api/approvals/{approval_id}": Purpose("visitor"),
     "POST /chat/api/approvals/{approval_id}": Purpose("visitor", {"approved": True, "digest": "d"}),
+    "GET /chat/api/files/{file}": Purpose("visitor"),
     "GET /chat/api/events": Purpose("visitor"),
     "GET /chat/api/poll": Purpose("visitor"),
     f"{SOCKET} /chat/api/feed": Purpose("visitor"),

@@ -1,5 +1,6 @@
 """The page in a real browser, under its real policy: on a phone, in two tabs, and while its host dies."""
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from agent_framework import Agent, Content, tool
 from frontdesk.testing import GatedAgent, ScriptedChatClient
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.killing import mortal_host
+from tests.channels.web.test_files import PNG
 from tests.channels.web.visiting import web_host
 from tests.node_program import INSTALLED
 
@@ -104,7 +106,7 @@ async def test_a_host_that_dies_in_mid_answer_loses_nothing(new_tab: Any, tmp_pa
         assert await tab.page.locator(".message").count() == 4
 
 
-async def test_an_approval_is_decided_on_a_card_andaxe_finds_nothing(new_tab: Any, axe: str) -> None:
+async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: Any, axe: str) -> None:
     booked: list[int] = []
 
     @tool(approval_mode="always_require")
@@ -135,6 +137,28 @@ async def test_an_approval_is_decided_on_a_card_andaxe_finds_nothing(new_tab: An
         assert found == {state: [] for state in found}
         assert booked == [2]
         assert await tab.fits()
+
+
+@pytest.mark.parametrize("blocked", [("feed",), ("feed", "events")], ids=["events", "polls"])
+async def test_without_websockets_the_page_is_told_in_another_way(new_tab: Any, blocked: tuple[str, ...]) -> None:
+    picture = Content.from_uri(f"data:image/png;base64,{base64.b64encode(PNG).decode()}", media_type="image/png")
+    client = ScriptedChatClient([[Content.from_text("Here you are."), picture]])
+    async with web_host(Agent(client, "Draw.")) as url:
+        tab = await new_tab()
+        await tab.page.route_web_socket("**/api/feed*", lambda socket: socket.close())
+        if "events" in blocked:
+            await tab.page.route("**/api/events*", lambda route: route.abort())
+        await opened(tab, url)
+        await tab.page.set_input_files("input[type=file]", {"name": "a.png", "mimeType": "image/png", "buffer": PNG})
+        await tab.page.wait_for_selector(".attached li")
+        await tab.page.click(SEND)
+        await shown(tab, "Here you are.", f"{ANSWER}.done")
+        for role in ("user", "assistant"):
+            drawn = tab.page.locator(f".message.{role} img")
+            await drawn.wait_for()
+            assert await drawn.evaluate("one => one.decode().then(() => one.naturalWidth)") == 1
+        # A host that stops waits a while for those who still listen.
+        await tab.page.close()
 
 
 WRITES_HTML = "(() => { try { document.body.innerHTML = '<b>'; return 'written' } catch (e) { return e.message } })()"

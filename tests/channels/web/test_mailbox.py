@@ -30,8 +30,10 @@ class Storage:
         self.values: dict[str, tuple[Any, str]] = {}
         self.writes_left: int | None = None
         self.count = 0
+        self.reads = 0
 
     async def get(self, key: str) -> StoredValue | None:
+        self.reads += 1
         await asyncio.sleep(0)
         known = self.values.get(key)
         return None if known is None else StoredValue(value=known[0], version=known[1])
@@ -113,6 +115,16 @@ async def test_pages_go_back_to_the_beginning() -> None:
     assert [one.number for one in await box.page(SPOT, 5, 3)] == [2, 3, 4]
     assert [one.number for one in await box.page(SPOT, 2, 3)] == [1]
     assert await box.page(SPOT, 1, 3) == []
+
+
+async def test_opening_a_conversation_reads_its_last_page_alone() -> None:
+    storage = Storage()
+    box = mailbox(storage)
+    for index in range(400):
+        await box.add(SPOT, message("x", f"k{index}"))
+    storage.reads = 0
+    assert [one.number for one in await box.page(SPOT, None, 50)] == list(range(351, 401))
+    assert storage.reads == 51
 
 
 @examples(30)

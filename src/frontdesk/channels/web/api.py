@@ -11,6 +11,7 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
 from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
 from frontdesk.channels.web.feed import shown_chat
+from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
 from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
@@ -18,10 +19,21 @@ from frontdesk.channels.web.render import error_body, storable, stored
 from frontdesk.channels.web.site import OpenVerifier, Site
 from frontdesk.channels.web.stream import FeedServer, query_of
 from frontdesk.channels.web.verify import Visitors, VisitorVerifier
-from frontdesk.channels.web.wire import MAIN, Content, DecideBody, NewBody, SendBody, StopBody, TitleBody
+from frontdesk.channels.web.wire import (
+    MAIN,
+    Content,
+    DecideBody,
+    NewBody,
+    SendBody,
+    SentFile,
+    ShownFile,
+    StopBody,
+    TitleBody,
+)
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import Caller
 from frontdesk.errors import ConflictError, InvalidRequestError, LinkRequiredError, NotFoundError, RequestError
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.http.asgi import error_headers, send_json
@@ -60,6 +72,8 @@ class Api:
         self._deadline = BodyDeadline(config.body_timeout)
         # A character of a text has six bytes at most in JSON.
         self._max_body = 6 * config.max_text + _FIELDS_BYTES
+        if config.max_files:
+            self._max_body += config.max_file_bytes * 4 // 3 + config.max_files * _FIELDS_BYTES
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes below the channel's path."""
@@ -81,6 +95,7 @@ class Api:
             Route(f"{chat}/messages", endpoint=self._endpoint(runs=["POST"], GET=self.messages, POST=self.send)),
             Route(f"{chat}/stop", endpoint=self._endpoint(POST=self.stop)),
             Route("/api/approvals/{approval_id}", endpoint=self._endpoint(GET=self.question, POST=self.decide)),
+            Route("/api/files/{file}", endpoint=self._endpoint(GET=self.file)),
             Route("/api/events", endpoint=self._endpoint(GET=self._feeds.events)),
             Route("/api/poll", endpoint=self._endpoint(GET=self._feeds.poll)),
             WebSocketRoute("/api/feed", endpoint=feed),
@@ -113,6 +128,8 @@ class Api:
                 "prompts": config.prompts,
                 "languages": LANGUAGES,
                 "max_text": config.max_text,
+                "max_files": config.max_files,
+                "max_file_bytes": config.max_file_bytes,
                 "conversations": [shown_chat(chat, now) for chat in chats],
                 "cursor": head.change,
             },
@@ -127,11 +144,12 @@ class Api:
 
     async def send(self, call: HttpCall) -> None:
         """Keep a message and have it answered; a page that got no answer sends it again under the same id."""
-        body = decode(SendBody, await call.json_body(limit=self._max_body, deadline=self._deadline))
+        body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
+        files = tuple([await self._keep(call.caller, file, data) for file, data in kept])
         spot, now = _spot(call), self._context.now()
-        said = stored(Content(text=text, role="user"), f"{spot.chat}:{given}", now)
+        said = stored(Content(text=text, role="user", files=files), f"{spot.chat}:{given}", now)
         number = await self._mailbox.add(
             spot,
             msgspec.structs.replace(said, client_id=given),
@@ -143,6 +161,27 @@ class Api:
             item = item.replace(kind="control")
         await self._context.accept(item)
         await _answer(call, {"number": number})
+
+    async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
+        raw = await call.json_body(limit=self._max_body, deadline=self._deadline)
+        return await run_sized(len(raw), self._decoded, raw)
+
+    def _decoded(self, raw: bytes) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
+        body, config = decode(SendBody, raw), self._config
+        kept = read_files(body.files, most=config.max_files, max_bytes=config.max_file_bytes)
+        return msgspec.structs.replace(body, files=tuple(file for file, _ in kept)), kept
+
+    async def _keep(self, caller: Caller, file: SentFile, data: bytes) -> ShownFile:
+        return as_shown_file(
+            await self._context.put_file(caller, data, media_type=file.media_type, name=storable(file.name))
+        )
+
+    async def file(self, call: HttpCall) -> None:
+        """Answer with a file of the visitor's."""
+        kept, data = await self._context.get_file(call.caller, plain_id(call.scope["path_params"]["file"], "file"))
+        headers = [*file_headers(kept), (b"content-length", str(len(data)).encode())]
+        await call.send({"type": "http.response.start", "status": 200, "headers": headers})
+        await call.send({"type": "http.response.body", "body": data})
 
     def _is_control(self, name: str | None) -> bool:
         command = None if name is None else self._context.find_command(name)

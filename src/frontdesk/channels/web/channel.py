@@ -15,18 +15,30 @@ from frontdesk.channels.web import replies
 from frontdesk.channels.web.api import Api
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.config import FeedLimits, WebChatConfig
+from frontdesk.channels.web.files import as_shown_file, read_files
 from frontdesk.channels.web.live import handle_of, place_of, read_handle, replacing, showing
 from frontdesk.channels.web.parse import chat_of
 from frontdesk.channels.web.render import content_of_reply, contents_of, settled, storable, stored
-from frontdesk.channels.web.wire import Content
+from frontdesk.channels.web.wire import Content, Part, SentFile, ShownFile
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.limits import EventLimits
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest, OnBusy
 from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import NotFoundError, PushNotEditableError, PushRefusedError, RequestError, UnsupportedError
+from frontdesk.errors import (
+    FilesFullError,
+    FileTooLargeError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    PushNotEditableError,
+    PushRefusedError,
+    RequestError,
+    UnsupportedError,
+)
+from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits
 
 _DAY = 86_400.0
@@ -65,6 +77,8 @@ class WebChatChannel(Channel):
         keep_days: float = WebChatConfig.keep_days,
         max_text: int = WebChatConfig.max_text,
         max_conversations: int = WebChatConfig.max_conversations,
+        max_files: int = WebChatConfig.max_files,
+        max_file_bytes: int = WebChatConfig.max_file_bytes,
         body_timeout: float = WebChatConfig.body_timeout,
         limits: Limits | None = DEFAULT_LIMITS,
         feed: FeedLimits | None = None,
@@ -82,6 +96,8 @@ class WebChatChannel(Channel):
             keep_days=keep_days,
             max_text=max_text,
             max_conversations=max_conversations,
+            max_files=max_files,
+            max_file_bytes=max_file_bytes,
             body_timeout=body_timeout,
             limits=limits,
             feed=feed or FeedLimits(),
@@ -121,7 +137,7 @@ class WebChatChannel(Channel):
         spot = Spot(part.identity.native_id, chat_of(part.conversation_id))
         if part.replaces is not None:
             return await self._change(part, read_handle(part.replaces))
-        content = msgspec.convert(part.content, Content)
+        content = await self._kept(part.identity, part.content)
         return await self._add(spot, content, part.idempotency_key, "done")
 
     async def find_push(self, part: PushPart) -> str | None:
@@ -165,7 +181,7 @@ class WebChatChannel(Channel):
 
     def question_in(self, content: Any) -> str | None:
         """Return the id of the question that a message asks."""
-        question = msgspec.convert(content, Content).question
+        question = msgspec.convert(content, Part).question
         return None if question is None or question.outcome else question.approval_id
 
     def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
@@ -182,10 +198,27 @@ class WebChatChannel(Channel):
         return handle_of(spot._replace(number=number))
 
     async def _change(self, part: PushPart, place: Spot) -> str:
-        edited = await self._need_mailbox().edit(place, replacing(part))
+        content = None if part.content is None else await self._kept(part.identity, part.content)
+        edited = await self._need_mailbox().edit(place, replacing(part, content))
         if edited is None:
             raise PushNotEditableError
         return handle_of(place)
+
+    async def _kept(self, identity: ChannelIdentity, payload: Any) -> Content:
+        """Return what a part says, once its files are kept for their reader."""
+        part = msgspec.convert(payload, Part)
+        files = [await self._keep(Caller(identity=identity), file) for file in part.media]
+        return msgspec.structs.replace(part, files=tuple(files))
+
+    async def _keep(self, reader: Caller, file: SentFile) -> ShownFile:
+        """Keep a file of an answer; of one that can't be kept, the name is shown."""
+        size = len(file.data)
+        try:
+            [(sent, data)] = await run_sized(size, lambda: read_files([file], most=1, max_bytes=size))
+            kept = await self._need_context().put_file(reader, data, media_type=sent.media_type, name=sent.name)
+        except (FileTooLargeError, FilesFullError, ForbiddenError, InvalidRequestError):
+            return ShownFile(id="", media_type=file.media_type, name=file.name)
+        return as_shown_file(kept)
 
     async def _find(self, identity: ChannelIdentity, key: str) -> str | None:
         place = await self._need_mailbox().find(identity.native_id, key)

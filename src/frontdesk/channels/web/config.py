@@ -50,7 +50,11 @@ class WebChatConfig:
     """The largest number of characters of a message that a visitor sends."""
     max_conversations: int = 100
     """The number of conversations that one visitor can have."""
-    body_timeout: float = 10.0
+    max_files: int = 5
+    """The number of files that a visitor can send with a message; 0 takes none."""
+    max_file_bytes: int = 10 * 1024 * 1024
+    """The bytes of all files of a message together."""
+    body_timeout: float = 30.0
     limits: Limits | None = DEFAULT_LIMITS
     streams: StreamTimes = DEFAULT_TIMES
     feed: FeedLimits = FeedLimits()
@@ -58,10 +62,12 @@ class WebChatConfig:
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
-        names = ("keep_days", "max_text", "max_conversations", "body_timeout")
+        names = ("keep_days", "max_text", "max_conversations", "max_file_bytes", "body_timeout")
         wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
         if self.max_conversations > _MOST_CONVERSATIONS:
             wrong.append(f"max_conversations must be {_MOST_CONVERSATIONS} at most")
+        if self.max_files < 0:
+            wrong.append("max_files must not be negative")
         if not self.title.strip():
             wrong.append("title must not be empty")
         wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]

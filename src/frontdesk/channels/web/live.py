@@ -42,15 +42,14 @@ def showing(view: LiveView) -> Edit:
     return change
 
 
-def replacing(part: PushPart) -> Edit:
+def replacing(part: PushPart, content: Content | None) -> Edit:
     """Return the change that a part asks for: to complete an answer, to settle a question, or to remove a message."""
 
     def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
         if part.action == "retract":
             return msgspec.structs.replace(before, state="removed"), None
-        if part.content is None:
+        if content is None:
             return msgspec.structs.replace(before, state="stopped", buttons=()), None
-        content = msgspec.convert(part.content, Content)
         fields = {name: getattr(content, name) for name in Content.__struct_fields__ if name != "text"}
         after = msgspec.structs.replace(before, state="done", **fields)
         if part.action == "settle":

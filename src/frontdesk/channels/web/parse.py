@@ -4,6 +4,7 @@ import re
 from typing import Any, TypeVar
 
 import msgspec
+from agent_framework import Content, Message
 
 from frontdesk.channels.web.render import storable
 from frontdesk.channels.web.wire import MAIN, SendBody
@@ -70,7 +71,7 @@ def read_text(body: SendBody, most: int) -> str:
     text = storable(body.text)
     if len(text) > most:
         raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
-    if not text.strip() and not body.choice:
+    if not text.strip() and not body.choice and not body.files:
         raise InvalidRequestError("A message needs a text.", param="text", code="text_empty")
     return text
 
@@ -98,11 +99,25 @@ def _asked(request: ChannelRequest, body: SendBody, text: str) -> ChannelRequest
             raise InvalidRequestError("There is no such choice.", param="choice")
         chosen: dict[str, Any] = {QUESTION: choice[1], CHOICE: int(choice[2])}
         return request.replace(operation="approval", attributes={**request.attributes, **chosen})
+    if body.files:
+        return request.replace(input=_message(body, text))
     command = _COMMAND.fullmatch(text.strip())
     if command is None:
         return request.replace(input=text)
     attributes = {**request.attributes, COMMAND: command[1].lower()}
     return request.replace(operation="command", input=(command[2] or "").strip(), attributes=attributes)
+
+
+def _message(body: SendBody, text: str) -> Message:
+    files = [
+        Content.from_uri(
+            f"data:{file.media_type};base64,{file.data}",
+            media_type=file.media_type,
+            additional_properties={"filename": file.name} if file.name else None,
+        )
+        for file in body.files
+    ]
+    return Message("user", [*([Content.from_text(text)] if text.strip() else []), *files])
 
 
 def to_stop(given: str, *, channel: str, caller: Caller, chat: str, now: float) -> InboxItem:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import agent_framework as framework
 import msgspec
 
-from frontdesk.channels.web.wire import Button, Content, Question, StoredMessage
+from frontdesk.channels.web.wire import Button, Content, Part, Question, SentFile, StoredMessage
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
@@ -26,7 +26,7 @@ from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, 
 _LONGEST_TOOL = 200
 
 
-def contents_of(given: Any) -> list[Content]:
+def contents_of(given: Any) -> list[Part]:
     """Return what the page shows for a result, in its order: the text, and a card for each question."""
     value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
     if isinstance(value, str):
@@ -44,8 +44,8 @@ def contents_of(given: Any) -> list[Content]:
     return []
 
 
-def _workflow(result: framework.WorkflowRunResult) -> list[Content]:
-    said: list[Content] = []
+def _workflow(result: framework.WorkflowRunResult) -> list[Part]:
+    said: list[Part] = []
     for output in whole_outputs(result):
         if is_response(output):
             said += _said(output.messages)
@@ -63,37 +63,46 @@ def _workflow(result: framework.WorkflowRunResult) -> list[Content]:
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
-def _said(messages: Sequence[framework.Message]) -> list[Content]:
+def _said(messages: Sequence[framework.Message]) -> list[Part]:
     """Return what the assistant has said as one message; an echo holds the user's messages alone."""
     is_echo = all(message.role == "user" for message in messages)
     role = "user" if is_echo else "assistant"
-    texts = [_text_of(message) for message in messages if message.role == role]
-    return [msgspec.structs.replace(content, role=role) for content in _texts(texts)]
+    said = [message for message in messages if message.role == role]
+    media = tuple(file for message in said for content in message.contents if (file := _file(content)) is not None)
+    text = _joined([_text_of(message) for message in said])
+    return [Part(text=text, role=role, media=media)] if text.strip() or media else []
 
 
 def _text_of(message: framework.Message) -> str:
     texts = "".join(content.text or "" for content in message.contents if content.type == "text")
-    return "\n\n".join(filter(None, [texts, *map(_media, message.contents)]))
+    links = [content.uri for content in message.contents if content.type == "uri" and content.uri]
+    return _joined([texts, *links])
 
 
-def _media(content: framework.Content) -> str:
-    """Return a link to what lies elsewhere, and the name of a file that is in the answer itself."""
-    if content.type == "uri" and content.uri:
-        return content.uri
-    return f"[{file_name(content) or content.media_type or 'file'}]" if content.type == "data" else ""
+def _file(content: framework.Content) -> SentFile | None:
+    """Return the file that a content holds."""
+    head, _, data = (content.uri or "").partition(";base64,")
+    if content.type != "data" or not data:
+        return None
+    media_type = content.media_type or head.removeprefix("data:")
+    return SentFile(media_type=storable(media_type), data=data, name=storable(file_name(content)))
 
 
-def _texts(texts: Sequence[str]) -> list[Content]:
-    text = "\n\n".join(filter(None, texts))
-    return [Content(text=storable(text))] if text.strip() else []
+def _joined(texts: Sequence[str]) -> str:
+    return storable("\n\n".join(filter(None, texts)))
 
 
-def _question(request: framework.Content) -> Content:
+def _texts(texts: Sequence[str]) -> list[Part]:
+    text = _joined(texts)
+    return [Part(text=text)] if text.strip() else []
+
+
+def _question(request: framework.Content) -> Part:
     tool, _ = asked_for(request)
-    return Content(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
+    return Part(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
 
 
-def _request_of_agent(content: framework.Content) -> Content:
+def _request_of_agent(content: framework.Content) -> Part:
     """Show a request of a workflow that is run as an agent."""
     payload: dict[str, Any] = content.parse_arguments() or {}
     kind = payload.get("response_type")
@@ -103,13 +112,13 @@ def _request_of_agent(content: framework.Content) -> Content:
     return _request(question_text(payload.get("data")), str(content.call_id), words, labels)
 
 
-def _request(question: str, call_id: str, words: str, labels: Sequence[str]) -> Content:
+def _request(question: str, call_id: str, words: str, labels: Sequence[str]) -> Part:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
     if not 0 < len(labels) <= MOST_BUTTONS:
-        return Content(text=storable(f"{question}\n\nPlease answer with {words}." if words else question))
+        return Part(text=storable(f"{question}\n\nPlease answer with {words}." if words else question))
     name = short_name(call_id)
     buttons = tuple(Button(text=storable(label), data=f"{name}:{number}") for number, label in enumerate(labels))
-    return Content(text=storable(question), buttons=buttons)
+    return Part(text=storable(question), buttons=buttons)
 
 
 def content_of_reply(reply: Reply) -> Content:

@@ -28,6 +28,23 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
+class SentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file on its way, in base64."""
+
+    media_type: str
+    data: str
+    name: str = ""
+
+
+class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of a message; its bytes are fetched by its id, which is empty if they could not be kept."""
+
+    id: str
+    media_type: str
+    name: str = ""
+    size: int = 0
+
+
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is said in one message."""
 
@@ -39,6 +56,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The channel on which it was asked, if that was another one."""
     question: Question | None = None
     buttons: tuple[Button, ...] = ()
+    files: tuple[ShownFile, ...] = ()
+
+
+class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said in one message, before its files are kept."""
+
+    media: tuple[SentFile, ...] = ()
 
 
 class Message(Content, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,6 +93,7 @@ class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str = ""
     choice: str = ""
     """The data of a button that was pressed."""
+    files: tuple[SentFile, ...] = ()
     locale: str = ""
 
 

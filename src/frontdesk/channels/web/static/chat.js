@@ -3,6 +3,7 @@
 import { render } from "./vendor/lit-html/lit-html.js";
 import { get, newId, post, remove } from "./api.js";
 import { Feed } from "./feed.js";
+import { readFiles } from "./files.js";
 import { loadCatalogue, say } from "./i18n.js";
 import { apply, isBusy, newState, setChat, setMessage, trim } from "./state.js";
 import { app } from "./view.js";
@@ -13,6 +14,7 @@ const NEAR = 80; // Whoever is so many pixels from the end at most is kept there
 let atEnd = true;
 let scheduled = false;
 let expiry = 0;
+let feed = null;
 
 function draw() {
   if (scheduled) return;
@@ -38,7 +40,9 @@ const wanted = () => decodeURIComponent(location.hash.slice(1)) || "main";
 const stored = () => `frontdesk-unsent-${state.current}`;
 
 function keepUnsent() {
-  const kept = state.pending.map(({ client_id, text }) => ({ client_id, text }));
+  // Files are too large to be kept in the tab.
+  const small = state.pending.filter((message) => !message.files.length);
+  const kept = small.map(({ client_id, text, choice }) => ({ client_id, text, choice, files: [] }));
   if (kept.length) sessionStorage.setItem(stored(), JSON.stringify(kept));
   else sessionStorage.removeItem(stored());
 }
@@ -99,14 +103,17 @@ function fail(error) {
 async function deliver(message) {
   message.error = null;
   draw();
-  const { client_id, text, choice = "" } = message;
+  const { client_id, text, choice } = message;
+  const files = message.files.map(({ name, media_type, data }) => ({ name, media_type, data }));
   try {
     await post(`conversations/${state.current}/messages`, {
       client_id,
       text,
       choice,
+      files,
       locale: document.documentElement.lang,
     });
+    feed?.wake?.();
   } catch (error) {
     message.error = error;
     draw();
@@ -114,8 +121,8 @@ async function deliver(message) {
 }
 
 const actions = {
-  send(text, choice = "") {
-    const message = { client_id: newId(), text, choice };
+  send(text, choice = "", files = []) {
+    const message = { client_id: newId(), text, choice, files };
     state.pending.push(message);
     atEnd = true;
     keepUnsent();
@@ -125,10 +132,34 @@ const actions = {
     event.preventDefault();
     const box = document.getElementById("text");
     const text = box.value;
-    if (!text.trim()) return;
+    if (!text.trim() && !state.attached.length) return;
+    const files = state.attached;
+    state.attached = [];
+    state.problem = null;
     box.value = "";
     actions.typed({ currentTarget: box });
-    actions.send(text);
+    actions.send(text, "", files);
+  },
+  async attach(chosen) {
+    state.problem = null;
+    try {
+      state.attached.push(...(await readFiles(chosen, state.attached, state.me)));
+    } catch (error) {
+      state.problem = error;
+    }
+    draw();
+  },
+  async chosen({ currentTarget: input }) {
+    await actions.attach([...input.files]);
+    input.value = "";
+    document.getElementById("text").focus();
+  },
+  pasted(event) {
+    if (event.clipboardData.files.length) actions.attach([...event.clipboardData.files]);
+  },
+  detach(file) {
+    state.attached = state.attached.filter((one) => one !== file);
+    draw();
   },
   typed({ currentTarget: box }) {
     box.rows = 1;
@@ -260,7 +291,8 @@ async function start() {
         draw();
       }
     };
-    new Feed(me.cursor, takeFrame, online).run();
+    feed = new Feed(me.cursor, takeFrame, online);
+    feed.run();
     document.getElementById("text")?.focus();
   } catch (error) {
     fail(error);

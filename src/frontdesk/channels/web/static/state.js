@@ -10,6 +10,8 @@ export function newState() {
     messages: new Map(),
     hasEarlier: false,
     pending: [],
+    attached: [],
+    problem: null,
     questions: new Map(),
     online: true,
     drawer: false,

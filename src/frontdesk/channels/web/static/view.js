@@ -3,6 +3,7 @@
 import { html, nothing } from "./vendor/lit-html/lit-html.js";
 import { repeat } from "./vendor/lit-html/directives/repeat.js";
 import { questionCard } from "./card.js";
+import { attached, limits, shownFiles } from "./files.js";
 import { say, sayError } from "./i18n.js";
 import { blocks, read } from "./markdown.js";
 import { isBusy, shown } from "./state.js";
@@ -124,7 +125,7 @@ function entry(message, state, actions) {
   return html`<li class="message ${role} ${message.state ?? "done"}">
     <span class="hidden">${say(role === "user" ? "you" : role)}</span>
     ${message.origin ? html`<p class="origin">${say("from", { channel: message.origin })}</p>` : nothing}
-    ${message.text ? body(message, role) : nothing}
+    ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
     ${message.state === "stopped" ? html`<p class="muted">${say("stopped")}</p>` : nothing}
@@ -149,7 +150,7 @@ function choices(message, actions) {
 function unsent(message, actions) {
   return html`<li class="message user ${message.error ? "failed" : "pending"}">
     <span class="hidden">${say("you")}</span>
-    <div class="bubble" dir="auto">${message.text}</div>
+    <div class="bubble" dir="auto">${message.text || message.files.map((file) => file.name).join(", ")}</div>
     ${message.error
       ? html`<p class="problem" role="alert">
           ${say("not_sent")} ${sayError(message.error)}
@@ -163,7 +164,10 @@ function unsent(message, actions) {
 function composer(state, actions) {
   return html`<footer>
     ${state.online ? nothing : html`<p class="offline" role="status">${say("connecting")}</p>`}
-    <form @submit=${actions.submit}>
+    ${state.problem ? html`<p class="problem" role="alert">${sayError(state.problem)}</p>` : nothing}
+    ${attached(state.attached, actions.detach)}
+    <form @submit=${actions.submit} @paste=${actions.pasted}>
+      ${state.me.max_files ? attach(state, actions) : nothing}
       <label class="hidden" for="text">${say("message")}</label>
       <textarea
         id="text"
@@ -182,6 +186,13 @@ function composer(state, actions) {
       <button type="submit" class="send primary" aria-label=${say("send")} title=${say("send")}>${icon("send")}</button>
     </form>
   </footer>`;
+}
+
+function attach(state, actions) {
+  return html`<label class="attach" title="${say("attach")}. ${limits(state.me)}">
+    ${icon("clip")}
+    <input class="hidden" type="file" multiple aria-label="${say("attach")}. ${limits(state.me)}" @change=${actions.chosen} />
+  </label>`;
 }
 
 function dialog(state, actions) {
@@ -213,6 +224,7 @@ const SHAPES = {
   menu: "M4 7h16M4 12h16M4 17h16",
   send: "M12 19V5M6 11l6-6 6 6",
   stop: "M7 7h10v10H7z",
+  clip: "M8 12.5l6-6a3 3 0 0 1 4.2 4.2l-8 8a4.6 4.6 0 0 1-6.5-6.5l8-8",
   pen: "M4 20h4L19 9l-4-4L4 16zM13.5 6.5l4 4",
   bin: "M5 7h14M10 7V5h4v2M7 7l1 13h8l1-13",
   theme: "M12 4a8 8 0 1 0 0 16zM12 4v16M12 4a8 8 0 0 1 0 16",
