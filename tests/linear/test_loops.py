@@ -61,7 +61,7 @@ def page_message(text: str, units: int) -> Any:
     body = page.decode(SendBody, json.dumps(sent).encode())
     page_files.read_files(body.files[:1], most=1, max_bytes=10)
     caller = Caller(identity=ChannelIdentity("web", "vis_1"))
-    return page.to_item(body, page.read_text(body, 10**9), channel="web", caller=caller, chat="main", number=1, now=0.0)
+    return page.to_item(body, page.read_text(body, 10**9), channel="web", caller=caller, chat="main", now=0.0)
 
 
 def lines_of(call: Callable[[], Any]) -> int:

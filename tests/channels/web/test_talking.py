@@ -8,7 +8,11 @@ from typing import Any
 import httpx
 from agent_framework import Agent, Content, tool
 
-from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent, ScriptedChatClient
+from frontdesk import AgentFrameworkHost, Caller, ChannelContext, ChannelContribution, ChannelIdentity
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.parse import to_item
+from frontdesk.channels.web.wire import MAIN, SendBody
+from frontdesk.testing import EchoAgent, FailingAgent, GatedAgent, ScriptedChatClient, serving
 from tests.channels.web.visiting import Visitor, visiting, web_host
 
 
@@ -194,3 +198,31 @@ async def _first_event(response: httpx.Response) -> AsyncIterator[str]:
         if line.startswith("data: "):
             yield line.removeprefix("data: ")
             return
+
+
+class OpenChannel(WebChatChannel):
+    """A page whose context can be called as a process does that dies in the middle of a request."""
+
+    context: ChannelContext
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        self.context = context
+        return super().contribute(context)
+
+
+async def test_a_message_that_was_accepted_and_not_shown_is_shown_before_its_answer() -> None:
+    channel = OpenChannel()
+    async with serving(AgentFrameworkHost(EchoAgent(), channels=[channel])) as client:
+        async with visiting(client.base_url) as ada:
+            visitor = next(iter(ada.http.cookies.values())).rpartition(".")[0]
+            caller = Caller(identity=ChannelIdentity(channel="web", native_id=visitor))
+            body = SendBody(client_id="c1", text="hello")
+            await channel.context.accept(to_item(body, "hello", channel="web", caller=caller, chat=MAIN, now=1.0))
+            messages = await ada.heard(2)
+            # The page has got no answer, and sends it again.
+            assert await ada.say("hello", client_id="c1") == 1
+            assert [(one.get("role", "assistant"), one["text"]) for one in messages] == [
+                ("user", "hello"),
+                ("assistant", "hello"),
+            ]
+            assert await ada.texts() == ["hello", "hello"]

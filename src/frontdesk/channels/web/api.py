@@ -15,13 +15,13 @@ from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
 from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
-from frontdesk.channels.web.render import error_body, storable, stored
+from frontdesk.channels.web.render import error_body, storable
+from frontdesk.channels.web.replies import show_said
 from frontdesk.channels.web.site import OpenVerifier, Site
 from frontdesk.channels.web.stream import FeedServer, query_of
 from frontdesk.channels.web.verify import Visitors, VisitorVerifier
 from frontdesk.channels.web.wire import (
     MAIN,
-    Content,
     DecideBody,
     NewBody,
     SendBody,
@@ -147,19 +147,21 @@ class Api:
         body, kept = await self._read_message(call)
         given, text = client_id(body.client_id), read_text(body, self._config.max_text)
         await self._let_in(call.caller)
-        files = tuple([await self._keep(call.caller, file, data) for file, data in kept])
-        spot, now = _spot(call), self._context.now()
-        said = stored(Content(text=text, role="user", files=files), f"{spot.chat}:{given}", now)
-        number = await self._mailbox.add(
-            spot,
-            msgspec.structs.replace(said, client_id=given),
-            title="" if spot.chat == MAIN else one_line(text[: 4 * LONGEST_TITLE])[:LONGEST_TITLE],
-            busy_until=now + self._busy_seconds,
+        spot, now = await self._known_spot(call), self._context.now()
+        item = to_item(
+            msgspec.structs.replace(body, client_id=given),
+            text,
+            channel=self._name,
+            caller=call.caller,
+            chat=spot.chat,
+            now=now,
+            files=[await self._keep(call.caller, file, data) for file, data in kept],
         )
-        item = to_item(body, text, channel=self._name, caller=call.caller, chat=spot.chat, number=number, now=now)
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
+        # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
         await self._context.accept(item)
+        number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
         await _answer(call, {"number": number})
 
     async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:

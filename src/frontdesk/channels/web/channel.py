@@ -1,6 +1,7 @@
 """The channel itself: what the host asks of it, for a page whose messages lie in the mailbox."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -169,6 +170,9 @@ class WebChatChannel(Channel):
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
+        # A visitor who has deleted the conversation meanwhile sees neither the question nor the answer.
+        with suppress(NotFoundError):
+            await replies.show_said(self._need_mailbox(), item)
         request = await replies.prepare(self._need_context(), item)
         if request is None:
             await self._set_busy(_spot_of(item), 0.0)

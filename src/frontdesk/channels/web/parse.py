@@ -1,13 +1,14 @@
 """From a body of the page to an `InboxItem`. Pure."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from agent_framework import Content, Message
 
 from frontdesk.channels.web.render import storable
-from frontdesk.channels.web.wire import MAIN, SendBody
+from frontdesk.channels.web.wire import MAIN, Said, SendBody, ShownFile, StoredMessage
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest, ChannelSession
@@ -77,9 +78,16 @@ def read_text(body: SendBody, most: int) -> str:
 
 
 def to_item(
-    body: SendBody, text: str, *, channel: str, caller: Caller, chat: str, number: int, now: float
+    body: SendBody,
+    text: str,
+    *,
+    channel: str,
+    caller: Caller,
+    chat: str,
+    now: float,
+    files: Sequence[ShownFile] = (),
 ) -> InboxItem:
-    """Make the event of a message, a command or a choice."""
+    """Make the event of a message, a command or a choice; its details are what the page shows of it."""
     visitor = caller.identity.native_id
     request = ChannelRequest(
         channel=channel,
@@ -87,9 +95,25 @@ def to_item(
         # The main conversation is the person's own on every channel; each other one is a session of its own.
         session=None if chat == MAIN else ChannelSession(key=f"web:{chat}"),
         attributes={LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {},
-        details={"asked": number},
+        details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
     )
     return _item(body.client_id, _asked(request, body, text), caller, now)
+
+
+def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
+    """Return the conversation and the message of an event, as the page shows it; `None` if nothing was said."""
+    if not item.request.details:
+        return None
+    said, chat = msgspec.convert(item.request.details, Said), chat_of(item.conversation_id)
+    return chat, StoredMessage(
+        number=0,
+        at=item.received_at,
+        role="user",
+        text=said.text,
+        files=said.files,
+        client_id=said.client_id,
+        key=f"{chat}:{said.client_id}",
+    )
 
 
 def _asked(request: ChannelRequest, body: SendBody, text: str) -> ChannelRequest:

@@ -5,8 +5,11 @@ from typing import Any
 
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.abc.commands import CommandState
-from frontdesk.channels.web.parse import COMMAND, STOP
+from frontdesk.channels.web.client import Mailbox, Spot
+from frontdesk.channels.web.head import LONGEST_TITLE
+from frontdesk.channels.web.parse import COMMAND, STOP, said_in
 from frontdesk.channels.web.render import challenge_text, refusal
+from frontdesk.channels.web.wire import MAIN
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest, ChannelSession
@@ -14,6 +17,7 @@ from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import LinkRequiredError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import described_command, session_commands
+from frontdesk.kit.chat.text import one_line
 
 
 class CommandCall:
@@ -49,6 +53,16 @@ def page_commands(context: ChannelContext) -> list[ChannelCommand]:
 
     cancel = [command for command in session_commands(context) if command.name == "cancel"]
     return [*cancel, described_command(context, "help", explain, control=True)]
+
+
+async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.0) -> int | None:
+    """Show the message of an event in its conversation, once however often this is called; return its number."""
+    said = said_in(item)
+    if said is None:
+        return None
+    chat, message = said
+    title = "" if chat == MAIN else one_line(message.text[: 4 * LONGEST_TITLE])[:LONGEST_TITLE]
+    return await mailbox.add(Spot(item.caller.identity.native_id, chat), message, title=title, busy_until=busy_until)
 
 
 async def prepare(context: ChannelContext, item: InboxItem) -> ChannelRequest | None:

@@ -86,6 +86,14 @@ class StoredMessage(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The key of what was sent: a second message with it is the same one."""
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the page shows of a message that a visitor has sent; kept with its event."""
+
+    client_id: str
+    text: str = ""
+    files: tuple[ShownFile, ...] = ()
+
+
 class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that a visitor sends, or a choice that they make."""
 
