@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agent_framework import Agent, Content, tool
 
-from frontdesk.testing import GatedAgent, ScriptedChatClient
+from frontdesk.testing import EchoAgent, GatedAgent, ScriptedChatClient
 from tests.browser import Tab, chromium, need_chromium
 from tests.channels.web.killing import mortal_host
 from tests.channels.web.test_files import PNG
@@ -136,6 +136,36 @@ async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: A
         found["dark, with the drawer"] = await violations(tab, axe)
         assert found == {state: [] for state in found}
         assert booked == [2]
+        assert await tab.fits()
+
+
+class Moody(EchoAgent):
+    """Fails at the first question, and answers from then on."""
+
+    async def speak(self, words: list[str]) -> AsyncIterator[Any]:
+        if len(self.seen) == 1:
+            raise RuntimeError("the secret reason")
+        async for update in super().speak(words):
+            yield update
+
+
+async def test_a_question_that_failed_is_asked_again_and_a_conversation_is_renamed(new_tab: Any) -> None:
+    async with web_host(Moody()) as url:
+        tab = await new_tab()
+        await opened(tab, url)
+        await tab.page.click("button.menu")
+        await tab.page.click("button.new")
+        await tab.page.wait_for_function("location.hash.length > 5")
+        await say(tab, "how are you")
+        await tab.page.click(".message.notice .actions button")
+        await shown(tab, "how are you", f"{ANSWER}.done")
+        await tab.page.click("button.icon >> nth=1")
+        await tab.page.fill("dialog input", "My trip")
+        await tab.page.press("dialog input", "Enter")
+        await tab.page.locator("header p", has_text="My trip").wait_for()
+        await tab.page.reload()
+        await shown(tab, "how are you", f"{ANSWER}.done")
+        assert "secret" not in await tab.text()
         assert await tab.fits()
 
 

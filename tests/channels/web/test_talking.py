@@ -212,17 +212,17 @@ class OpenChannel(WebChatChannel):
 
 async def test_a_message_that_was_accepted_and_not_shown_is_shown_before_its_answer() -> None:
     channel = OpenChannel()
-    async with serving(AgentFrameworkHost(EchoAgent(), channels=[channel])) as client:
-        async with visiting(client.base_url) as ada:
-            visitor = next(iter(ada.http.cookies.values())).rpartition(".")[0]
-            caller = Caller(identity=ChannelIdentity(channel="web", native_id=visitor))
-            body = SendBody(client_id="c1", text="hello")
-            await channel.context.accept(to_item(body, "hello", channel="web", caller=caller, chat=MAIN, now=1.0))
-            messages = await ada.heard(2)
-            # The page has got no answer, and sends it again.
-            assert await ada.say("hello", client_id="c1") == 1
-            assert [(one.get("role", "assistant"), one["text"]) for one in messages] == [
-                ("user", "hello"),
-                ("assistant", "hello"),
-            ]
-            assert await ada.texts() == ["hello", "hello"]
+    host = AgentFrameworkHost(EchoAgent(), channels=[channel])
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        visitor = next(iter(ada.http.cookies.values())).rpartition(".")[0]
+        caller = Caller(identity=ChannelIdentity(channel="web", native_id=visitor))
+        body = SendBody(client_id="c1", text="hello")
+        await channel.context.accept(to_item(body, "hello", channel="web", caller=caller, chat=MAIN, now=1.0))
+        messages = await ada.heard(2)
+        # The page has got no answer, and sends it again.
+        assert await ada.say("hello", client_id="c1") == 1
+        assert [(one.get("role", "assistant"), one["text"]) for one in messages] == [
+            ("user", "hello"),
+            ("assistant", "hello"),
+        ]
+        assert await ada.texts() == ["hello", "hello"]

@@ -5,7 +5,7 @@ import { get, newId, post, remove } from "./api.js";
 import { Feed } from "./feed.js";
 import { readFiles } from "./files.js";
 import { loadCatalogue, say } from "./i18n.js";
-import { apply, isBusy, newState, setChat, setMessage, trim } from "./state.js";
+import { apply, isBusy, newState, setChat, setMessage, shown, trim } from "./state.js";
 import { app } from "./view.js";
 
 const state = newState();
@@ -174,6 +174,10 @@ const actions = {
     state.pending = state.pending.filter((one) => one !== message);
     keepUnsent();
     draw();
+  },
+  askAgain() {
+    const asked = shown(state).filter((message) => message.role === "user" && message.text);
+    if (asked.length) actions.send(asked[asked.length - 1].text);
   },
   choose: (button) => actions.send(button.text, button.data),
   async stop() {

@@ -128,9 +128,14 @@ function entry(message, state, actions) {
     ${message.text ? body(message, role) : nothing} ${shownFiles(message.files)}
     ${message.question ? questionCard(message, state.questions.get(message.question.approval_id), actions) : nothing}
     ${message.buttons?.length ? choices(message, actions) : nothing}
+    ${message.code === "failed" && isLast(message, state)
+      ? html`<div class="actions"><button type="button" @click=${actions.askAgain}>${say("retry")}</button></div>`
+      : nothing}
     ${message.state === "stopped" ? html`<p class="muted">${say("stopped")}</p>` : nothing}
   </li>`;
 }
+
+const isLast = (message, state) => message.number === (state.chats.get(state.current)?.last ?? 0);
 
 function body(message, role) {
   // What people write themselves is shown as they wrote it.
