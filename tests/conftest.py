@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 from collections.abc import Iterator
 
 import certifi
@@ -15,6 +16,12 @@ load_profile()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `make thorough` play every scenario on each of the stores."""
     parser.addoption("--store", choices=KINDS, help="the store that every scenario is played on")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests themselves: there are thousands, and it would look at them every time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,11 +16,13 @@ PACKAGE = Path("src/frontdesk")
 ROOM = {"__init__", "config", "wire", "parse", "render", "client", "channel"}
 OPTIONAL = {"verify"}
 # The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to,
-# speaks over WebSockets with a memory of their own, and compacts. Each of these is a subject, and none fits one of the
-# seven.
-# The web chat is its own platform: it serves a page and its files, keeps what was said and tells pages what is new.
+# speaks over WebSockets with a memory of their own, and compacts. Telegram has codes in the texts of its errors alone,
+# dozens of kinds of contents, and the command with which every chat begins. Each of these is a subject, and none fits
+# one of the seven. The web chat is its own platform: it serves a page and its files, keeps what was said and tells
+# pages what is new.
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
+    "telegram": {"contents", "errors", "start"},
     "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
 }
 
@@ -33,9 +35,11 @@ NO_VERBS = {
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
-# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, and the thread
-# for large values tells whoever waits for a job.
+# event, of a runner or of a lane, a store's writer tells everybody whose transaction was in the batch, the thread
+# for large values tells whoever waits for a job, and no request fails because of the telemetry;
+# and every platform is asked, whatever the check of another does.
 ENDS = {
+    "cli/online.py",
     "host/events/worker.py",
     "host/lifespan.py",
     "host/direct_notifier.py",
@@ -44,6 +48,7 @@ ENDS = {
     "kit/aio/fair_thread.py",
     "kit/http/lanes.py",
     "kit/http/sockets.py",
+    "kit/telemetry.py",
     "pipeline.py",
     "runners/stored.py",
     "stores/sql/postgres.py",
@@ -72,8 +77,10 @@ WAYS_OUT = {
     "kit/outbound/platform_socket.py",
     "kit/outbound/network.py",
     "kit/auth/provider.py",
+    "admin/socket_server.py",
     "cli/demo.py",
     "cli/door.py",
+    "cli/operator_desk.py",
     "cli/server.py",
     "host/state/state_lock.py",
     "host/server/server.py",

@@ -18,8 +18,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any
 
+from frontdesk.abc.allowlist import Allowed
 from frontdesk.abc.channel import Channel, SettleAnswers
 from frontdesk.abc.target import Target, TargetStream
+from frontdesk.abc.telemetry import Span
 from frontdesk.access.gate import Gate, identify
 from frontdesk.approvals.answers import Answers
 from frontdesk.data.delivery import InboxItem
@@ -29,9 +31,10 @@ from frontdesk.data.result import HostedRunResult, HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
 from frontdesk.delivery.live.replies import LiveReplies, LiveReply
 from frontdesk.delivery.push import can_push
-from frontdesk.errors import InvalidRequestError, RequestError
+from frontdesk.errors import InvalidRequestError, LostEventError, LostRunError, RequestError
 from frontdesk.kit.framework.approval_ids import requests_in
 from frontdesk.kit.hooks import call_run_hook, call_stream_hook, show_result
+from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 from frontdesk.loggers import runs as log
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import TOO_LATE, RunFinisher
@@ -61,8 +64,9 @@ class Pipeline:
         starter: RunStarter,
         finisher: RunFinisher,
         live: LiveReplies,
+        spans: Spans = NO_SPANS,
     ) -> None:
-        self._live = live
+        self.live, self._spans = live, spans
         self._target, self._channels, self._gate, self._answers = target, channels, gate, answers
         self._turns, self._active = turns, active
         self._deferral, self._starter, self._finisher = deferral, starter, finisher
@@ -81,16 +85,36 @@ class Pipeline:
         settle: SettleAnswers | None = None,
         *,
         run_id: str | None = None,
+        trace: str | None = None,
     ) -> AdmittedRequest:
         """Take a request from its door through the gate: identify, authorize, hook, admit."""
-        claimed = hooked = identify(request, caller)
-        hook = self._channels[claimed.channel].run_hook
-        allowed = await self._gate.authorize(caller, claimed.channel, hooked=hook is not None)
-        if hook is not None:
-            hooked = await call_run_hook(hook, claimed, target=self._target.native, protocol_request=protocol_request)
-        admitted = await self._gate.admit(hooked, caller, claimed, allowed, run_id=run_id)
-        # The answered questions are looked up after admission, among those of the request's owner.
-        return await self._answers.find(admitted, settle) if admitted.request.approvals else admitted
+        span = self._spans.begin("request", request.channel, trace)
+        try:
+            claimed = hooked = identify(request, caller)
+            hook, carried = self._channels[claimed.channel].run_hook, span.carry()
+            allowed = await self._authorize(caller, claimed.channel, carried, hooked=hook is not None)
+            if hook is not None:
+                native = self._target.native
+                hooked = await call_run_hook(hook, claimed, target=native, protocol_request=protocol_request)
+            admitted = await self._gate.admit(hooked, caller, claimed, allowed, run_id=run_id, trace=carried)
+            # The answered questions are looked up after admission, among those of the request's owner.
+            if admitted.request.approvals:
+                admitted = await self._answers.find(admitted, settle)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end("ok")
+        return admitted
+
+    async def _authorize(self, caller: Caller, channel: str, trace: str | None, *, hooked: bool) -> Allowed:
+        span = self._spans.begin("authorize", channel, trace)
+        try:
+            allowed = await self._gate.authorize(caller, channel, hooked=hooked)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end("ok")
+        return allowed
 
     async def run_admitted(
         self,
@@ -102,7 +126,18 @@ class Pipeline:
         live: LiveReply | None = None,
     ) -> Result:
         """Take a request from the gate to its answer: open session, run target, record, deliver."""
-        run = await self._starter.open(admitted, waits=waits, job=job, event=event)
+        span = self._spans.begin("run", admitted.request.channel, admitted.trace)
+        try:
+            run = await self._starter.open(admitted.traced(span.carry()), waits=waits, job=job, event=event)
+            result = await self._run_opened(run, live)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end(result.run.status)
+        return result
+
+    async def _run_opened(self, run: ActiveRun, live: LiveReply | None) -> Result:
+        """Run the target in its session, record what it says, and deliver that."""
         try:
             try:
                 result = await (self._target.run(run.turn) if live is None else self._run_live(run, live))
@@ -169,13 +204,13 @@ class Pipeline:
         """Answer an event of a platform: the answer is sent as a delivery, and recording it finishes the event."""
         resumes = event.kind == "resume"
         shown = None if resumes else event.protocol_request
-        admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id)
+        admitted = await self.admit(request, event.caller, shown, settle, run_id=event.run_id, trace=event.trace)
         if not resumes or can_push(self._channels[request.channel]):
             admitted = admitted.pushing()
         queued = await self._deferral.queue_event_if_needed(admitted, event)
         if queued is not None:
             return queued
-        live = await self._live.of(admitted, event)
+        live = await self.live.of(admitted, event)
         try:
             return await self.run_admitted(admitted, waits=True, event=event, live=live)
         finally:
@@ -187,10 +222,21 @@ class Pipeline:
         admitted = await self.admit(event.request, event.caller, event.payload, run_id=event.run_id)
         turn = await self._starter.open_cancelled(admitted.with_request(background=False), event)
         try:
-            turn.live = await self._live.left(event, admitted.owner)
+            turn.live = await self.live.left(event, admitted.owner)
             await self._finisher.cancel(turn)
         finally:
             self._turns.close(turn)
+
+    async def live_of(self, admitted: AdmittedRequest, job: Job) -> LiveReply | None:
+        """Return how the answer of a background run is shown while it is written, with what it has said before."""
+        try:
+            live = await self.live.of_run(admitted, job.run)
+        except LostEventError as error:
+            raise LostRunError from error
+        if live is not None and live.streams:
+            for update in job.earlier:
+                live.show(update)
+        return live
 
     async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
         """Queue a run of the operator's own for a person; it does not count as their presence."""
@@ -200,15 +246,32 @@ class Pipeline:
         """End a background run that can't go on."""
         turn = await self._starter.open_turn(admitted, True, job)
         try:
+            turn.live = await self.live.left_by(job.run)
             await self._finisher.give_up(turn, job, failure)
         finally:
             self._turns.close(turn)
 
     async def stream_admitted(
-        self, admitted: AdmittedRequest, *, waits: bool = False, job: Job | None = None
+        self,
+        admitted: AdmittedRequest,
+        *,
+        waits: bool = False,
+        job: Job | None = None,
+        live: LiveReply | None = None,
     ) -> Stream:
         """Do the same as `run_admitted`, with the updates of the target as they come."""
+        span = self._spans.begin("run", admitted.request.channel, admitted.trace)
+        try:
+            return await self._open_stream(admitted.traced(span.carry()), span, waits, job, live)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+
+    async def _open_stream(
+        self, admitted: AdmittedRequest, span: Span, waits: bool, job: Job | None, live: LiveReply | None
+    ) -> Stream:
         run = await self._starter.open(admitted, waits=waits, job=job)
+        run.turn.live = live
         try:
             if self._channels[admitted.request.channel].tells_sessions:
                 await self._turns.announce(run.turn)
@@ -219,20 +282,27 @@ class Pipeline:
             raise
         except BaseException as error:
             try:
-                return ended_stream(await self._finisher.fail(run, error))
+                failed = await self._finisher.fail(run, error)
+                span.end(failed.run.status)
+                return ended_stream(failed)
             except RequestError as failure:
                 attach_run(failure, run.record)
                 raise
             finally:
                 self._starter.close(run)
         outcome: list[Result] = []
-        updates = self._updates(run, stream, outcome)
-        return HostedStreamResult(run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome))
+        updates = self._updates(run, stream, outcome, live, span)
+        return HostedStreamResult(
+            run.record, updates, outcome, lambda: self._abandon(run, stream, updates, outcome, span)
+        )
 
-    async def _updates(self, run: ActiveRun, stream: TargetStream, outcome: list[Result]) -> AsyncGenerator[Any, None]:
-        admitted, job = run.turn.admitted, run.turn.job
+    async def _updates(
+        self, run: ActiveRun, stream: TargetStream, outcome: list[Result], live: LiveReply | None, span: Span
+    ) -> AsyncGenerator[Any, None]:
+        admitted, job, shows = run.turn.admitted, run.turn.job, live is not None and live.streams
         hook = self._channels[admitted.request.channel].stream_transform_hook
         shown: list[Any] = []
+        ended = "failed"
         try:
             try:
                 async for update in stream:
@@ -248,22 +318,35 @@ class Pipeline:
                         shown.append(update)
                     if job is not None and job.log is not None:
                         await job.log.add(update)
+                    if live is not None and shows:
+                        live.show(update)
                     yield update
                 result = await stream.final()
             except BaseException as error:
+                ended = outcome_of(error)
                 outcome.append(await self._finisher.fail(run, error))
                 return
             finally:
                 await stream.close()
+            if hook is not None and shows:
+                run.turn.shown = result_of_updates([*(() if job is None else job.earlier), *shown], result)
             recorded = await self._finisher.record(run, result)
             if hook is not None and recorded.run.status == "completed":
                 recorded = recorded.replace(result=result_of_updates(shown, result))
             outcome.append(await self._deliver(run, recorded))
         finally:
+            if live is not None:
+                await live.stop()
+            span.end(outcome[0].run.status if outcome else ended)
             self._starter.close(run)
 
     async def _abandon(
-        self, run: ActiveRun, stream: TargetStream, updates: AsyncGenerator[Any, None], outcome: list[Result]
+        self,
+        run: ActiveRun,
+        stream: TargetStream,
+        updates: AsyncGenerator[Any, None],
+        outcome: list[Result],
+        span: Span,
     ) -> None:
         await updates.aclose()
         if self._active.get(run.record.owner, run.record.run_id) is run:
@@ -274,4 +357,5 @@ class Pipeline:
             except asyncio.CancelledError:
                 pass
             finally:
+                span.end("cancelled")
                 self._starter.close(run)

@@ -92,7 +92,7 @@ async def test_nothing_that_is_sent_sets_a_claim(
 ) -> None:
     watched, host = serving(proved)
     transport = httpx.ASGITransport(host.app, client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         response = await client.post(path, json={**body, **BODIES[path]}, params=query, headers=headers)
     # A body that the protocol does not allow is refused before anybody is asked.
     assert response.status_code in (400, 403)
@@ -105,7 +105,7 @@ async def test_nothing_that_is_sent_sets_a_claim(
 async def test_what_was_verified_lets_in(path: str) -> None:
     watched, host = serving(WANTED)
     transport = httpx.ASGITransport(host.app, client=("127.0.0.1", 1))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.post(path, json=BODIES[path])).status_code == 200
     assert [one.verified_claims for one in watched.asked] == [WANTED]
 

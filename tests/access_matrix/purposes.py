@@ -41,6 +41,7 @@ PURPOSES: dict[str, Purpose] = {
     ),
     f"{SOCKET} /responses": Purpose("socket"),
     "POST /responses/compact": Purpose("make", {"model": "m", "input": "hello"}),
+    "POST /responses/input_tokens": Purpose("info", {"input": "hello"}),
     "GET /responses/{run_id}": Purpose("thing"),
     "DELETE /responses/{run_id}": Purpose("thing"),
     "POST /responses/{run_id}/cancel": Purpose("thing"),

@@ -1,7 +1,9 @@
 """`frontdesk check`: finds the host, and all that is wrong with it."""
 
+import os
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,33 @@ def build():
 
 numbers = count()
 host = AgentFrameworkHost(build, channels=[InvocationsChannel()])
+"""
+
+
+FOREIGN = """
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from pluggy import HookimplMarker
+
+
+class Foreign(InvocationsChannel):
+    async def check_online(self):
+        return ["the key is not valid"] if self.path == "/wrong" else []
+
+
+class Packaged(Foreign):
+    __module__ = HookimplMarker.__module__
+
+
+async def echo(text: str) -> str:
+    return text
+
+
+def made(path):
+    return AgentFrameworkHost(echo, channels=[Foreign(path=path), Packaged(name="packaged", path="/packaged")])
+
+
+good, wrong = made("/good"), made("/wrong")
 """
 
 
@@ -289,3 +318,72 @@ def test_what_is_told_of_a_broken_host_holds_no_secret(how: str, tmp_path: Path)
     assert "@db/x is not there" in told
     assert "hunter2" not in told
     assert "abcdefghij" not in told
+
+
+def test_channels_of_others_are_named_with_their_package(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "foreign.py").write_text(FOREIGN)
+    assert main(["check", "foreign:good"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("channels of other packages:") + 1 :] == [
+        "  invocations  Foreign of foreign, which is of no installed package",
+        f"  packaged  Packaged of pluggy {version('pluggy')}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "shown"),
+    [
+        ("good", 0, ["  invocations  ok", "  packaged  ok"]),
+        (
+            "wrong",
+            1,
+            ["  invocations  wrong", "  packaged  ok", "wrong: channel 'invocations': the key is not valid"],
+        ),
+    ],
+)
+def test_platforms_are_asked_only_if_that_is_wanted(
+    name: str, code: int, shown: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "foreign.py").write_text(FOREIGN)
+    assert main(["check", f"foreign:{name}"]) == 0
+    assert "platforms:" not in capsys.readouterr().out
+    assert main(["check", f"foreign:{name}", "--online"]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("platforms:") + 1 :] == shown
+
+
+IN_PLACE = """
+from agent_framework import Agent
+
+from frontdesk import AgentFrameworkHost
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.testing import ScriptedChatClient
+
+
+def make(state_dir):
+    return AgentFrameworkHost(Agent(ScriptedChatClient([])), channels=[InvocationsChannel()], state_dir=state_dir)
+"""
+
+
+def test_a_place_that_can_not_be_written_is_told_and_nothing_is_made(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "placed.py").write_text(IN_PLACE)
+    (folder / "file").write_text("")
+    assert main(["check", "placed:make", "--state-dir", "file/state"]) == 1
+    told = f"state: {folder}/file/state can't be written: {folder}/file is not a directory"
+    assert told in capsys.readouterr().out
+    (folder / "closed").mkdir()
+    # The superuser, whom most test machines run as, may write anywhere.
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place).name != "closed")
+    assert main(["check", "placed:make", "--state-dir", "closed/state"]) == 1
+    told = f"state: {folder}/closed/state can't be written: this process may not write in {folder}/closed"
+    assert told in capsys.readouterr().out
+    assert main(["check", "placed:make", "--state-dir", "new/state"]) == 0
+    assert not (folder / "new").exists()
+
+
+def test_an_agent_without_a_name_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "placed.py").write_text(IN_PLACE)
+    assert main(["check", "placed:make", "--state-dir", "new"]) == 0
+    assert "warning: target: the agent has no name" in capsys.readouterr().out

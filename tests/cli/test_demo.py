@@ -113,6 +113,23 @@ def test_it_is_not_shown_to_other_machines() -> None:
 def test_a_key_without_the_package_says_how_to_install_it_and_goes_on() -> None:
     with Running("demo", "--port", "0", env={"OPENAI_API_KEY": "sk-a-secret"}) as demo:
         base = demo.url()
-        assert "-m pip install 'frontdesk[openai]'" in demo.output
+        assert '-m pip install ".[openai]"' in demo.output
         assert "sk-a-secret" not in demo.output
         assert httpx.post(f"{base}/invocations", json={"message": "Thanks"}).json()["text"] == "At your service."
+
+
+def test_the_fake_telegram_has_a_page_and_ends_with_the_demo() -> None:
+    with Running("demo", "--port", "0", "--telegram") as demo:
+        demo.url()
+        [page] = [line.split()[1] for line in demo.output.splitlines() if line.strip().startswith("Telegram ")]
+        with httpx.Client(base_url=page, trust_env=False, timeout=30) as http:
+            assert "<html" in http.get("/").text
+            ann = next(user["id"] for user in http.get("/people/state").json()["users"] if not user["is_bot"])
+            assert http.post("/people/say", json={"user": ann, "text": "When is breakfast?"}).status_code == 200
+            state = {"after": -1, "chat": ann, "user": ann}
+            while "Breakfast is served" not in (shown := http.get("/people/state", params=state)).text:
+                state["after"] = shown.json()["changes"]
+            assert demo.stop() == 0
+            assert demo.errors() == ""
+            with pytest.raises(httpx.ConnectError):
+                http.get("/")

@@ -59,7 +59,7 @@ async def test_all_links_are_listed(place: str) -> None:
     head, *lines = done.stdout.splitlines()
     assert head.split() == ["channel", "id", "name", "linked_at", "linker", "person"]
     assert [line.split()[:3] for line in lines] == [["chat-a", "a", "A"], ["chat-b", "b", "B"], ["chat-c", "c", "C"]]
-    found = json.loads(frontdesk("links", "list", "--json", "--state", place).stdout)
+    found = json.loads(frontdesk("links", "list", "--json", "--state", place).stdout)["links"]
     assert [(one["channel"], one["linker"]) for one in found] == [
         ("chat-a", "oauth"),
         ("chat-b", "test"),
@@ -92,7 +92,7 @@ async def test_a_link_is_revoked_with_those_that_came_through_it(place: str) -> 
     ]
     assert await keys_at(place) == {name: name for name in "abcd"}
     again = frontdesk("links", "revoke", "chat-b", "b", "--state", place)
-    assert (again.returncode, again.stderr) == (1, "frontdesk: b on chat-b is not linked\n")
+    assert (again.returncode, again.stderr) == (3, "frontdesk: There is no such link.\n")
 
 
 async def test_a_command_drops_nothing_that_the_host_would_keep(place: str) -> None:

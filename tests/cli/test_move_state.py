@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from frontdesk.cli import main
 from frontdesk.clock import SystemClock
+from frontdesk.errors.extras import install_hint
 from frontdesk.host.state.state_lock import owned
 from tests.cli.processes import Running, environment, frontdesk
 from tests.stores.sql.moving import SESSIONS, Place, fill, pictured
@@ -167,6 +168,6 @@ def test_without_psycopg_it_says_what_to_install(state: Path) -> None:
     ended = subprocess.run([*command, "postgresql:///x"], capture_output=True, text=True, env=environment())
     assert (ended.returncode, ended.stderr) == (
         1,
-        'frontdesk: Postgres needs psycopg: pip install "frontdesk[postgres]"\n',
+        f"frontdesk: Postgres needs psycopg: {install_hint('postgres')}\n",
     )
     assert subprocess.run([*command, str(state / "b.db")], env=environment(), capture_output=True).returncode == 0

@@ -4,10 +4,10 @@ import pytest
 
 from frontdesk.abc.push import PushTerms
 from frontdesk.abc.runner import RetryPolicy
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.data.delivery import ANEW, Attempt, Delivery
 from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import PushError, PushLimitedError, PushUnknownError
-from frontdesk.host.deliveries import Deliveries
 from frontdesk.stores.memory import InMemoryStateStore
 from frontdesk.testing.clock import FakeClock
 from tests.delivery.conftest import MakeDesk

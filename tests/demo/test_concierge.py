@@ -92,7 +92,7 @@ def test_a_key_without_the_package_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret")
     choice = choose_client()
     assert isinstance(choice.client, ScriptedClient)
-    assert "pip install 'frontdesk[openai]'" in choice.note
+    assert 'pip install ".[openai]"' in choice.note
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,17 @@ from openai import AsyncOpenAI
 from frontdesk.channels.responses import SocketLimits, memory, wire
 from frontdesk.kit.http import lanes, sockets
 from frontdesk.testing import serving
-from tests.docs.pages import tables
+from tests.docs.pages import ROOT, tables
 from tests.docs.running import example
 from tests.docs.test_examples import direct, named
 from tests.docs.test_reference import parameters, shown, signature, spans
 from tests.docs.test_responses_reference import PAGE, ROOM
 
+SOCKET_PAGE = ROOT / "docs/reference/responses-websocket.md"
+
 
 def test_every_limit_of_sockets_is_documented_with_its_default() -> None:
-    assert parameters(PAGE, SocketLimits) == {name: shown(one) for name, one in signature(SocketLimits).items()}
+    assert parameters(SOCKET_PAGE, SocketLimits) == {name: shown(one) for name, one in signature(SocketLimits).items()}
 
 
 def test_the_limits_are_those_of_the_code() -> None:
@@ -31,7 +33,7 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 
 def test_every_message_and_every_close_code_is_documented() -> None:
-    text = PAGE.read_text("utf-8").partition("\n## WebSocket\n")[2].partition("\n### ")[0]
+    text = SOCKET_PAGE.read_text("utf-8").partition("\n## SocketLimits\n")[0]
     cells = re.findall(r"^\| (\S+) \|", text, re.MULTILINE)
     source = (ROOM / "socket.py").read_text("utf-8")
     taken = set(re.findall(r'event\.type == "(response\.\w+)"', source))

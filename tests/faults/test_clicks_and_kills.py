@@ -3,7 +3,9 @@
 import signal
 import sqlite3
 from pathlib import Path
+from typing import LiteralString
 
+import psycopg
 import pytest
 
 from frontdesk.testing.messages import MessagePlatform
@@ -51,6 +53,34 @@ async def test_a_kill_around_each_commit_up_to_the_decision(passes: int, point: 
             assert await host.ended() == -signal.SIGKILL
             is_decided = (passes, point) == (DECISION, "after_commit")
             assert (_status(tmp_path / "state"), _shown(platform)) == ("approved" if is_decided else "pending", [])
+            await desks.host()
+            assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
+            await platform.until(lambda: _is_settled(platform, ann.chat_id))
+            assert _shown(platform) == ["pay: approved by Ann"]
+            assert (tmp_path / "paid").read_text().split() == ["5"]
+
+
+def _kept(postgres: str, column: LiteralString) -> list[str]:
+    """Return what another host finds."""
+    with psycopg.connect(postgres) as connection:
+        return [str(value) for (value,) in connection.execute(f"SELECT {column}").fetchall()]
+
+
+# How many commits come before a decision is not certain here: leases are renewed in between.
+@pytest.mark.parametrize("point", ["after_commit", "before_decision", "after_decision"])
+async def test_another_host_takes_a_click_over(point: str, postgres: str, tmp_path: Path) -> None:
+    async with forked_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", pays=True, lease=1.0) as desks:
+            host = await desks.host()
+            await platform.say(ann, "pay")
+            (question,) = await platform.wait_for_answers(ann.chat_id)
+            await until(lambda: bool(_kept(postgres, "handle FROM approval_places")))
+            await host.arm(point, 1)
+            await platform.click(ann, question, "Approve")
+            assert await host.ended() == -signal.SIGKILL
+            status = "approved" if point == "after_decision" else "pending"
+            assert (_kept(postgres, "status FROM approvals"), _shown(platform)) == ([status], [])
             await desks.host()
             assert (await platform.wait_for_answers(ann.chat_id, 2))[1].text == "done"
             await platform.until(lambda: _is_settled(platform, ann.chat_id))

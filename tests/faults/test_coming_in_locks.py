@@ -73,8 +73,8 @@ class _LateInbox(MemoryInbox):
 
     late: Any = None
 
-    async def claim(self, channel: str, conversation_id: str, holder: str, **kind: Any) -> InboxItem | None:
-        found = await super().claim(channel, conversation_id, holder, **kind)
+    async def claim_bundle(self, channel: str, conversation_id: str, holder: str, **more: Any) -> InboxItem | None:
+        found = await super().claim_bundle(channel, conversation_id, holder, **more)
         if found is None and self.late is not None:
             late, self.late = self.late, None
             await late()

@@ -220,13 +220,13 @@ async def test_an_event_that_could_not_be_read_was_thrown_away_and_those_behind_
 ) -> None:
     monkeypatch.setattr(pauses, "LEFT_ALONE", 0.3)
     claims: list[str] = []
-    claim = SqlInbox.claim
+    claim = SqlInbox.claim_bundle
 
-    async def counted(self: SqlInbox, channel: str, conversation_id: str, holder: str, **kind: Any) -> Any:
+    async def counted(self: SqlInbox, channel: str, conversation_id: str, holder: str, **more: Any) -> Any:
         claims.append(conversation_id)
-        return await claim(self, channel, conversation_id, holder, **kind)
+        return await claim(self, channel, conversation_id, holder, **more)
 
-    monkeypatch.setattr(SqlInbox, "claim", counted)
+    monkeypatch.setattr(SqlInbox, "claim_bundle", counted)
     async with forked_platform(tmp_path / "log") as platform:
         await platform.set(retry_seconds=0.1)
         ann, bob = await platform.user("Ann"), await platform.user("Bob")

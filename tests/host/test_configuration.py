@@ -122,7 +122,7 @@ def _talk() -> Any:
 
 TARGETS: dict[str, tuple[Any, str]] = {
     "nothing": (None, "NoneType"),
-    "a class": (Upper, "type"),
+    "a class": (Upper, "is a class"),
     "a workflow without a name": (_no_name, "name="),
     "a function without an argument": (_no_argument, "takes no argument"),
     "a function that needs more": (_two_arguments, "colour"),

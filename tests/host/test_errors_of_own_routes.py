@@ -61,7 +61,7 @@ async def test_an_error_of_a_request_was_a_bare_500(path: str, status: int, erro
 async def test_any_other_error_stays_a_500_and_says_nothing() -> None:
     host = AgentFrameworkHost(echo, channels=[Plain()])
     transport = httpx.ASGITransport(host.app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         answer = await client.get("/plain/broken")
         assert (answer.status_code, "secret" in answer.text) == (500, False)
 

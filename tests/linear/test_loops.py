@@ -24,6 +24,7 @@ import frontdesk
 from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.channels.responses import parse as responses
+from frontdesk.channels.telegram import parse as telegram
 from frontdesk.channels.web import files as page_files
 from frontdesk.channels.web import parse as page
 from frontdesk.channels.web.wire import SendBody
@@ -37,6 +38,10 @@ from frontdesk.kit import names
 from frontdesk.kit.auth import hmac_auth, local_callers
 from frontdesk.kit.auth.redaction import Redacting
 from frontdesk.kit.auth.secrets import Secret, redact, shorten
+from frontdesk.kit.chat import inbound, questions
+from frontdesk.kit.chat.markdown import Mrkdwn
+from frontdesk.kit.chat.messages import BotIdentity, Destination, InboundFile, InboundMessage, Quote, Sender
+from frontdesk.kit.chat.rendering import Renderer
 from frontdesk.kit.chat.text import split_text, text_length
 from frontdesk.kit.framework import json_schema
 from frontdesk.kit.framework.transcript import transcript
@@ -45,8 +50,6 @@ from frontdesk.kit.http import bodies, sse
 from frontdesk.kit.openai import items as openai_items
 from frontdesk.kit.outbound import network
 from frontdesk.linkers import codes
-from frontdesk.testing.messages import parse as messages
-from frontdesk.testing.messages.wire import Mention, MessageIn
 from frontdesk.testing.sse import parse_sse, read_sse
 from tests.examples import examples
 
@@ -127,11 +130,26 @@ def invocation(text: str) -> Any:
     return invocations.decode(body.encode())
 
 
-def mentioned(text: str, units: int) -> Any:
-    mentions = tuple(Mention(user_id="me", offset=place, length=1) for place in range(units))
-    return messages._addressed(
-        MessageIn(message_id="1", text=text, mentions=mentions), messages.Me(user_id="me", handle="me", text_limit=100)
+def updated(text: str, units: int) -> Any:
+    marks = ("mention", "bot_command", "text_mention")
+    entities = [{"type": marks[place % 3], "offset": place, "length": place} for place in range(units)]
+    message = {"message_id": 1, "chat": {"id": 1}, "from": {"id": 1}, "text": text, "entities": entities}
+    body = json.dumps({"update_id": 1, "message": {**message, "reply_to_message": message}})
+    return telegram.read_update(body.encode(), BotIdentity(id="1", name="me"))
+
+
+def quoted(text: str) -> Any:
+    said = InboundMessage(
+        event_id="e",
+        at=1.0,
+        sender=Sender(id="u"),
+        place=Destination(chat_id="c"),
+        text=text,
+        quote=Quote(text=text),
+        media=(InboundFile(media_type=text, data=text),),
     )
+    rules = inbound.InboundRules(channel="chat", has_buttons=False)
+    return inbound.to_item(said, rules, BotIdentity(id="me", name="me"), now=1.0, payload=dict)
 
 
 ITEMS: dict[str, Callable[[int], Any]] = {
@@ -173,7 +191,12 @@ READERS: dict[str, Reads] = {
     "a code": lambda text, units: codes.read(text, 8),
     "printable": lambda text, units: terminal.printable(text),
     "visible": lambda text, units: terminal.visible(text),
-    "a mention": mentioned,
+    "an update": updated,
+    "a mention": lambda text, units: inbound.without_mentions(text, [(place, 1) for place in range(units)]),
+    "a chat command": lambda text, units: inbound.command_in("/" + text),
+    "a worded answer": lambda text, units: questions.read_words("yes " + text),
+    "a chat message": lambda text, units: quoted(text),
+    "a plain reply": lambda text, units: Renderer(dialect=Mrkdwn(), limit=16).plain(text),
     "the demo": lambda text, units: next_step([Message("user", [Content.from_text(text)])]),
     "a transcript": lambda text, units: transcript([Message("user", [Content.from_text(text)])] * units),
     "encode": lambda text, units: codec.encode({"a": [text] * units, text: deep(text)}),
@@ -258,5 +281,5 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
-    assert rooms == {"conversations", "invocations", "responses", "web"}
+    assert rooms == {"conversations", "invocations", "responses", "telegram", "web"}
     assert InvocationBody.__struct_fields__

@@ -350,6 +350,9 @@ class Channel(ABC):
     """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0
     """For how many seconds after a message more of its sender are waited for, to be answered with it in one turn."""
+    album_seconds: float = 0.0
+    """For how many seconds after a message of an album the others are waited for, to be answered in one turn; 0 on a
+    channel that does not know albums. See `InboxItem.album_id`."""
     event_limits: EventLimits | None = None
     """How much one person may send; for channels that accept events."""
     live: LiveMode = "auto"

@@ -55,6 +55,10 @@ class LinkDesk(Protocol):
         """Separate an identity again, in one transaction; one that has no link stays as it is. Tell as `join`."""
         ...
 
+    def say(self, identity: ChannelIdentity, key: str, /, **values: Any) -> str:
+        """Return a sentence of the host's catalogue of texts in the language of a person."""
+        ...
+
     async def tell(self, identity: ChannelIdentity, text: str) -> bool:
         """Say something to a person in their direct chat; false where the channel can't speak first, or failed to."""
         ...

@@ -24,6 +24,7 @@ from frontdesk.abc.drawers.files import Files
 from frontdesk.abc.drawers.identities import Identities, IdentityWrites
 from frontdesk.abc.drawers.inbox import Inbox, InboxWrites
 from frontdesk.abc.drawers.leaderships import Leaderships
+from frontdesk.abc.drawers.ledger import Ledger
 from frontdesk.abc.drawers.live import LiveAnswers, LiveAnswerWrites
 from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.abc.drawers.outbox import Outbox, OutboxWrites
@@ -134,6 +135,9 @@ class HostStateStore(Protocol):
 
     @property
     def files(self) -> Files: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
 
     def transaction(self) -> StateTransaction: ...
 

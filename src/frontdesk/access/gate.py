@@ -75,6 +75,7 @@ class Gate(Authorizer):
         allowed: Allowed,
         *,
         run_id: str | None = None,
+        trace: str | None = None,
     ) -> AdmittedRequest:
         """Admit a request after the hook, and decide again about the fields that the hook changed.
 
@@ -107,6 +108,7 @@ class Gate(Authorizer):
             owner=owner,
             run_id=request.run_id or self._run_id(request, owner, run_id),
             admitted_at=self._clock.now(),
+            trace=trace,
         )
 
     def _run_id(self, request: ChannelRequest, owner: str, made: str | None) -> str:

@@ -8,20 +8,23 @@ that runs meanwhile ends under the key with which it began.
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from frontdesk.abc.linker import IdentityLinker, ReadsClaims
-from frontdesk.abc.store import HostStateStore
+from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.access.families import Change, Family, leaving, merge, split
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.clock import Clock
+from frontdesk.data.approval import AuditLine
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity, IdentityRecord
 from frontdesk.data.link import Grant, LinkProof, LinkRecord, Whoami
-from frontdesk.errors import ConflictError, LinkRefusedError, StoreError
+from frontdesk.errors import ConflictError, LinkRefusedError, Phrase, StoreError
 from frontdesk.ids import Ids
-from frontdesk.kit.chat.people import told_as
+from frontdesk.kit.chat.commands import locale_of_person
+from frontdesk.kit.chat.people import person_phrase
+from frontdesk.kit.chat.texts import ENGLISH, Texts
 from frontdesk.kit.names import digest
 from frontdesk.loggers import audit
 
@@ -29,17 +32,27 @@ MOST_LINKED = 20
 """The number of identities that one person can have."""
 _TRIES = 8
 _A_MOMENT = 5.0
-_LINKED = "The account was linked to another one."
-_UNLINKED = "An account that shared this conversation was unlinked."
+_LINKED, _UNLINKED = ENGLISH["reason.linked"], ENGLISH["reason.unlinked"]
 _OVER = "This proof has been used, or has ended. Begin again."
 _TAKEN = "This account is linked with another one already. Unlink it first."
 _TOO_MANY = "No more accounts can be linked with this one."
-PARTED = "This account is no longer linked. It has a conversation of its own again."
+_PARTED = Phrase("link.parted")
 _BUSY = "These accounts are being changed at the moment."
+_CHANGED = "The link has changed since it was looked at."
 
 T = TypeVar("T")
 Named = Callable[[str, str], str | None]
 """Returns what people type on a channel for a command."""
+
+
+class CancelsQuestions(Protocol):
+    """Cancels the questions that wait for an owner, and settles the messages that show them."""
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what cancels all that waits for an owner in a transaction, and what is done then."""
+        ...
 
 
 class Messenger(Protocol):
@@ -70,7 +83,9 @@ class Links:
         *,
         policy: TierPolicy | None = None,
         messenger: Messenger | None = None,
+        questions: CancelsQuestions | None = None,
         named: Named = lambda channel, name: None,
+        texts: Texts | None = None,
     ) -> None:
         self._store = store
         self._keys = keys
@@ -78,7 +93,9 @@ class Links:
         self._clock = clock
         self._policy = policy
         self._messenger = messenger
+        self._questions: CancelsQuestions = questions or _UnseenQuestions()
         self._named = named
+        self._texts = texts or Texts()
 
     def now(self) -> float:
         return self._clock.now()
@@ -127,6 +144,9 @@ class Links:
     async def link_of(self, identity: ChannelIdentity) -> LinkRecord | None:
         return await self._store.identities.link(identity)
 
+    def say(self, identity: ChannelIdentity, key: str, /, **values: Any) -> str:
+        return self._texts.say(key, locale_of_person(identity), **values)
+
     async def tell(self, identity: ChannelIdentity, text: str) -> bool:
         return self._messenger is not None and await self._messenger.tell(identity, text)
 
@@ -151,9 +171,8 @@ class Links:
         change = merge(there, survivor.key, other, proof, self.now(), lambda: self._ids.new("lnk"))
         notes: list[Delivery] = []
         if there.key != other.key:
-            notes += self._notes(other.identities, f"This account is now linked with {told_as(survivor)}.", here, there)
-            text = f"{told_as(proof.identity)} is now linked with this account."
-            notes += self._notes(there.identities, text, here, there)
+            notes += self._notes(other.identities, Phrase("link.now_with", _other(survivor)), here, there)
+            notes += self._notes(there.identities, Phrase("link.now_here", _other(proof.identity)), here, there)
         await self._write(change, notes, proof.grant_id, None if first is not None else proof.subject)
         made = next(link for link in change.links if link.identity.key == proof.identity.key)
         audit.info("linked %s with %s by %s (%s)", _shown(made.identity), _shown(survivor), made.linker, made.link_id)
@@ -178,22 +197,39 @@ class Links:
     async def part(self, identity: ChannelIdentity, *, here: ChannelIdentity | None = None) -> None:
         await self._retry(lambda: self._part(identity, here))
 
-    async def _part(self, identity: ChannelIdentity, here: ChannelIdentity | None) -> None:
+    async def revoke(self, link: LinkRecord, *, by: str) -> None:
+        """End a link because an operator says so, with lines in the audit log; refuse if it is another by now."""
+        await self._retry(lambda: self._part(link.identity, None, link, by))
+
+    async def _part(
+        self,
+        identity: ChannelIdentity,
+        here: ChannelIdentity | None,
+        seen: LinkRecord | None = None,
+        by: str | None = None,
+    ) -> None:
         if await self._store.identities.find(identity, fresh=True) is None:
             link = await self.link_of(identity)
             if link is None:
                 return
             await self._record(identity, link)
         family = await self._family(identity)
+        current = family.links.get(identity.key)
+        if seen is not None and (
+            current is None or current.link_id != seen.link_id or family.key != seen.isolation_key
+        ):
+            raise ConflictError(_CHANGED, code="changed")
         change = split(family, identity.key)
         if change is None:
             return
         left = leaving(family, identity.key)
         gone = {identity.key for identity in left}
         stayed = [identity for identity in family.identities if identity.key not in gone]
-        text = f"{told_as(identity)} is no longer linked with this account."
-        notes = [*self._notes(left, PARTED, here, family), *self._notes(stayed, text, here, family)]
-        await self._write(change, notes)
+        gone_from = Phrase("link.gone", _other(identity))
+        notes = [*self._notes(left, _PARTED, here, family), *self._notes(stayed, gone_from, here, family)]
+        ended = [family.links[identity.key] for identity in left]
+        lines = [_unlinked(link, by, self.now()) for link in ended] if by is not None else ()
+        await self._write(change, notes, lines=lines)
         for identity in left:
             audit.info("unlinked %s (%s)", _shown(identity), family.links[identity.key].link_id)
 
@@ -259,10 +295,20 @@ class Links:
         return new
 
     async def _write(
-        self, change: Change, notes: Sequence[Delivery], grant_id: str | None = None, first: str | None = None
+        self,
+        change: Change,
+        notes: Sequence[Delivery],
+        grant_id: str | None = None,
+        first: str | None = None,
+        lines: Sequence[AuditLine] = (),
     ) -> None:
         """Write a change in one transaction; `first` is a subject that no identity was linked with before."""
         now = self.now()
+        # After an unlink it is not known which side was asked; from now on, neither can answer for the other.
+        owners = ((change.given_up, _LINKED), (change.divided, _UNLINKED))
+        cancelled = [
+            await self._questions.note_cancelled(owner, now, reason) for owner, reason in owners if owner is not None
+        ]
         async with self._store.transaction() as transaction:
             if grant_id is not None:
                 transaction.use_grant(grant_id)
@@ -278,13 +324,14 @@ class Links:
                 transaction.remove_link(link.isolation_key, link.identity)
             for link in change.links:
                 transaction.add_link(link)
-            if change.given_up is not None:
-                transaction.cancel_approvals(change.given_up, at=now, reason=_LINKED)
-            if change.divided is not None:
-                # It is not known which side was asked; from now on, neither can answer for the other.
-                transaction.cancel_approvals(change.divided, at=now, reason=_UNLINKED)
+            for cancel, _ in cancelled:
+                cancel(transaction)
             for note in notes:
                 transaction.add_delivery(note)
+            for line in lines:
+                transaction.add_audit(line)
+        for _, finish in cancelled:
+            await finish()
         if self._messenger is not None:
             await self._messenger.send(notes)
 
@@ -298,17 +345,41 @@ class Links:
         raise ConflictError(_BUSY, code="links_busy", retry_after=1.0)
 
     def _notes(
-        self, people: Sequence[ChannelIdentity], text: str, here: ChannelIdentity | None, family: Family
+        self, people: Sequence[ChannelIdentity], phrase: Phrase, here: ChannelIdentity | None, family: Family
     ) -> Sequence[Delivery]:
-        """Return deliveries of a text to all but `here`, where it is shown anyway."""
+        """Return deliveries of a phrase to all but `here`, where it is shown anyway."""
         if self._messenger is None:
             return ()
-        others = [person for person in people if here is None or person.key != here.key]
-        return self._messenger.notes(others, text, owner=family.key)
+        notes: list[Delivery] = []
+        for person in people:
+            if here is None or person.key != here.key:
+                text = self._texts.say_phrase(phrase, locale_of_person(person))
+                notes += self._messenger.notes([person], text, owner=family.key)
+        return notes
+
+
+def _other(identity: ChannelIdentity) -> dict[str, Phrase]:
+    return {"other": person_phrase(identity)}
+
+
+class _UnseenQuestions:
+    """Cancels questions that no message shows."""
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        async def finish() -> None:
+            return None
+
+        return lambda transaction: transaction.cancel_approvals(owner, at=at, reason=reason), finish
 
 
 def _has_subject(link: LinkRecord | None, subject: str | None) -> bool:
     return link is not None and link.subject == subject
+
+
+def _unlinked(link: LinkRecord, by: str, at: float) -> AuditLine:
+    return AuditLine(at=at, owner=link.isolation_key, subject=link.link_id, action="unlinked", by=by)
 
 
 def _first_grant(subject: str, change: Change, expires_at: float) -> Grant:

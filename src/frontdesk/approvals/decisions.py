@@ -6,6 +6,7 @@ from typing import Protocol
 
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.abc.target import ShowsToolSchemas
+from frontdesk.abc.telemetry import Span
 from frontdesk.approvals.pending import digest
 from frontdesk.clock import Clock
 from frontdesk.data.approval import (
@@ -22,8 +23,9 @@ from frontdesk.data.approval import (
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import StoreError
+from frontdesk.errors import StoreError, UnreadableRecordError
 from frontdesk.ids import new_secret
+from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 
 QUORUM: Mapping[ApprovalRule, int] = {"requester": 1}
 """How many people have to approve, by rule."""
@@ -49,13 +51,35 @@ class SettlesPlaces(Protocol):
         ...
 
 
+class NoPlaces:
+    """Settles nothing, where there are no channels that could."""
+
+    async def rows(self, question: PendingApproval, by: Caller | None) -> Sequence[Delivery]:
+        return ()
+
+    async def confirmations(self, event: InboxItem, question: PendingApproval) -> Sequence[Delivery]:
+        return ()
+
+    async def wake(self, rows: Sequence[Delivery]) -> None:
+        """Do nothing: there are none."""
+
+    async def settle_rest(self, question: PendingApproval, by: Caller | None, rows: Sequence[Delivery]) -> None:
+        """Do nothing."""
+
+
 class Decisions:
     """Writes decisions, each in one transaction with all that follows from it."""
 
     def __init__(
-        self, store: HostStateStore, clock: Clock, schemas: ShowsToolSchemas | None, settling: SettlesPlaces
+        self,
+        store: HostStateStore,
+        clock: Clock,
+        schemas: ShowsToolSchemas | None,
+        settling: SettlesPlaces,
+        spans: Spans = NO_SPANS,
     ) -> None:
         """Take the target as `schemas`, if its tools can be seen."""
+        self._spans = spans
         self._store = store
         self._clock = clock
         self._schemas = schemas
@@ -77,6 +101,26 @@ class Decisions:
         question = await self._store.approvals.get(owner, answer.approval_id)
         if question is None:
             return Decision(outcome="not_yours")
+        span = self._spans.begin("approval", caller.identity.channel, question.trace)
+        try:
+            decision = await self._decide(caller, question, answer, seen, new_run_id, resume, span)
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end(status_of(answer) if decision.outcome == "recorded" else decision.outcome)
+        return decision
+
+    async def _decide(
+        self,
+        caller: Caller,
+        question: PendingApproval,
+        answer: ApprovalAnswer,
+        seen: str | None,
+        new_run_id: Callable[[str], str],
+        resume: Callable[[InboxItem], Awaitable[None]],
+        span: Span,
+    ) -> Decision:
+        owner = question.owner
         refused = await self._refused(question, answer, seen)
         if refused is not None:
             return refused
@@ -87,7 +131,7 @@ class Decisions:
                 transaction.add_vote(vote)
             return Decision(outcome="needs_more", approval=question)
         decided = question.replace(status=status_of(answer), decided_at=now, reason=answer.reason, begun=False)
-        event = _resuming(decided, answer, caller, now, new_run_id)
+        event = _resuming(decided, answer, caller, now, new_run_id).replace(trace=span.carry())
         rows = await self._settling.rows(decided, caller)
         try:
             async with self._store.transaction() as transaction:
@@ -180,6 +224,9 @@ class Decisions:
                 transaction.add_delivery(row)
 
         async def finish() -> None:
+            for decided, _ in noted:
+                channel = "" if caller is None else caller.identity.channel
+                self._spans.begin("approval", channel, decided.trace).end(decided.status)
             if rows:
                 await self._settling.wake(rows)
             for decided, _ in noted:
@@ -189,21 +236,63 @@ class Decisions:
 
     async def expire(self, question: PendingApproval) -> None:
         """Cancel a question that nobody has answered in time; one that was decided meanwhile stays as it is."""
-        now = self._clock.now()
-        expired = question.replace(status="cancelled", decided_at=now, reason=EXPIRED)
-        rows = await self._settling.rows(expired, None)
+        await self._cancel(question, EXPIRED, _line(question, EXPIRED, self._clock.now()))
+
+    async def cancel(self, question: PendingApproval, *, by: str, reason: str | None = None) -> bool:
+        """Cancel a question because an operator says so; tell whether nobody decided it before."""
+        line = _line(question, "cancelled", self._clock.now(), by, reason)
+        return await self._cancel(question, reason, line)
+
+    async def _cancel(self, question: PendingApproval, reason: str | None, line: AuditLine) -> bool:
+        cancelled = question.replace(status="cancelled", decided_at=line.at, reason=reason)
+        rows = await self._settling.rows(cancelled, None)
         try:
             async with self._store.transaction() as transaction:
                 transaction.decide_approval(
-                    question.owner, question.approval_id, "cancelled", at=now, reason=EXPIRED, first=True
+                    question.owner, question.approval_id, "cancelled", at=line.at, reason=reason, first=True
                 )
-                transaction.add_audit(_line(question, EXPIRED, now))
+                transaction.add_audit(line)
                 for row in rows:
                     transaction.add_delivery(row)
         except StoreError:
-            return
+            return False
         await self._settling.wake(rows)
-        await self._settling.settle_rest(expired, None, rows)
+        await self._settling.settle_rest(cancelled, None, rows)
+        return True
+
+    async def note_cancelled(
+        self, owner: str, at: float, reason: str
+    ) -> tuple[Callable[[StateTransaction], None], Callable[[], Awaitable[None]]]:
+        """Return what cancels all that waits for an owner in a transaction, and what is done then.
+
+        The messages that show the questions are settled in the same transaction.
+        """
+        cancelled = [
+            question.replace(status="cancelled", decided_at=at, reason=reason)
+            for question in await self._pending(owner)
+            if question.status == "pending"
+        ]
+        rows = [row for question in cancelled for row in await self._settling.rows(question, None)]
+
+        def add(transaction: StateTransaction) -> None:
+            transaction.cancel_approvals(owner, at=at, reason=reason)
+            for row in rows:
+                transaction.add_delivery(row)
+
+        async def finish() -> None:
+            if rows:
+                await self._settling.wake(rows)
+            for question in cancelled:
+                await self._settling.settle_rest(question, None, rows)
+
+        return add, finish
+
+    async def _pending(self, owner: str) -> Sequence[PendingApproval]:
+        try:
+            return await self._store.approvals.pending(owner)
+        except UnreadableRecordError:
+            # Only a newer version knows what was asked; it is cancelled all the same.
+            return ()
 
     def _note(
         self,

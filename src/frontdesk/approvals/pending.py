@@ -73,6 +73,7 @@ def _question(request: Content, admitted: AdmittedRequest, session_id: str) -> P
         digest=digest(request),
         request=request,
         created_at=admitted.admitted_at,
+        trace=admitted.trace,
     )
 
 

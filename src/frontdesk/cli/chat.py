@@ -4,13 +4,14 @@ import getpass
 import json
 import re
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from frontdesk.cli.door import Door, Event, RefusedError, UnreachableError, error_text
 from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.responses_door import ResponsesDoor
 from frontdesk.cli.terminal import Terminal, printable, visible
 
 Approval = dict[str, Any]
@@ -23,8 +24,9 @@ WORDS = {"y": True, "yes": True, "n": False, "no": False}
 def run(arguments: Namespace) -> int:
     """Run a conversation until the user leaves; return 1 if the input was a pipe and a turn failed."""
     terminal = Terminal()
-    with closing(Door(arguments.url, _api_key(arguments))) as door:
-        name = printable(_agent(door, terminal) or "agent")
+    key = _api_key(arguments)
+    with closing(Door(arguments.url, key)) as first, closing(ResponsesDoor(arguments.url, key)) as second:
+        door, name = _entered((first, second), terminal)
         chat = Chat(door, terminal, name, arguments.session)
         if terminal.interactive:
             terminal.tell(f"This is {name} at {arguments.url}. /new starts a new session, /quit leaves.")
@@ -47,6 +49,15 @@ def _usable(key: str, source: str) -> str:
     if not key or not key.isascii() or not key.isprintable():
         raise CommandError(f"what {source} gives is no key; a key is one line of plain characters")
     return key
+
+
+def _entered(doors: Sequence[Door], terminal: Terminal) -> tuple[Door, str]:
+    """Return the first door behind which an agent says its name; without one, the first that there is."""
+    for door in doors:
+        name = _agent(door, terminal)
+        if name is not None:
+            return door, printable(name)
+    return doors[0], "agent"
 
 
 def _agent(door: Door, terminal: Terminal) -> str | None:

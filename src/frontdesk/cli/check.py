@@ -1,11 +1,14 @@
 """`frontdesk check`: the findings about a host, before it is started."""
 
+import asyncio
 from argparse import Namespace
 
 from frontdesk.cli.load import load_host
 from frontdesk.cli.mistakes import list_findings
+from frontdesk.cli.online import check_online, foreign_channels
 from frontdesk.cli.report import describe
 from frontdesk.errors import ChannelConfigurationError
+from frontdesk.host import AgentFrameworkHost
 from frontdesk.kit.auth.secrets import redact
 
 _HISTORY = {
@@ -17,9 +20,10 @@ _HISTORY = {
 
 
 def run(arguments: Namespace) -> int:
-    """Print the findings about a host; return 1 if there are any."""
+    """Print the findings about a host, and with `--online` those of its platforms; return 1 if there are any."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
+        host.check_state()
     except ChannelConfigurationError as error:
         print(redact(list_findings(str(arguments.reference), error.findings)))
         return 1
@@ -28,4 +32,14 @@ def run(arguments: Namespace) -> int:
     if host.target.history is not None:
         print(f"history: {_HISTORY[host.target.history]}")
     print("channels:", *describe(host), f"runtime mode: {host.runtime_mode}", *warnings, sep="\n")
-    return 0
+    foreign = foreign_channels(host)
+    if foreign:
+        print("channels of other packages:", *foreign, sep="\n")
+    return _check_online(host) if arguments.online else 0
+
+
+def _check_online(host: AgentFrameworkHost) -> int:
+    """Print what the platforms say; return 1 if they do not take the settings."""
+    lines, wrong = asyncio.run(check_online(host))
+    print("platforms:", *lines, *(redact(f"wrong: {finding}") for finding in wrong), sep="\n")
+    return 1 if wrong else 0

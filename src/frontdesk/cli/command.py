@@ -13,7 +13,10 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return 0 for success, 1 for a failure or findings, 2 for wrong usage."""
+    """Run the command line; return 0 for success, 1 for a failure or findings, 2 for wrong usage.
+
+    Commands for operators return 3 if there is no such row, and 4 if its state does not allow what is asked.
+    """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # A character that can't be encoded, or a byte that can't be decoded, must not end the program.
         if isinstance(stream, TextIOWrapper):
@@ -21,13 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         # Each subcommand imports what it needs, so that `--help` imports nothing.
-        return import_module(f"frontdesk.cli.{arguments.command.replace('-', '_')}").run(arguments)
+        module = getattr(arguments, "module", arguments.command.replace("-", "_"))
+        return import_module(f"frontdesk.cli.{module}").run(arguments)
     except CommandError as error:
         # It may quote an error of the user's host, or an address with a password.
         from frontdesk.kit.auth.secrets import redact
 
         print(f"frontdesk: {redact(str(error))}", file=sys.stderr)
-        return 1
+        return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

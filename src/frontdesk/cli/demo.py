@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from frontdesk.abc.channel import Channel
 from frontdesk.cli.mistakes import CommandError, list_findings
 from frontdesk.cli.options import CHAT_URL, PORT
 from frontdesk.cli.server import PortTakenError, base_url, listen, serve
@@ -20,14 +21,24 @@ MOST_PORTS = 20
 
 def run(arguments: Namespace) -> int:
     """Serve the demo."""
+    if not arguments.telegram:
+        return _serve(arguments)
+    # Imported by those who want it: other demos start faster.
+    from frontdesk.cli.fake_telegram import channel_on, fake_telegram
+
+    with fake_telegram() as url:
+        return _serve(arguments, url, channel_on(url))
+
+
+def _serve(arguments: Namespace, telegram_url: str = "", *channels: Channel) -> int:
     choice = choose_client()
     try:
-        host = build_host(choice.client, state_dir=arguments.state_dir)
+        host = build_host(choice.client, state_dir=arguments.state_dir, channels=channels)
         host.check_bind(arguments.host)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings("the demo", error.findings)) from None
     listener = _listen(arguments.host, arguments.port)
-    text = welcome(base_url(listener), choice.note)
+    text = welcome(base_url(listener), choice.note, telegram_url)
     return serve(host, listener, on_ready=lambda: print(text, flush=True), log_level="warning", grace_seconds=1)
 
 
@@ -45,7 +56,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
     raise CommandError(f"the ports {PORT} to {PORT + MOST_PORTS - 1} of {host} are all taken; choose one with --port")
 
 
-def welcome(base: str, note: str) -> str:
+def welcome(base: str, note: str, telegram_url: str = "") -> str:
     """Return the text that says what the demo is, where it is, and what to type."""
     url = f"{base}/invocations"
     return f"""\
@@ -56,7 +67,7 @@ The Marmalade, a small hotel by the sea: a real agent with three tools, behind i
   ask      {url}
   OpenAPI  {url}/docs/openapi.json
   OpenAI   {base}/v1   (the base URL for any client of the OpenAI Responses API; any key will do)
-  health   {base}/healthz
+  health   {base}/healthz{_page(telegram_url)}
 
 Ask, with an answer in one piece:
   {_curl(url, message="My name is Ada. When is breakfast?", session_id="visit-1")}
@@ -70,6 +81,12 @@ Talk to it in another terminal; it asks you before it books anything (try: Book 
   {_chat(url)}
 
 Ctrl-C stops the demo."""
+
+
+def _page(telegram_url: str) -> str:
+    return (
+        f"\n  Telegram {telegram_url}/   (a fake one: on its page you write to the bot as Ann)" if telegram_url else ""
+    )
 
 
 def _curl(url: str, **body: object) -> str:

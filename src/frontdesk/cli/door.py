@@ -30,12 +30,16 @@ class Door:
     """Sends messages of the user, and reads the answers."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
-        self._url = httpx.URL(url)
+        self._url = self._place(httpx.URL(url))
         # An answer may take as long as it takes; the user can cancel it.
         timeout = httpx.Timeout(CONNECT_SECONDS, read=None)
         # A proxy from the environment can't reach this machine.
         self._client = httpx.Client(timeout=timeout, trust_env=self._url.host not in THIS_MACHINE)
         self.use_key(api_key)
+
+    def _place(self, url: httpx.URL) -> httpx.URL:
+        """Return where messages are sent, for the URL that the user has named."""
+        return url
 
     def use_key(self, api_key: str | None) -> None:
         """Send an API key with all further requests."""
@@ -48,17 +52,20 @@ class Door:
 
     def agent(self) -> str | None:
         """Return the name of the agent, if the server gives it; raise if the server is unreachable or refuses us."""
-        path = f"{self._url.path.rstrip('/')}/docs/openapi.json"
+        try:
+            return str(self._get(f"{self._url.path.rstrip('/')}/docs/openapi.json")["info"]["title"])
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    def _get(self, path: str) -> Any:
+        """Return the JSON at another path of the server."""
         try:
             response = self._client.get(self._url.copy_with(path=path), timeout=CONNECT_SECONDS)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._unreachable(error) from None
         if response.status_code in (401, 403):
             raise _refused(response)
-        try:
-            return str(response.json()["info"]["title"])
-        except (ValueError, LookupError, TypeError):
-            return None
+        return response.json()
 
     def send(self, body: Mapping[str, Any]) -> Generator[Event, None, None]:
         """Yield the events of the answer; an answer in one piece is one event, named after its status."""

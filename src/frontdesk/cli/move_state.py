@@ -8,6 +8,7 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of
 from frontdesk.clock import SystemClock
 from frontdesk.errors import StateDirectoryError, StoreError
+from frontdesk.errors.extras import install_hint
 from frontdesk.host.state.state_lock import owned
 from frontdesk.stores.sql.move import move
 from frontdesk.stores.sql.move_endpoints import End
@@ -44,7 +45,7 @@ def _end(place: Path | str) -> End:
     try:
         from frontdesk.stores.sql.postgres_end import PostgresEnd
     except ImportError:
-        raise CommandError('Postgres needs psycopg: pip install "frontdesk[postgres]"') from None
+        raise CommandError(f"Postgres needs psycopg: {install_hint('postgres')}") from None
     return PostgresEnd(place)
 
 

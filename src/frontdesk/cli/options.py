@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from frontdesk.cli.operator_options import add_operator_commands, count
 from frontdesk.kit.http.server_limits import ServerLimits
 
 HOST = "127.0.0.1"
 PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
 KEY_FILE = "keys.jsonl"
-STATUSES = ("pending", "sending", "accepted", "unknown", "dead", "cancelled")
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 
 
@@ -51,6 +51,9 @@ def build_parser() -> ArgumentParser:
     )
     _add_address(demo, None)
     _add_state_dir(demo, "where to keep conversations; without it they are gone when the demo stops")
+    demo.add_argument(
+        "--telegram", action="store_true", help="start a fake Telegram too, with a page on which you write to the bot"
+    )
 
     _add_chat(commands.add_parser("chat", help="talk to an agent", description=_CHAT))
 
@@ -58,11 +61,10 @@ def build_parser() -> ArgumentParser:
         "check", help="find what is wrong with a host", description="Builds a host and tells all that is wrong with it."
     )
     _add_reference(check)
+    check.add_argument("--online", action="store_true", help="ask the platforms whether they take the credentials too")
 
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
-    _add_links(commands.add_parser("links", help="list, show and revoke links", description=_LINKS))
-    _add_deliveries(commands.add_parser("deliveries", help="list, retry and drop deliveries", description=_DELIVERIES))
-
+    add_operator_commands(commands)
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
@@ -77,19 +79,9 @@ _KEYS = (
     "there. A host that runs takes up what has changed within a second."
 )
 
-_LINKS = (
-    "Shows who was linked with whom, and ends a link: the account has a conversation of its own again. On Postgres "
-    "this works while hosts run, and they see it within a second; on SQLite the host must be stopped."
-)
-
 _WORKER = (
     "Answers and sends what waits in the store of a host, until Ctrl-C; it opens no port. Any number of workers and "
     "hosts can share a store on Postgres."
-)
-
-_DELIVERIES = (
-    "Shows what is on its way out and what did not arrive, and has it tried again or dropped. On Postgres this works "
-    "while hosts run; on SQLite the host must be stopped."
 )
 
 _MOVE = (
@@ -122,22 +114,6 @@ def _add_keys(keys: ArgumentParser) -> None:
         action.add_argument("--file", metavar="FILE", default=KEY_FILE, help=f"{KEY_FILE} if not given")
 
 
-def _add_links(links: ArgumentParser) -> None:
-    actions = links.add_subparsers(dest="action", metavar="action", required=True)
-    shown = actions.add_parser("list", help="show all links", description=_LINKS)
-    show = actions.add_parser("show", help="show a link, and with whom it is", description=_LINKS)
-    revoke = actions.add_parser("revoke", help="end a link", description=_LINKS)
-    for action in (shown, show):
-        action.add_argument("--json", action="store_true", help="as JSON")
-    for action in (show, revoke):
-        action.add_argument("channel", metavar="CHANNEL", help="the name of the channel")
-        action.add_argument("native_id", metavar="ID", help="the user's id there")
-    for action in (shown, show, revoke):
-        place = action.add_mutually_exclusive_group(required=True)
-        place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
-        place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
-
-
 def _add_worker(worker: ArgumentParser) -> None:
     _add_reference(worker)
     _add_log_level(worker, "info if not given")
@@ -158,25 +134,6 @@ def _add_server_limits(parser: ArgumentParser) -> None:
 
 def _add_log_level(parser: ArgumentParser, hint: str) -> None:
     parser.add_argument("--log-level", choices=LOG_LEVELS, default="info", help=hint)
-
-
-def _add_deliveries(deliveries: ArgumentParser) -> None:
-    actions = deliveries.add_subparsers(dest="action", metavar="action", required=True)
-    shown = actions.add_parser("list", help="show deliveries, newest first", description=_DELIVERIES)
-    shown.add_argument("--status", choices=STATUSES, help="only those; all, if not given")
-    shown.add_argument("--channel", metavar="NAME", help="only those of a channel")
-    shown.add_argument("--limit", metavar="N", type=count, default=100, help="100 if not given")
-    show = actions.add_parser("show", help="show a delivery and its history", description=_DELIVERIES)
-    retry = actions.add_parser("retry", help="try one again that is dead or unknown", description=_DELIVERIES)
-    drop = actions.add_parser("drop", help="give one up", description=_DELIVERIES)
-    for action in (shown, show):
-        action.add_argument("--json", action="store_true", help="as JSON")
-    for action in (show, retry, drop):
-        action.add_argument("delivery_id", metavar="ID", help="the id that list shows")
-    for action in (shown, show, retry, drop):
-        place = action.add_mutually_exclusive_group(required=True)
-        place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
-        place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
 
 
 def _add_move(move: ArgumentParser) -> None:
@@ -228,14 +185,6 @@ def directory(text: str) -> str:
     if not text:
         raise ArgumentTypeError("a directory is needed")
     return text
-
-
-def count(text: str) -> int:
-    """Read a number, at least one."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if not 1 <= number <= 100_000:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
-    return number
 
 
 def seconds(text: str) -> float:

@@ -10,6 +10,7 @@ from frontdesk.cli.mistakes import CommandError
 from frontdesk.clock import SystemClock
 from frontdesk.data.expiry import Expiry
 from frontdesk.errors import StateDirectoryError, StateDirectoryInUseError, StoreError, StoreUnavailableError
+from frontdesk.errors.extras import install_hint
 from frontdesk.host.config import variable
 from frontdesk.host.state.state import DATABASE
 from frontdesk.host.state.state_lock import owned
@@ -17,7 +18,7 @@ from frontdesk.stores.sql.migrations import FOUND, VERSION
 from frontdesk.stores.sql.store import SqlStateStore
 
 _ADDRESS = re.compile(r"postgres(ql)?://|\s*\w+\s*=")
-_NEEDS_PSYCOPG = 'Postgres needs psycopg: pip install "frontdesk[postgres]"'
+_NEEDS_PSYCOPG = f"Postgres needs psycopg: {install_hint('postgres')}"
 # Only the host knows how long records are kept; a command drops nothing.
 _FOR_GOOD = Expiry(**dict.fromkeys(Expiry.__struct_fields__))
 
@@ -50,7 +51,8 @@ def store_at(place: Path | str) -> Generator[SqlStateStore]:
                 yield _sqlite(place)
     except StateDirectoryInUseError as error:
         raise CommandError(
-            f"{error} While a host runs on SQLite, nobody else can use its state; on Postgres this works at any time."
+            f"{error} While a host runs on SQLite, nobody else can use its state. Its own socket answers operators, "
+            "unless it has admin_socket=False; on Postgres this works at any time."
         ) from None
     except (StateDirectoryError, StoreError, StoreUnavailableError) as error:
         raise CommandError(str(error)) from None

@@ -54,6 +54,8 @@ class PendingApproval(Noun, frozen=True, kw_only=True):
     reason: str | None = None
     attempt: str | None = None
     """The attempt that may act on the answer; a later one may take it over until something was done with it."""
+    trace: str | None = None
+    """The trace of the run that asked, as the telemetry has given it."""
     begun: bool = True
     """False from an answer until it is acted on, which happens at most once."""
 

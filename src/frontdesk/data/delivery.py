@@ -54,10 +54,16 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """When it is answered at the latest, however many come."""
     reply_by: float | None = None
     """Until when its sender waits on the wire, so that its answer is kept for the reply and not pushed before."""
+    trace: str | None = None
+    """The trace that it belongs to, as the telemetry has given it."""
     reply_token: SealedToken | None = None
     """What the platform takes as the right to answer it, for a while; every delivery back to it has the same."""
     bundle: tuple["InboxItem", ...] = ()
     """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
+    album_id: str | None = None
+    """The platform's id of the album that it is a part of; the messages of an album are answered in one turn."""
+    album_position: int = 0
+    """Its place among the messages of its album, which may come in another order, such as the number of its message."""
 
     @property
     def is_message(self) -> bool:
@@ -65,14 +71,30 @@ class InboxItem(Noun, frozen=True, kw_only=True):
         return self.kind == "turn" and self.request.operation in ("message", "message.create")
 
     @property
+    def waits_for_album(self) -> bool:
+        """Tell whether it waits for more of its album, and is answered with what comes."""
+        return self.album_id is not None and self.not_before is not None
+
+    @property
     def members(self) -> tuple["InboxItem", ...]:
         """Return it and the messages that are answered with it."""
         return (self, *self.bundle)
 
     @property
+    def as_sent(self) -> tuple["InboxItem", ...]:
+        """Return its members as they came, but each album together, in the order in which it was put together."""
+        begins: dict[str, int] = {}
+        places: list[tuple[int, int]] = []
+        for place, member in enumerate(self.members):
+            if member.album_id is not None:
+                place = begins.setdefault(member.album_id, place)
+            places.append((place, member.album_position))
+        return tuple(member for _, member in sorted(zip(places, self.members, strict=True), key=lambda pair: pair[0]))
+
+    @property
     def protocol_request(self) -> Any:
         """Return the platform's event for the channel's `run_hook`; a list where several are answered together."""
-        return [member.payload for member in self.members] if self.bundle else self.payload
+        return [member.payload for member in self.as_sent] if self.bundle else self.payload
 
     @property
     def is_cancelled(self) -> bool:
@@ -166,6 +188,8 @@ class Delivery(Noun, frozen=True, kw_only=True):
     """Until when it is kept for the reply to its event; from then on it is pushed."""
     reply_token: SealedToken | None = None
     """The token of the event that it answers, if the platform gave one."""
+    trace: str | None = None
+    """The trace that it belongs to, as the telemetry has given it."""
     ended_at: float | None = None
     """The time when it ended; until then it is in the queue of its destination."""
     fence: int = 0

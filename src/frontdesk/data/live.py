@@ -24,5 +24,5 @@ class LiveAnswer(Value, frozen=True, kw_only=True):
     handles: tuple[str, ...] = ()
     """What the channel knows its messages by, in their order."""
     fence: int
-    """The number of the claim of the event that is answered; only the last claim may write."""
+    """The number of the claim of the event or the background run that is answered; only the last claim may write."""
     expires_at: float

@@ -123,6 +123,9 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     pushes: bool = False
     """Whether its answer is sent as a delivery to where it came from, because no caller waits on a wire."""
 
+    trace: str | None = None
+    """The trace that it belongs to, as the telemetry has given it."""
+
     if TYPE_CHECKING:
 
         def replace(self, **changes: Any) -> NoReturn:
@@ -143,6 +146,10 @@ class AdmittedRequest(Noun, frozen=True, kw_only=True):
     def pushing(self) -> Self:
         """Return a copy whose answer is sent as a delivery, because no caller waits on a wire."""
         return structs.replace(self, pushes=True)
+
+    def traced(self, trace: str | None) -> Self:
+        """Return a copy that belongs to a trace; itself without one."""
+        return self if trace is None else structs.replace(self, trace=trace)
 
     @property
     def isolation(self) -> IsolationKeys | None:

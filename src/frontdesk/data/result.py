@@ -15,6 +15,8 @@ class HostedRunResult(Noun, Generic[T], frozen=True, kw_only=True):
 
     result: T
     run: RunRecord
+    locale: str | None = None
+    """The language of the person whom it is sent to, if the platform has said it."""
 
     @property
     def session_key(self) -> str | None:

@@ -23,6 +23,7 @@ from frontdesk.delivery.waits import Ages, Waits, pause
 from frontdesk.errors import LostDeliveryError, PushError, StoreUnavailableError
 from frontdesk.kit.aio.retry import until_available
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 from frontdesk.loggers import deliveries as log
 
 SettleShown = Callable[[ApprovalPlace], Awaitable[Sequence[Delivery]]]
@@ -45,6 +46,7 @@ class ChannelOutlet(NamedTuple):
     limits: Limits
     circuit: Circuit
     waits: Waits
+    spans: Spans = NO_SPANS
 
 
 class DestinationDrain:
@@ -146,10 +148,16 @@ class DestinationDrain:
             moved = await self._aliases.outward_delivery(row)
             claimed = await self._claim(row)
             addressed = claimed if moved is row else claimed.replace(conversation_id=moved.conversation_id)
+            span = self._outlet.spans.begin("delivery", row.channel, row.trace)
             try:
                 receipt = await send(self._outlet.channel, addressed, payload, reference)
             except PushError as error:
+                span.end(error.code)
                 return await self._failed(claimed, error, is_probe, queued)
+            except BaseException as error:
+                span.end(outcome_of(error))
+                raise
+            span.end("accepted")
         except BaseException:
             circuit.leave()
             raise

@@ -22,6 +22,7 @@ from frontdesk.delivery.waits import Ages, Waits
 from frontdesk.errors import FrontdeskError, UnreadableRecordError
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.chat.aliases import Aliases
+from frontdesk.kit.telemetry import NO_SPANS, Spans
 from frontdesk.loggers import deliveries as log
 
 TASK = "deliver"
@@ -32,13 +33,20 @@ class Outbox:
     """Sends the deliveries of all channels of this process."""
 
     def __init__(
-        self, store: HostStateStore, channels: Mapping[str, Channel], clock: Clock, aliases: Aliases | None = None
+        self,
+        store: HostStateStore,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        aliases: Aliases | None = None,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._aliases = aliases or Aliases(store, channels)
         self._store = store
         self._clock = clock
         self._ages = Ages(clock, shared=store.lease_seconds is not None)
-        self._outlets = {name: _outlet(channel, clock) for name, channel in channels.items() if can_push(channel)}
+        self._outlets = {
+            name: _outlet(channel, clock, spans) for name, channel in channels.items() if can_push(channel)
+        }
         self._busy: set[Destination] = set()
         self._kept: Counter[str] = Counter()
         """The parts that a reply of this process is written with."""
@@ -176,11 +184,12 @@ def _payload(destination: Destination) -> Mapping[str, Any]:
     return {"channel": destination[0], "native_id": destination[1]}
 
 
-def _outlet(channel: Channel, clock: Clock) -> ChannelOutlet:
+def _outlet(channel: Channel, clock: Clock, spans: Spans) -> ChannelOutlet:
     terms = channel.push_terms
     return ChannelOutlet(
         channel=channel,
         limits=Limits(terms.per_second, terms.per_destination, per_group=terms.per_group),
         circuit=Circuit(terms.failures, terms.pause, terms.retry.longest_delay),
         waits=Waits(clock),
+        spans=spans,
     )

@@ -22,6 +22,9 @@ from frontdesk.delivery.replies import place_reply
 from frontdesk.delivery.routing import Allow, allow_all, route, wanted
 from frontdesk.errors import CodecError, FrontdeskError, RequestError
 from frontdesk.ids import Ids
+from frontdesk.kit.chat.commands import locale_of, locale_of_person
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.hooks import show_result
 from frontdesk.loggers import deliveries as log
 
@@ -49,6 +52,7 @@ class Planner:
         known: Known | None = None,
         allow: AsksAllow | None = None,
         active_window: float = ACTIVE_WINDOW,
+        texts: Texts | None = None,
     ) -> None:
         """Ask `allow` about each channel that an answer would go to; without it, all are allowed.
 
@@ -61,6 +65,7 @@ class Planner:
         self._known = known or store.identities.of_owner
         self._allow = allow
         self._active_window = active_window
+        self._texts = texts or Texts()
         self.pushing = frozenset(name for name, channel in channels.items() if can_push(channel))
 
     async def route(self, admitted: AdmittedRequest) -> Route:
@@ -127,13 +132,14 @@ class Planner:
         answer = HostedRunResult(result=result, run=_slim(run))
         owner, request = admitted.owner, admitted.request
         rows: list[Delivery] = []
+        trace = admitted.trace
         if route.originating and self._pushes_back(admitted):
             # The originating channel needs its own details, such as the message that it answers.
             own = answer.replace(run=answer.run.replace(details=run.details), result=result if shown is None else shown)
             back = await self._answer(owner, request, own, admitted.caller.identity, originating=True)
             rows += self._with_ids(back)
         if not route.destinations:
-            return rows
+            return traced(rows, trace)
         question = _echo(asked) if request.response_target.echo_input else None
         echo = answer.replace(result=question) if question is not None and question.messages else None
         # A group that several destinations share gets an answer once.
@@ -145,7 +151,7 @@ class Planner:
             parts = self._with_ids(await self._answer(owner, request, answer, identity, echo, group=group))
             served.update(row.destination for row in parts)
             rows += parts
-        return rows
+        return traced(rows, trace)
 
     async def _people(self, owner: str, addresses: Sequence[Address]) -> Sequence[ChannelIdentity]:
         """Return the identities at some addresses, with the attributes that were given or else the newest."""
@@ -175,9 +181,17 @@ class Planner:
         return is_active and admitted.request.background and admitted.caller.identity.channel in self.pushing
 
     async def failure_notice(
-        self, request: ChannelRequest, identity: ChannelIdentity, text: str, *, owner: str = "", run_id: str = ""
+        self,
+        request: ChannelRequest,
+        identity: ChannelIdentity,
+        reason: RequestError | str,
+        *,
+        owner: str = "",
+        run_id: str = "",
     ) -> list[Delivery]:
         """Return the notice of a failure, for where the answer would have gone; no hook sees it, as it is no result."""
+        wording = Wording(self._texts, locale_of(request, identity))
+        text = wording.failure(reason) if isinstance(reason, str) else wording.error(reason)
         blank = self._blank(owner, request, identity, run_id, originating=True)
         return self._plain(blank, [text], "failed", request.details)
 
@@ -205,11 +219,12 @@ class Planner:
             rows = [row.replace(reply_token=item.reply_token) for row in rows]
         elif rows:
             rows = [*self.for_event([rows[0].replace(replaces=reply.replaces), *rows[1:]], item)]
+        rows = traced(rows, item.trace)
         return [row.replace(delivery_id=f"dlv_{key}_{row.part}", answer_id=f"ans_{key}") for row in rows]
 
     def for_event(self, rows: Sequence[Delivery], event: InboxItem) -> Sequence[Delivery]:
         """Return deliveries as answers to an event: with its token, and kept for who waits on the wire for them."""
-        return for_event(rows, event, self._clock.now())
+        return for_event(traced(rows, event.trace), event, self._clock.now())
 
     def notice(self, identity: ChannelIdentity, text: str, *, owner: str) -> list[Delivery]:
         """Return a notice of the host for a person's direct chat; empty where the channel can't push."""
@@ -341,6 +356,9 @@ class Planner:
             result = await show_result(
                 channel, result, request, row.identity, originating=originating, is_echo=row.is_echo
             )
+            locale = locale_of(request, row.identity) if originating else locale_of_person(row.identity)
+            if locale is not None:
+                result = result.replace(locale=locale)
             return [_part(channel, row, content) for content in parts_of(channel, result)]
         except FrontdeskError as error:
             reason = error.code if isinstance(error, RequestError) else "not_encodable"
@@ -354,6 +372,13 @@ def _part(channel: Channel, row: Delivery, content: Any) -> Delivery:
     """Return a part with its content, and with the approval that it asks about, if it asks one."""
     row = row.replace(payload=encode_content(channel, content))
     return row.replace(approval_id=channel.question_in(content)) if isinstance(channel, ShowsQuestions) else row
+
+
+def traced(rows: Sequence[Delivery], trace: str | None) -> list[Delivery]:
+    """Return deliveries that belong to a trace, but for those that belong to one already."""
+    if trace is None:
+        return [*rows]
+    return [row if row.trace is not None else row.replace(trace=trace) for row in rows]
 
 
 def _slim(run: RunRecord) -> RunRecord:

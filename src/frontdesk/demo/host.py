@@ -1,10 +1,12 @@
 """The demo's host: one agent, three tools, four channels."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agent_framework import Agent
 
+from frontdesk.abc.channel import Channel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -23,8 +25,10 @@ GREETING = "Good day. What can the Marmalade do for you?"
 PROMPTS = ("When is breakfast?", "What is 3 * (110 + 12)?", "Book a sea view room for two nights")
 
 
-def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> AgentFrameworkHost:
-    """Build the host of the hotel, with a given chat client or the one that fits the environment."""
+def build_host(
+    client: Any = None, *, state_dir: str | Path | None = None, channels: Sequence[Channel] = ()
+) -> AgentFrameworkHost:
+    """Build the host of the hotel, with a given chat client or the one that fits the environment, and more channels."""
     agent = Agent(
         choose_client().client if client is None else client,
         INSTRUCTIONS,
@@ -33,5 +37,5 @@ def build_host(client: Any = None, *, state_dir: str | Path | None = None) -> Ag
         tools=tools_of(Hotel()),
     )
     page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS)
-    channels = [page, InvocationsChannel(), ResponsesChannel(), ConversationsChannel()]
-    return AgentFrameworkHost(agent, channels=channels, state_dir=state_dir)
+    doors = [page, InvocationsChannel(), ResponsesChannel(), ConversationsChannel(), *channels]
+    return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir)

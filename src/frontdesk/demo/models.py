@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontdesk.demo.client import ScriptedClient
+from frontdesk.errors.extras import install_hint
 from frontdesk.host.config import openai_settings
 
 DEFAULT_MODEL = "gpt-4.1-mini"
@@ -31,7 +32,7 @@ def choose_client() -> Choice:
         return Choice(
             ScriptedClient(),
             "OPENAI_API_KEY is set, but the package that uses it is missing, so the model is a script. To install it:\n"
-            f"  {sys.executable} -m pip install 'frontdesk[openai]'",
+            f"  {install_hint('openai', sys.executable)}",
         )
     return Choice(client, f"The model is {model or DEFAULT_MODEL} of OpenAI; OPENAI_MODEL chooses another.")
 

@@ -8,6 +8,7 @@
     │       └── UnknownVersionError
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
+    ├── AdminSocketError               the socket for operators can't be opened
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
     │   ├── LostRunError               a background run was fenced off: another process works on it, or none may
@@ -63,6 +64,7 @@ too: in a group a channel says that, and the message itself in the person's dire
 """
 
 from frontdesk.errors.base import (
+    AdminSocketError,
     BrokenRecordError,
     ChannelConfigurationError,
     CodecError,
@@ -73,6 +75,7 @@ from frontdesk.errors.base import (
     StateDirectoryInUseError,
     TaskError,
 )
+from frontdesk.errors.phrase import Phrase
 from frontdesk.errors.push import (
     PushError,
     PushLimitedError,
@@ -130,6 +133,7 @@ from frontdesk.errors.store import (
 )
 
 __all__ = [
+    "AdminSocketError",
     "ApprovalExistsError",
     "ApprovalIdError",
     "BegunRun",
@@ -159,6 +163,7 @@ __all__ = [
     "MethodNotAllowedError",
     "NotFoundError",
     "NotStorableError",
+    "Phrase",
     "PushError",
     "PushLimitedError",
     "PushNotEditableError",

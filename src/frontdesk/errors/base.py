@@ -45,6 +45,17 @@ class StateDirectoryInUseError(StateDirectoryError):
         super().__init__(path, f"another host uses it{holder}", "stop that one")
 
 
+class AdminSocketError(FrontdeskError):
+    """The socket for operators can't be opened."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"The socket for operators can't be opened at {path}: {reason}; name another place with admin_socket=, "
+            "or do without it with admin_socket=False."
+        )
+
+
 class LeadershipLostError(FrontdeskError):
     """The leadership could not be kept: another process may have it, so what was done under it was cancelled."""
 

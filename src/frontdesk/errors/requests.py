@@ -1,9 +1,10 @@
 """The root of what is shown to callers, and the requests that are refused for what they ask."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from frontdesk.errors.base import FrontdeskError
+from frontdesk.errors.phrase import Phrase
 
 
 class BegunRun(Protocol):
@@ -18,6 +19,8 @@ class RequestError(FrontdeskError):
 
     status = 500
     code = "error"
+    phrase: Phrase | None = None
+    """What it says in a chat, in the language of the person; needed only if its message has values in it."""
 
     def __init__(
         self,
@@ -34,6 +37,11 @@ class RequestError(FrontdeskError):
         self.retry_after = retry_after
         self.run: BegunRun | None = None
         """The run that failed. If there is one, the target was called, and a retry calls it once more."""
+
+    def saying(self, key: str, **values: Any) -> Self:
+        """Set the sentence of the catalogue that it says in a chat, and return it."""
+        self.phrase = Phrase(key, values)
+        return self
 
     @property
     def run_id(self) -> str | None:
@@ -187,6 +195,8 @@ class FileTooLargeError(RequestError):
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(None if limit is None else f"The file has more than {limit} bytes, which are not kept here.")
+        if limit is not None:
+            self.saying("error.file_too_large_limit", limit=limit)
 
 
 class FilesFullError(RequestError):
@@ -198,6 +208,8 @@ class FilesFullError(RequestError):
     def __init__(self, limit: int | None = None) -> None:
         more = f"The files would take more than {limit} bytes together; older ones are dropped in time."
         super().__init__(None if limit is None else more)
+        if limit is not None:
+            self.saying("error.files_full_limit", limit=limit)
 
 
 class KeyReusedError(RequestError):

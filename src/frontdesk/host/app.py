@@ -1,7 +1,7 @@
 """The Starlette app: every channel's routes, and the host's own."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -15,34 +15,37 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from frontdesk.abc.channel import Channel, ChannelContribution
-from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
+from frontdesk.abc.host import HostContribution
 from frontdesk.errors import RequestError
+from frontdesk.host.readiness import Readiness
 from frontdesk.kit.http.asgi import error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpEndpoint
 from frontdesk.kit.http.sockets import POLICY
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+_HEALTH = ("/healthz", "/readyz")
 
 
 def build_app(
     contributions: Sequence[tuple[Channel, ChannelContribution]],
     *,
-    linker: IdentityLinker | None = None,
+    others: Sequence[HostContribution] = (),
     middleware: Sequence[Middleware],
     lifespan: Lifespan,
-    is_ready: Callable[[], bool],
+    readiness: Readiness,
+    channels_ready: Callable[[], Mapping[str, bool]] = dict,
 ) -> Starlette:
     """Build the app for any ASGI server."""
     routes: list[BaseRoute] = []
     for channel, contribution in contributions:
         routes.extend(_placed(channel.path, route, contribution.middleware) for route in contribution.routes)
-    if isinstance(linker, SupportsLinkRoutes):
-        routes.extend(_placed(linker.path, route, ()) for route in linker.routes())
-    routes.append(Route("/healthz", endpoint=_Health(lambda: True)))
-    routes.append(Route("/readyz", endpoint=_Health(is_ready)))
+    for other in others:
+        routes.extend(_placed(other.path, route, ()) for route in other.routes)
+    routes.append(Route("/healthz", endpoint=_Health(_lives)))
+    routes.append(Route("/readyz", endpoint=_Health(readiness.is_ready, channels_ready)))
     # A route for any path comes after the routes for certain paths.
     routes.sort(key=_takes_any_path)
-    return HostApp(routes, middleware, lifespan)
+    return HostApp(routes, middleware, lifespan, readiness)
 
 
 class HostApp(Starlette):
@@ -52,9 +55,12 @@ class HostApp(Starlette):
     error layers would cost it a fifth of its time and add nothing. With middleware, every request takes the usual way.
     """
 
-    def __init__(self, routes: list[BaseRoute], middleware: Sequence[Middleware], lifespan: Lifespan) -> None:
+    def __init__(
+        self, routes: list[BaseRoute], middleware: Sequence[Middleware], lifespan: Lifespan, readiness: Readiness
+    ) -> None:
         handlers: dict[Any, Any] = {RequestError: _show_error}
         super().__init__(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=lifespan)
+        self._readiness = readiness
         self.router.redirect_slashes = False
         self.router.default = _not_found
         # Routes of other kinds need the error layers.
@@ -65,6 +71,9 @@ class HostApp(Starlette):
         self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in fixed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._readiness.was_started and scope["type"] != "lifespan" and not scope["path"].endswith(_HEALTH):
+            # What it would accept, nobody would ever do.
+            return await self._readiness.refuse(scope, receive, send)
         # Checked each time, because middleware can still be added to the app after it was built.
         if scope["type"] == "http" and not self.user_middleware and not scope.get("root_path"):
             endpoint = self._fixed.get(scope["path"])
@@ -123,13 +132,21 @@ class _Raw:
 class _Health:
     """Answers whether the host is healthy or ready."""
 
-    def __init__(self, check: Callable[[], bool]) -> None:
+    def __init__(self, check: Callable[[], Awaitable[bool]], channels: Callable[[], Mapping[str, bool]] = dict) -> None:
         self._check = check
+        self._channels = channels
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        well = self._check()
+        well, channels = await self._check(), self._channels()
         body: dict[str, Any] = {"status": "ok" if well else "unavailable"}
+        if channels:
+            # Anybody can ask, so that it does not say why.
+            body["channels"] = {name: "ok" if ready else "unavailable" for name, ready in channels.items()}
         await send_json(send, 200 if well else 503, msgspec.json.encode(body))
+
+
+async def _lives() -> bool:
+    return True
 
 
 async def _show_error(connection: Request | WebSocket, error: RequestError) -> Response | None:

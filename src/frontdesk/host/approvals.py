@@ -87,6 +87,7 @@ class PlaceSettler:
             part=0,
             payload=encode_content(channel, channel.settled_question(question, None if by is None else by.identity)),
             action="settle",
+            trace=question.trace,
             replaces=place.handle,
             created_at=now,
             queued_at=now,

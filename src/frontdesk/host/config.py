@@ -4,7 +4,8 @@ import ipaddress
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
 
 from frontdesk.abc.auth import AsksEnvironment
 from frontdesk.data.request import OnInterrupt
@@ -15,8 +16,21 @@ from frontdesk.sessions.snapshot import MAX_BYTES
 RuntimeMode = Literal["long_running", "ephemeral"]
 SealKeys = str | Secret | Sequence[str | Secret]
 """One key, or several: the first seals, and all of them open."""
+AdminSocketPlace = bool | str | Path | None
+"""Where operators reach a running host: at a path, in the directory of the store (`True`), or not at all (`False`).
+
+`None` is the directory of the store if it has one to itself.
+"""
 
 _EPHEMERAL = ("FOUNDRY_HOSTING_ENVIRONMENT", "AZURE_FUNCTIONS_ENVIRONMENT", "AWS_LAMBDA_FUNCTION_NAME")
+
+
+class Mode(NamedTuple):
+    """The first settings of a host: how long its process lives, and what it allows all the same."""
+
+    runtime_mode: RuntimeMode | None
+    allow_in_process_runner: bool
+    allow_anonymous: bool
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,7 @@ class HostConfig:
     max_session_bytes: int = MAX_BYTES
     approval_seconds: float | None = None
     """For how long a question waits for its answer before it is cancelled; `None` for as long as its session lasts."""
+    admin_socket: AdminSocketPlace = None
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""
@@ -60,10 +75,16 @@ class HostConfig:
         wrong += [f"{name}_seconds must not be negative" for name, value in asdict(self.seconds).items() if value < 0]
         if self.approval_seconds is not None and self.approval_seconds <= 0:
             wrong.append("approval_seconds must be more than 0, or None")
+        if not (self.admin_socket is None or isinstance(self.admin_socket, bool) or _is_path(self.admin_socket)):
+            wrong.append("admin_socket must be a path, True, False or None")
         if self.on_interrupt not in get_args(OnInterrupt):
             wrong.append(f"on_interrupt: {self.on_interrupt!r} is not 'fail', 'restart' or 'resume'")
         counts = {**asdict(self.runs), "max_session_bytes": self.max_session_bytes}
         return wrong + [f"{name} must be at least 1" for name, count in counts.items() if count < 1]
+
+
+def _is_path(place: object) -> bool:
+    return isinstance(place, (str, Path)) and str(place) != "" and "\0" not in str(place)
 
 
 def detect_runtime_mode(

@@ -1,6 +1,6 @@
-"""Sends messages that no one asked for, and lets the operator manage deliveries."""
+"""Sends messages that no one asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agent_framework import Content, Message
 
@@ -8,12 +8,11 @@ from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
 from frontdesk.data.codec import to_json
-from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus, Route
+from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.identity import Caller, ChannelIdentity, PushGroup
 from frontdesk.data.response_target import Address
 from frontdesk.data.run import RunRecord
 from frontdesk.data.session import SessionName, SessionRecord
-from frontdesk.delivery.destination_drain import EARLIER
 from frontdesk.delivery.outbox import Outbox
 from frontdesk.delivery.plan import Planner
 from frontdesk.errors import (
@@ -22,97 +21,17 @@ from frontdesk.errors import (
     DeliveryExistsError,
     ForbiddenError,
     InvalidRequestError,
-    NotFoundError,
     UnsupportedError,
 )
 from frontdesk.ids import Ids
 from frontdesk.kit.aio.current import current_turn
 from frontdesk.kit.framework.messages import stamped
 from frontdesk.kit.names import digest
-from frontdesk.loggers import audit
 from frontdesk.sessions.record import answer_hosting
 from frontdesk.sessions.scope import tracked_name
 from frontdesk.sessions.turns import Turns
 
 _UNREACHABLE = "There is no channel on which this person can be spoken to first."
-
-
-class Deliveries:
-    """The deliveries, for the operator: every change is written to the audit log."""
-
-    def __init__(self, store: HostStateStore, clock: Clock, outbox: Outbox | None = None) -> None:
-        """Manage the deliveries of a store; `outbox` is woken for what is sent again, if this process sends it."""
-        self._store = store
-        self._clock = clock
-        self._outbox = outbox
-
-    async def list(
-        self,
-        *,
-        status: DeliveryStatus | None = None,
-        channel: str | None = None,
-        owner: str | None = None,
-        run_id: str | None = None,
-        before: str | None = None,
-        limit: int = 100,
-    ) -> Sequence[Delivery]:
-        """List deliveries that match all filters, newest first; `before` is the id of the last one seen."""
-        return await self._store.outbox.find(
-            status=status, channel=channel, owner=owner, run_id=run_id, before=before, limit=limit
-        )
-
-    async def counts(self) -> Mapping[DeliveryStatus, int]:
-        """Count the deliveries of each status."""
-        return await self._store.outbox.counts()
-
-    async def get(self, delivery_id: str) -> Delivery:
-        """Return a delivery, with its history."""
-        delivery = await self._store.outbox.get(delivery_id)
-        if delivery is None:
-            raise NotFoundError("There is no such delivery.", param="delivery_id")
-        return delivery
-
-    async def retry(self, delivery_id: str, *, by: str = "operator") -> Delivery:
-        """Send a dead or unknown part again, with new attempts, and the parts of its answer that died with it."""
-        delivery = await self.get(delivery_id)
-        if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
-            raise ConflictError(f"A delivery that is {delivery.status} can't be tried again.", code="not_ended")
-        if delivery.payload is None:
-            raise ConflictError("There is nothing to send: it could not be made.", code="nothing_to_send")
-        again = [delivery, *await self._died_with(delivery)]
-        now = self._clock.now()
-        async with self._store.transaction() as transaction:
-            for part in again:
-                transaction.change_delivery(_anew(part, now))
-        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
-        if self._outbox is not None:
-            self._outbox.resume(delivery.channel)
-            await self._outbox.wake([_anew(delivery, now)])
-        return await self.get(delivery_id)
-
-    async def _died_with(self, delivery: Delivery) -> Sequence[Delivery]:
-        same = await self._store.outbox.find(run_id=delivery.run_id, status="dead", limit=1000)
-        return [part for part in same if part.answer_id == delivery.answer_id and part.error == EARLIER]
-
-    async def drop(self, delivery_id: str, *, by: str = "operator") -> Delivery:
-        """Cancel a part that has not been accepted; the parts behind it are sent."""
-        delivery = await self.get(delivery_id)
-        if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
-            raise ConflictError(f"A delivery that is {delivery.status} can't be dropped.", code="not_droppable")
-        now = self._clock.now()
-        history = (*delivery.history, Attempt(at=now, code=f"dropped by {by}"))
-        async with self._store.transaction() as transaction:
-            transaction.change_delivery(delivery.replace(status="cancelled", ended_at=now, history=history))
-        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
-        if self._outbox is not None:
-            # The parts behind it need not wait any longer.
-            await self._outbox.wake([delivery])
-        return await self.get(delivery_id)
-
-
-def _anew(delivery: Delivery, now: float) -> Delivery:
-    history = (*delivery.history, Attempt(at=now, code=ANEW))
-    return delivery.replace(status="pending", attempts=0, queued_at=now, due_at=now, ended_at=None, history=history)
 
 
 class ProactiveSender:

@@ -13,11 +13,15 @@ from starlette.middleware import Middleware
 
 from frontdesk.abc.allowlist import Allowlist, Decision, IdentityResolver
 from frontdesk.abc.channel import Channel, ChannelCommand, ChannelContribution
+from frontdesk.abc.host import HostContribution
 from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker, SupportsLinkShutdown, SupportsLinkStartup
+from frontdesk.abc.linker import IdentityLinker
+from frontdesk.abc.readiness import ReportsReadiness
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import Target, TargetInfo
+from frontdesk.abc.telemetry import Telemetry
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.clock import Clock, SystemClock
 from frontdesk.data.delivery import Delivery
 from frontdesk.data.identity import Caller, ChannelIdentity
@@ -28,6 +32,7 @@ from frontdesk.errors import ChannelConfigurationError, InvalidRequestError, Sta
 from frontdesk.history.staged import HistoryChoice, install_history
 from frontdesk.host.app import build_app
 from frontdesk.host.checks.access import Access
+from frontdesk.host.checks.arguments import as_list, need_instances
 from frontdesk.host.checks.channels import channel_findings, channel_warnings, usable_channels
 from frontdesk.host.checks.checks import (
     bind_findings,
@@ -38,13 +43,16 @@ from frontdesk.host.checks.checks import (
     runtime_findings,
     runtime_warnings,
     seal_findings,
+    socket_findings,
     worker_findings,
 )
 from frontdesk.host.checks.contributions import contribution_findings
 from frontdesk.host.checks.cors import origin_warnings, origins_of
 from frontdesk.host.checks.design_names import DesignNames, Spelling
 from frontdesk.host.config import (
+    AdminSocketPlace,
     HostConfig,
+    Mode,
     RunLimits,
     RuntimeMode,
     SealKeys,
@@ -54,22 +62,26 @@ from frontdesk.host.config import (
     show_environment,
 )
 from frontdesk.host.context.host_context import HostContext
-from frontdesk.host.deliveries import Deliveries
+from frontdesk.host.contributions import contributions_of, host_contribution_findings
 from frontdesk.host.lifespan import Step, run_all
 from frontdesk.host.links.commands import link_commands, need_own_names
+from frontdesk.host.operators import OperatorSocket
 from frontdesk.host.parts import Parts
+from frontdesk.host.readiness import Readiness
 from frontdesk.host.state.state import HostState, StateDir, choose_store, offer_nonces
 from frontdesk.ids import Ids, RandomIds
 from frontdesk.kit.aio.threads import TrackingExecutor
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.texts import Texts, text_findings
 from frontdesk.kit.http.server_limits import ServerLimits
+from frontdesk.kit.telemetry import telemetry_findings
 from frontdesk.loggers import host as log
 from frontdesk.runners.in_process import InProcessTaskRunner
 from frontdesk.targets.detect import adapt
 
 Callback = Callable[[], Awaitable[None]]
 _LIMITS = ServerLimits()
+_NOBODY = ChannelIdentity(channel="readyz", native_id="nobody")
 
 
 class AgentFrameworkHost:
@@ -77,7 +89,6 @@ class AgentFrameworkHost:
 
     app: Starlette
     runtime_mode: RuntimeMode
-    _ready = False
 
     def __init__(
         self,
@@ -113,20 +124,22 @@ class AgentFrameworkHost:
         approval_seconds: float | None = None,
         seal_key: SealKeys | None = None,
         texts: Mapping[str, Mapping[str, str]] | None = None,
+        admin_socket: AdminSocketPlace = None,
+        telemetry: Telemetry | None = None,
+        contributions: Sequence[HostContribution] = (),
         clock: Clock | None = None,
         ids: Ids | None = None,
         **names: Unpack[DesignNames],
     ) -> None:
-        mode = (runtime_mode, allow_in_process_runner, allow_anonymous)
+        mode, self._texts, self._spans = Mode(runtime_mode, allow_in_process_runner, allow_anonymous), texts, telemetry
         seconds = Seconds(session_wait_seconds, cancel_grace_seconds, shutdown_grace_seconds, active_window_seconds)
         runs = RunLimits(max_background_runs, max_background_runs_per_caller, max_waiting_background_runs)
-        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds)
+        self._config = HostConfig(*mode, seconds, runs, on_interrupt, max_session_bytes, approval_seconds, admin_socket)
         self._spelling, self._callbacks = Spelling(names, linker, runner), (tuple(on_startup), tuple(on_shutdown))
-        self._runner, linker, self._sealer = self._spelling.runner, self._spelling.linker, Sealer(seal_keys(seal_key))
-        self._texts = texts
+        linker, self._sealer, self._given = self._spelling.linker, Sealer(seal_keys(seal_key)), tuple(contributions)
         self._state = HostState(state_dir, checkpoint_location, store, linker, allow_unsafe=allow_unsafe_state_dir)
         access = Access(identity_resolver, linker, default_allowlist, link_policy, link_verified_claims)
-        self._assemble(target, history, channels, store, access, middleware, clock or SystemClock(), ids)
+        self._assemble(target, history, as_list(channels), store, access, middleware, clock or SystemClock(), ids)
 
     def _assemble(
         self,
@@ -142,6 +155,7 @@ class AgentFrameworkHost:
         self.runtime_mode, self._mode_reason = detect_runtime_mode(self._config.runtime_mode)
         self._target = self._checked(target, history, channels, store, access)
         self._parts = self._put_together(channels, store, access, clock, ids)
+        self._operators = OperatorSocket(self._parts, self._config.admin_socket)
         self._middleware = tuple(middleware)
         self._allows_origin = origins_of(self._middleware)
         self.app = self._built(channels)
@@ -154,12 +168,16 @@ class AgentFrameworkHost:
         store: HostStateStore | None,
         access: Access,
     ) -> Target:
+        runner = self._spelling.runner
+        need_instances(store=store, runner=runner, linker=access.linker, default_allowlist=access.default_allowlist)
         usable = usable_channels(channels)
         findings = self._config.findings() + channel_findings(channels) + access.findings(usable)
-        findings += runtime_findings(self.runtime_mode, self._mode_reason, self._runner, self._config)
-        findings += runner_findings(self._runner, store) + self._state.findings + self._spelling.findings
+        findings += runtime_findings(self.runtime_mode, self._mode_reason, runner, self._config)
+        findings += runner_findings(runner, store) + self._state.findings + self._spelling.findings
+        findings += socket_findings(self._config.admin_socket, store, self._state.database)
         findings += self._sealer.findings() + seal_findings(usable, has_key=self._sealer.has_key)
-        findings += text_findings(self._texts)
+        findings += text_findings(self._texts) + telemetry_findings(self._spans)
+        findings += host_contribution_findings(self._given, {channel.name: channel for channel in usable})
         adapted: Target | None = None
         try:
             adapted = adapt(target, partial(install_history, chosen=history), self._state.choose_checkpoints())
@@ -187,13 +205,14 @@ class AgentFrameworkHost:
             target=self._target,
             channels={channel.name: channel for channel in channels},
             store=chosen,
-            runner=self._runner or InProcessTaskRunner(chosen, clock=clock),
+            runner=self._spelling.runner or InProcessTaskRunner(chosen, clock=clock),
             config=self._config,
             clock=clock,
             ids=ids or RandomIds(),
             access=access,
             sealer=self._sealer,
             texts=Texts(self._texts),
+            telemetry=self._spans,
         )
 
     def _contribute(self, channels: Sequence[Channel]) -> list[tuple[Channel, ChannelContribution]]:
@@ -219,13 +238,24 @@ class AgentFrameworkHost:
 
     def _built(self, channels: Sequence[Channel]) -> Starlette:
         self._contributions = self._contribute(channels)
+        self._readiness = Readiness(partial(self._parts.store.identities.find, _NOBODY, fresh=True))
+        self._others = contributions_of(self._parts.linker, self._given, self._parts.channels)
         return build_app(
             self._contributions,
-            linker=self._parts.linker,
+            others=self._others,
             middleware=self._middleware,
-            lifespan=self._lifespan,
-            is_ready=lambda: self._ready,
+            lifespan=self.lifespan,
+            readiness=self._readiness,
+            channels_ready=self._channels_ready,
         )
+
+    def _channels_ready(self) -> dict[str, bool]:
+        """Return whether the channels can receive and send that know it."""
+        return {
+            channel.name: self._readiness.is_serving and channel.is_ready()
+            for channel in self.channels
+            if isinstance(channel, ReportsReadiness)
+        }
 
     def _context_of(self, channel: str) -> HostContext:
         return HostContext(
@@ -252,7 +282,8 @@ class AgentFrameworkHost:
         return [
             *self._target.warnings,
             *self._state.warnings(self._kind_of_state),
-            *channel_warnings(self.channels),
+            *channel_warnings(self.channels, durable=self._parts.store.durable),
+            *(f"{other.name}: {warning}" for other in self._others for warning in other.warnings),
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),
@@ -332,6 +363,12 @@ class AgentFrameworkHost:
         if findings:
             raise ChannelConfigurationError(findings)
 
+    def check_state(self) -> None:
+        """Refuse a place for the state in which this process can't write."""
+        findings = self._state.unwritable(self._kind_of_state)
+        if findings:
+            raise ChannelConfigurationError(findings)
+
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """Do the host's work for a while without serving: what waits in the store is answered and sent."""
@@ -342,7 +379,8 @@ class AgentFrameworkHost:
             yield
 
     @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncGenerator[None]:
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
+        """Start the host, and stop it at the end: what an app that it is mounted in takes as its own `lifespan`."""
         async with self._living(serving=True):
             yield
 
@@ -354,7 +392,7 @@ class AgentFrameworkHost:
         for warning in self.warnings:
             log.warning(warning)
         try:
-            with self._state.owned(self._kind_of_state, self._parts.clock):
+            with self._readiness.running(), self._state.owned(self._kind_of_state, self._parts.clock):
                 async with self._started(serving):
                     yield
         except StateDirectoryError as error:
@@ -368,23 +406,22 @@ class AgentFrameworkHost:
         try:
             offer_nonces((channel.auth for channel in self.channels), self._parts.store)
             await run_all("start-up", self._starting(serving))
-            self._ready = True
+            self._readiness.is_serving = True
             yield
         except BaseException:
-            self._ready = False
+            self._readiness.is_serving = False
             # The first failure is the one to raise, and `run_all` logs the others.
             with suppress(Exception):
                 await run_all("shut-down", self._stopping())
             raise
-        self._ready = False
+        self._readiness.is_serving = False
         await run_all("shut-down", self._stopping())
 
     def _starting(self, serving: bool) -> list[Step]:
         parts = self._parts
         steps: list[Step] = [("leases", parts.keeper.start), ("storages", parts.storages.start)]
         steps += [("aliases", parts.aliases.start), ("background", parts.background.start)]
-        if isinstance(parts.linker, SupportsLinkStartup):
-            steps.append(("linker", parts.linker.on_startup))
+        steps += [(other.name, callback) for other in self._others for callback in other.on_startup]
         for channel, contribution in self._contributions:
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_startup]
         steps += [(_name(callback), callback) for callback in self._callbacks[0]]
@@ -392,19 +429,22 @@ class AgentFrameworkHost:
         steps += [("inbox", parts.events.worker.start), ("runner", parts.runner.start)]
         for channel, contribution in self._contributions if serving else ():
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_serving]
-        return steps
+        for other in self._others if serving else ():
+            steps += [(other.name, callback) for callback in other.on_serving]
+        return [*steps, ("admin socket", self._operators.start)] if serving else steps
 
     def _stopping(self) -> list[Step]:
         grace, parts = self._config.seconds.shutdown_grace, self._parts
-        steps: list[Step] = [(_name(callback), callback) for callback in self._callbacks[1]]
+        steps: list[Step] = [("admin socket", self._operators.stop)]
+        steps += [(_name(callback), callback) for callback in self._callbacks[1]]
         steps += [("inbox", parts.events.worker.halt), ("background", parts.background.drain)]
         # Deliveries that are still to be sent need their channel.
         steps += [("runner", lambda: parts.runner.drain(grace)), ("inbox", parts.events.worker.stop)]
         steps.append(("runs", parts.active.cancel_all))
         for channel, contribution in reversed(self._contributions):
             steps += [(f"channel {channel.name}", callback) for callback in contribution.on_shutdown]
-        if isinstance(parts.linker, SupportsLinkShutdown):
-            steps.append(("linker", parts.linker.on_shutdown))
+        for other in reversed(self._others):
+            steps += [(other.name, callback) for callback in other.on_shutdown]
         steps += [("leases", parts.keeper.stop), ("leaderships", parts.leaders.stop), ("aliases", parts.aliases.stop)]
         steps.append(("store", parts.store.close))
         return steps

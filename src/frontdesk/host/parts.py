@@ -8,12 +8,14 @@ from frontdesk.abc.linker import ReadsClaims
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import ShowsToolSchemas, Target
+from frontdesk.abc.telemetry import Telemetry
 from frontdesk.access.contacts import Contacts
 from frontdesk.access.gate import Gate
 from frontdesk.access.identify import IdentityKeys
 from frontdesk.access.link_policy import TierPolicy
 from frontdesk.access.links import Links
 from frontdesk.access.policy import as_rule, rules_of
+from frontdesk.admin.deliveries import Deliveries
 from frontdesk.approvals.answers import Answers
 from frontdesk.approvals.decisions import Decisions
 from frontdesk.clock import Clock
@@ -30,7 +32,7 @@ from frontdesk.host.channel_state.storage import Storages
 from frontdesk.host.checks.access import Access
 from frontdesk.host.config import HostConfig
 from frontdesk.host.conversations.history import rebuild_history
-from frontdesk.host.deliveries import Deliveries, ProactiveSender
+from frontdesk.host.deliveries import ProactiveSender
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.events.dependencies import EventDependencies
 from frontdesk.host.events.events import Events
@@ -39,6 +41,7 @@ from frontdesk.ids import Ids
 from frontdesk.kit.auth.sealing import Sealer
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.telemetry import Spans
 from frontdesk.pipeline import Pipeline
 from frontdesk.runs.deferral import Deferral
 from frontdesk.runs.finisher import RunFinisher
@@ -69,19 +72,20 @@ class Parts:
         runner: DurableTaskRunner,
         sealer: Sealer,
         texts: Texts,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self.spans = Spans(telemetry, channels)
         self.target, self.channels, self.linker, self.texts = target, channels, access.linker, texts
         self.store, self.runner, self.clock, self.ids = store, runner, clock, ids
         self.leaders, self.storages = Leaders(store), Storages(store, sealer, clock, ids)
         self.link_policy = TierPolicy(access.link_policy, channels)
-        keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
-        self.gate = self._gated(keys, access)
-        planner = self._planning(keys, config)
+        self.keys, self.contacts = IdentityKeys(store, ids, clock, access.resolver), self._contacted(access)
+        self.gate = self._gated(self.keys, access)
+        planner = self._planning(self.keys, config)
         presence = Presence(store, planner.pushing, introduces=access.resolver is not None)
         self.aliases = Aliases(store, channels)
-        self.outbox = Outbox(store, channels, clock, self.aliases)
+        self.outbox = Outbox(store, channels, clock, self.aliases, self.spans)
         self.notifier = DirectNotifier(channels, store, planner, self.outbox, texts)
-        self.links = self._linked(keys, access)
         waits, grace = config.seconds.session_wait, config.seconds.cancel_grace
         rebuild = partial(rebuild_history, store)
         self.turns = Turns(store, ids, session_wait=waits, cancel_grace=grace, rebuild_history=rebuild)
@@ -94,7 +98,8 @@ class Parts:
         schemas = target if isinstance(target, ShowsToolSchemas) else None
         places = PlaceSettler(store, channels, clock, self.outbox, planner, self.aliases)
         self.outbox.settle_shown = places.rows_at
-        self.decisions = Decisions(store, clock, schemas, places)
+        self.decisions = Decisions(store, clock, schemas, places, self.spans)
+        self.links = self._linked(self.keys, access)
         repeats, lifetime = target.info.checkpoints, config.approval_seconds
         self.answers = Answers(store, clock, ids, self.decisions, may_repeat=repeats, lifetime=lifetime)
         self.live = LiveReplies(store, channels, planner, self.outbox, self.aliases, clock, ids)
@@ -120,6 +125,7 @@ class Parts:
             live=self.live,
             active=self.active,
             pipeline=self.pipeline,
+            spans=self.spans,
         )
         return Events(given)
 
@@ -170,6 +176,7 @@ class Parts:
             starter=starter,
             finisher=finisher,
             live=self.live,
+            spans=self.spans,
         )
 
     def _scopes(self) -> Mapping[str, ConversationScope | None]:
@@ -188,6 +195,7 @@ class Parts:
             known=keys.identities_of,
             allow=self._may_deliver,
             active_window=config.seconds.active_window,
+            texts=self.texts,
         )
 
     async def _may_deliver(self, source: str, destination: str) -> bool:
@@ -224,8 +232,17 @@ class Parts:
             name = None if own is None else command_name(own, word)
             return None if name is None else f"/{name}"
 
+        policy, messenger = self.link_policy, self.notifier
         links = Links(
-            self.store, keys, self.ids, self.clock, policy=self.link_policy, messenger=self.notifier, named=named
+            self.store,
+            keys,
+            self.ids,
+            self.clock,
+            policy=policy,
+            messenger=messenger,
+            questions=self.decisions,
+            named=named,
+            texts=self.texts,
         )
         linker.use(links)
         if access.link_verified_claims and isinstance(linker, ReadsClaims):

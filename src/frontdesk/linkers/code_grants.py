@@ -7,10 +7,12 @@ from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import Grant
 from frontdesk.errors import StoreError, TooManyRequestsError
+from frontdesk.kit.chat.commands import LOCALE
 from frontdesk.linkers import codes
 
 _DRAWS = 3
 _TRIES = 8
+_SEEN = ("name", LOCALE)
 
 
 class CodeGrants:
@@ -96,10 +98,6 @@ class CodeGrants:
 
 
 def slim(identity: ChannelIdentity) -> ChannelIdentity:
-    """Return an identity with only the attributes that the other side may see."""
-    name = identity.attributes.get("name")
-    return ChannelIdentity(
-        channel=identity.channel,
-        native_id=identity.native_id,
-        attributes={"name": name} if isinstance(name, str) else {},
-    )
+    """Return an identity with only the attributes that the other side may see: a name, and a language to be told in."""
+    attributes = {name: value for name in _SEEN if isinstance(value := identity.attributes.get(name), str)}
+    return ChannelIdentity(channel=identity.channel, native_id=identity.native_id, attributes=attributes)

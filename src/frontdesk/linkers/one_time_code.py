@@ -10,13 +10,14 @@ stored value shows a code: a grant is found by a keyed hash of it.
 """
 
 import hashlib
+from typing import Any
 
 from frontdesk.abc.linker import LinkDesk
 from frontdesk.data.identity import ChannelIdentity
 from frontdesk.data.link import Grant, LinkChallenge, LinkProof, LinkRecord
 from frontdesk.errors import LinkRefusedError, StoreError
 from frontdesk.kit.auth.secrets import Secret, revealed
-from frontdesk.kit.chat.people import told_as
+from frontdesk.kit.chat.people import person_phrase
 from frontdesk.linkers import codes
 from frontdesk.linkers.attempts import take_attempt
 from frontdesk.linkers.code_grants import CodeGrants, slim
@@ -77,13 +78,11 @@ class OneTimeCodeIdentityLinker:
             return await self._shown(waiting)
         await self._limit("begun", identity)
         grant, code = await self._grants.draw(identity, self._length, self._desk.now() + self._expires_in)
-        word = self._command(identity)
         minutes = max(1, round(self._expires_in / 60))
         return LinkChallenge(
             challenge_id=await self._grants.signed(grant.data["challenge"], identity),
             identity=identity,
-            instructions=f"Your code is {code}. From your other account, send me {word} {code} within {minutes} "
-            "minutes, then come back here to confirm it. Show the code to nobody.",
+            instructions=self._say(identity, "link.code", code=code, minutes=minutes),
             code=code,
             expires_at=grant.expires_at,
         )
@@ -159,12 +158,8 @@ class OneTimeCodeIdentityLinker:
                 raise LinkRefusedError(_BUSY, code="link_busy")
             await self._desk.exchange(mine.grant_id)
             raise LinkRefusedError(_WRONG, code="code_refused")
-        here, there = self._command(mine.identity), self._command(issuer)
-        return await self._challenge(
-            mine,
-            f"Now go back to {told_as(issuer)}, and answer {there} {CONFIRM} there: then the two are linked. "
-            f"If you have changed your mind, answer {here} {REJECT} here.",
-        )
+        words = self._say(mine.identity, "link.go_back", other=person_phrase(issuer), there=self._command(issuer))
+        return await self._challenge(mine, words)
 
     async def _reject(self, identity: ChannelIdentity, challenge_id: str) -> None:
         question = await self._waiting(identity, challenge_id)
@@ -182,7 +177,7 @@ class OneTimeCodeIdentityLinker:
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
         other: ChannelIdentity = ask.data["other"]
         await self._drop(other, ask)
-        await self._desk.tell(other, f"{told_as(ask.identity)} has refused to be linked with this account.")
+        await self._desk.tell(other, self._say(other, "link.refused_by", other=person_phrase(ask.identity)))
 
     async def _refuse_issued(self, mine: Grant) -> None:
         """Refuse the issuer of a code, before or after the confirmation of who entered it, while nothing is linked."""
@@ -191,11 +186,11 @@ class OneTimeCodeIdentityLinker:
         message = None
         if await self._desk.exchange(mine.data["code"]):
             # A person who has not confirmed is not named.
-            message = "Somebody has entered your code and refused to be linked. The code does not work any more."
+            message = self._say(issuer, "link.code_refused")
         else:
             ask = await self._counterpart(mine)
             if ask is not None and await self._desk.exchange(ask.grant_id):
-                message = f"{told_as(mine.identity)} has refused to be linked with this account."
+                message = self._say(issuer, "link.refused_by", other=person_phrase(mine.identity))
         await self._desk.exchange(mine.grant_id)
         if message is None:
             raise LinkRefusedError(_NOTHING, code="nothing_to_confirm")
@@ -241,16 +236,12 @@ class OneTimeCodeIdentityLinker:
         )
 
     def _words(self, question: Grant) -> str:
-        word, other = self._command(question.identity), told_as(question.data["other"])
-        if question.data["side"] == _ENTERED:
-            return (
-                f"This code is from {other}. If that is you, answer {word} {CONFIRM}: this account then shares the "
-                f"conversation there. If it is not, answer {word} {REJECT}. Until you confirm, nothing is linked."
-            )
-        return (
-            f"{other} has entered your code, and wants to be linked with this account. If that is you, answer "
-            f"{word} {CONFIRM}. If it is not, answer {word} {REJECT}."
-        )
+        key = "link.confirm_entered" if question.data["side"] == _ENTERED else "link.confirm_issued"
+        return self._say(question.identity, key, other=person_phrase(question.data["other"]))
+
+    def _say(self, identity: ChannelIdentity, key: str, **values: Any) -> str:
+        command = self._command(identity)
+        return self._desk.say(identity, key, command=command, confirm=CONFIRM, reject=REJECT, **values)
 
     async def _note_shown(self, question: Grant) -> None:
         try:

@@ -11,6 +11,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, LiteralString, Protocol, cast
 
+from frontdesk.errors.extras import install_hint
+
 try:
     import psycopg
     from procrastinate import App, PsycopgConnector
@@ -21,7 +23,7 @@ try:
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool, PoolTimeout
 except ImportError as error:
-    raise ImportError('ProcrastinateTaskRunner needs Procrastinate: pip install "frontdesk[postgres]"') from error
+    raise ImportError(f"ProcrastinateTaskRunner needs Procrastinate: {install_hint('postgres')}") from error
 
 from frontdesk.abc.runner import TaskStatus
 from frontdesk.abc.store import HostStateStore

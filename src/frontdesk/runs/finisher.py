@@ -190,7 +190,8 @@ class RunFinisher:
             log.error("run %s failed", run.record.run_id, exc_info=error)
             failure = RunFailure(code=TargetError.code, message=TargetError.__doc__ or "")
         turn = run.turn
-        notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, failure)
+        reason = error if isinstance(error, RequestError) else failure.message
+        notice = () if cancelled else await self._failure_notice(turn.admitted, run.record, reason)
         if turn.event is not None:
             notice = self._planner.for_event(notice, turn.event)
         status = "cancelled" if cancelled else "failed"
@@ -209,7 +210,7 @@ class RunFinisher:
         """Write the end of a background run that can't go on; its question stays in the history, as failed."""
         turn.job = job
         run = self._recorder.begin(turn)
-        notice = await self._failure_notice(turn.admitted, run, failure)
+        notice = await self._failure_notice(turn.admitted, run, failure.message)
         await self._write_end(turn, run, "failed", failure, notice)
         await self._outbox.wake(turn.deliveries)
 
@@ -221,13 +222,13 @@ class RunFinisher:
         return await self._recorder.ended(turn, run, status, failure, notice)
 
     async def _failure_notice(
-        self, admitted: AdmittedRequest, run: RunRecord, failure: RunFailure
+        self, admitted: AdmittedRequest, run: RunRecord, reason: RequestError | str
     ) -> Sequence[Delivery]:
         """Return the notice of a failure, if no caller waits on a wire for the error."""
         if not admitted.pushes:
             return ()
         return await self._planner.failure_notice(
-            admitted.request, admitted.caller.identity, failure.message, owner=admitted.owner, run_id=run.run_id
+            admitted.request, admitted.caller.identity, reason, owner=admitted.owner, run_id=run.run_id
         )
 
 

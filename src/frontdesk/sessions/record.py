@@ -272,7 +272,7 @@ class Recorder:
         uses_up = _uses_up(turn, changes)
         if uses_up is not None:
             uses_up.use_up(transaction)
-        if turn.deliveries or turn.event is not None:
+        if turn.deliveries or turn.event is not None or turn.live is not None:
             self._note_inbox_and_outbox(transaction, turn, changes)
         return run
 

@@ -34,6 +34,7 @@ from frontdesk.stores.memory_drawers import (
 )
 from frontdesk.stores.memory_files import MemoryFiles
 from frontdesk.stores.memory_inbox import MemoryInbox
+from frontdesk.stores.memory_ledger import MemoryLedger
 from frontdesk.stores.memory_live import MemoryLiveAnswers
 from frontdesk.stores.memory_outbox import MemoryOutbox
 from frontdesk.stores.memory_people import MemoryIdentities
@@ -81,6 +82,7 @@ class InMemoryStateStore:
         self.channel_values = MemoryChannelValues(10 * limit)
         self.conversation_aliases = MemoryConversationAliases()
         self.files = MemoryFiles(limit, (file_limits or FileLimits()).checked(), clock)
+        self.ledger = MemoryLedger(self)
         self._sweep = MemorySweep(self, idle_seconds, clock)
 
     def transaction(self) -> "MemoryTransaction":
@@ -192,7 +194,9 @@ class MemoryTransaction:
         self._checks.append((self._store.background.check, (job,)))
         self._writes.append((self._store.background.save, (job,)))
 
-    def cancel_job(self, owner: str, run_id: str) -> None:
+    def cancel_job(self, owner: str, run_id: str, *, fence: int | None = None) -> None:
+        if fence is not None:
+            self._checks.append((self._store.background.check_fence, (owner, run_id, fence)))
         self._writes.append((self._store.background.cancel, (owner, run_id)))
 
     def end_job(self, job: BackgroundRun) -> None:
@@ -251,11 +255,15 @@ class MemoryTransaction:
     def postpone_earlier(self, item: InboxItem) -> None:
         self._writes.append((self._store.inbox.postpone_earlier, (item,)))
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
-        self._writes.append((self._store.inbox.interrupt_earlier, (item,)))
+    def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
+        self._writes.append((self._store.inbox.interrupt_earlier, (item, only)))
 
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         self._writes.append((self._store.inbox.cancel_earlier, (item, anyone, session_id)))
+
+    def cancel_event(self, item: InboxItem) -> None:
+        self._checks.append((self._store.inbox.check_turn, (item,)))
+        self._writes.append((self._store.inbox.cancel, (item,)))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         for member in item.members:

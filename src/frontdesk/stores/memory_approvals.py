@@ -15,6 +15,9 @@ class MemoryApprovals:
     def __init__(self, limit: int) -> None:
         self.records: Shelf[tuple[str, str], PendingApproval] = Shelf(limit, self._forget)
         self.owned: dict[str, dict[str, None]] = {}
+        self.numbers: dict[tuple[str, str], int] = {}
+        """The order in which they were asked."""
+        self._count = 0
         self._votes: dict[tuple[str, str], dict[str, ApprovalVote]] = {}
         self._places: dict[tuple[str, str], dict[tuple[str, str, str], ApprovalPlace]] = {}
 
@@ -23,6 +26,7 @@ class MemoryApprovals:
         owned.pop(record.approval_id, None)
         if not owned:
             self.owned.pop(record.owner, None)
+        self.numbers.pop(key, None)
         self._votes.pop(key, None)
         self._places.pop(key, None)
 
@@ -118,6 +122,9 @@ class MemoryApprovals:
 
     def add(self, approval: PendingApproval) -> None:
         """Keep an approval whose id is new."""
+        self._count += 1
+        # First, because a full store may drop it at once.
+        self.numbers[approval.owner, approval.approval_id] = self._count
         self.owned.setdefault(approval.owner, {})[approval.approval_id] = None
         self.records.put((approval.owner, approval.approval_id), approval)
 
@@ -144,6 +151,10 @@ class MemoryAudit:
     async def lines(self, *, subject: str | None = None, after: int = 0, limit: int = 200) -> Sequence[AuditLine]:
         known = (line for line in self._lines if line.number > after and subject in (None, line.subject))
         return list(known)[:limit]
+
+    def all_lines(self) -> Sequence[AuditLine]:
+        """List every line that is kept."""
+        return list(self._lines)
 
     def add(self, line: AuditLine) -> None:
         """Add a line at the end."""

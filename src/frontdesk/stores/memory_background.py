@@ -39,6 +39,11 @@ class MemoryBackground:
         if not self._holds(job):
             raise LostRunError
 
+    def check_fence(self, owner: str, run_id: str, fence: int) -> None:
+        current = self.jobs.get((owner, run_id))
+        if current is None or current.fence != fence:
+            raise LostRunError
+
     def check_room(self, job: BackgroundRun, most_waiting: int, most_of_owner: int) -> None:
         owner = job.admitted.owner
         if sum(other.admitted.owner == owner for other in self.jobs.values()) >= most_of_owner:

@@ -1,6 +1,6 @@
 """Inbound events of the in-memory store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import takewhile
 
 from frontdesk.data.delivery import CANCELLED, Cancelled, EventKind, InboxItem, KnownEvent, WaitingEvent
@@ -36,7 +36,15 @@ class MemoryInbox:
         return self._take(item, holder)
 
     async def claim_bundle(
-        self, channel: str, conversation_id: str, holder: str, *, now: float, longest: float, limit: int
+        self,
+        channel: str,
+        conversation_id: str,
+        holder: str,
+        *,
+        now: float,
+        longest: float,
+        limit: int,
+        albums_only: bool = False,
     ) -> InboxItem | None:
         first = await self.next(channel, conversation_id)
         if first is None or not _is_due(first, now, longest) or self.holders.get((channel, first.event_id)) == holder:
@@ -44,9 +52,12 @@ class MemoryInbox:
         taken = self._take(first, holder)
         if not first.is_message or first.is_cancelled:
             return taken
-        turns = [item for item in self.queues[channel, conversation_id].values() if item.kind == "turn"][1:limit]
-        behind = takewhile(lambda item: _goes_with(first, item), turns)
-        free = [item for item in behind if self.holders.get((channel, item.event_id)) != holder]
+        turns = [item for item in self.queues[channel, conversation_id].values() if item.kind == "turn"][1:]
+        following = [] if albums_only else list(takewhile(lambda item: _goes_with(first, item), turns))
+        albums = {item.album_id for item in (first, *following) if item.waits_for_album}
+        rest = [item for item in turns[len(following) :] if _is_of_albums(first, item, albums)]
+        together = (following + rest)[: limit - 1]
+        free = [item for item in together if self.holders.get((channel, item.event_id)) != holder]
         return taken.replace(bundle=tuple(self._take(item, holder) for item in free))
 
     def _take(self, item: InboxItem, holder: str) -> InboxItem:
@@ -90,6 +101,11 @@ class MemoryInbox:
         turns = (turn for turn in self._all() if turn.kind == "turn" and turn.channel == item.channel)
         return sum(turn.caller.identity.native_id == sender and turn.event_id != item.event_id for turn in turns)
 
+    async def outside_album(self, item: InboxItem) -> Sequence[str]:
+        queue = self.queues.get((item.channel, item.conversation_id), {})
+        messages = [turn for turn in queue.values() if _goes_with(item, turn)]
+        return [turn.event_id for turn in messages if turn.album_id != item.album_id]
+
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         # Events of different conversations, and cancelled ones, don't end in the order in which they came.
         numbers = sorted((number for number in self.order if before is None or number < before), reverse=True)[:limit]
@@ -112,15 +128,16 @@ class MemoryInbox:
     def postpone_earlier(self, item: InboxItem) -> None:
         queue, until = self.queues.get((item.channel, item.conversation_id), {}), item.not_before
         for event_id, turn in queue.items():
-            waits = turn.not_before is not None and (turn.channel, event_id) not in self.holders
-            if waits and _is_message_of(turn, item):
-                queue[event_id] = turn.replace(not_before=until)
+            if turn.not_before is None or until is None or (turn.channel, event_id) in self.holders:
+                continue
+            if _is_message_of(turn, item):
+                queue[event_id] = turn.replace(not_before=max(turn.not_before, until))
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
+    def interrupt_earlier(self, item: InboxItem, only: Sequence[str] | None = None) -> None:
         queue = self.queues.get((item.channel, item.conversation_id), {})
         accepted = queue.get(item.event_id)
         for turn in [] if accepted is None else self._earlier(accepted, anyone=False):
-            if turn.is_message and turn.cancelled is None:
+            if turn.is_message and turn.cancelled is None and (only is None or turn.event_id in only):
                 queue[turn.event_id] = turn.replace(cancelled="")
 
     def cancel_earlier(self, item: InboxItem, anyone: bool, session_id: str) -> None:
@@ -130,6 +147,18 @@ class MemoryInbox:
             elif turn.cancelled is None:
                 queue = self.queues[turn.channel, turn.conversation_id]
                 queue[turn.event_id] = turn.replace(cancelled=session_id)
+
+    def check_turn(self, item: InboxItem) -> None:
+        self.check(item)
+        if self._current(item).kind != "turn":
+            raise LostEventError("the event is no turn")
+
+    def cancel(self, item: InboxItem) -> None:
+        current = self._current(item)
+        if (item.channel, item.event_id) not in self.holders:
+            self.finish(current, CANCELLED)
+        elif current.cancelled is None:
+            self.queues[item.channel, item.conversation_id][item.event_id] = current.replace(cancelled="")
 
     def _earlier(self, item: InboxItem, anyone: bool) -> list[InboxItem]:
         sender = item.caller.identity.native_id
@@ -184,3 +213,8 @@ def _is_message_of(item: InboxItem, other: InboxItem) -> bool:
 def _goes_with(first: InboxItem, item: InboxItem) -> bool:
     """Tell whether a turn can be answered together with the first one."""
     return item.cancelled is None and _is_message_of(item, first)
+
+
+def _is_of_albums(first: InboxItem, item: InboxItem, albums: Container[str | None]) -> bool:
+    """Tell whether a turn is a part of an album that is answered with the first one."""
+    return item.waits_for_album and item.album_id in albums and _goes_with(first, item)

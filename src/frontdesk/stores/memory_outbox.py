@@ -31,7 +31,7 @@ class MemoryOutbox:
         return self.ended.get(delivery_id) if place is None else self.queues[place][delivery_id]
 
     async def by_receipt(self, channel: str, receipt: str) -> Delivery | None:
-        found = (one for one in self._newest_first() if one.receipt == receipt and one.channel == channel)
+        found = (one for one in self.newest_first() if one.receipt == receipt and one.channel == channel)
         return next(found, None)
 
     async def open(self, destination: Destination, *, limit: int = 20) -> Sequence[Delivery]:
@@ -66,18 +66,19 @@ class MemoryOutbox:
         most = self.count + 1 if before is None else 0 if last is None else last.number
         matching = (
             delivery
-            for delivery in self._newest_first()
+            for delivery in self.newest_first()
             if delivery.number < most and all(getattr(delivery, name) == value for name, value in given)
         )
         return list(islice(matching, limit))
 
-    def _newest_first(self) -> Iterator[Delivery]:
+    def newest_first(self) -> Iterator[Delivery]:
+        """Yield every delivery."""
         for delivery_id in reversed(self.in_order):
             if (delivery := self._get(delivery_id)) is not None:
                 yield delivery
 
     async def counts(self) -> Mapping[DeliveryStatus, int]:
-        return Counter(delivery.status for delivery in self._newest_first())
+        return Counter(delivery.status for delivery in self.newest_first())
 
     def check_new(self, delivery_id: str) -> None:
         if delivery_id in self.in_order:

@@ -33,6 +33,10 @@ from frontdesk.targets.streams import as_stream
 
 _APPROVALS = "tool_approval"
 """The key under which the framework keeps the pending approval requests of a session."""
+_UNNAMED = (
+    "target: the agent has no name; clients are shown its id instead, which may be another one after each start: "
+    "give it name="
+)
 _NAMESAKE = (
     "target: the agent answers in a type whose name another type has in the store; a store on disk can't keep its "
     "answers until it is registered with frontdesk.data.codec.register_model under a name of its own"
@@ -50,6 +54,8 @@ class AgentTarget:
         self._history = history
         if not register_answer(_defaults(agent).get("response_format")):
             self.warnings.append(_NAMESAKE)
+        if not agent.name:
+            self.warnings.append(_UNNAMED)
         parameters = inspect.signature(agent.run).parameters
         any_keyword = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
         # Only of this class it is known that it runs function middleware.

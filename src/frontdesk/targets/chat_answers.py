@@ -6,14 +6,21 @@ from typing import Any
 from agent_framework import Message
 
 from frontdesk.data.request import AdmittedRequest, ChannelRequest, ClientOutput
-from frontdesk.errors import InvalidRequestError, NotFoundError
-from frontdesk.kit.framework.request_choices import CHOICE, QUESTION, choices_of, chosen, short_name, wanted_words
+from frontdesk.errors import InvalidRequestError, NotFoundError, Phrase
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
+from frontdesk.kit.framework.request_choices import (
+    CHOICE,
+    QUESTION,
+    Choice,
+    choices_of,
+    chosen,
+    short_name,
+    wanted_phrase,
+)
 from frontdesk.kit.framework.workflow_requests import Request, call_id_of
 from frontdesk.targets.typed_input import fit_answer, is_of
 
 _NOT_OPEN = "This question is not open any more."
-_NO_ANSWER = "I asked you something first: please answer with {}. /cancel gives the question up."
-_TEXT = "a text"
 
 
 def presses_choice(request: ChannelRequest) -> bool:
@@ -52,13 +59,18 @@ def _value(request: ChannelRequest, call: Request) -> Any:
         return said
     text = said.text if isinstance(said, Message) else said
     if not isinstance(text, str) or not text.strip():
-        raise InvalidRequestError(_NO_ANSWER.format(wanted_words(wanted, choices) or _TEXT), param="input")
+        raise _no_answer(wanted, choices)
     choice = chosen(choices, text)
     if choice is not None:
         return choice.value
     try:
         fit_answer(text, wanted, call_id_of(call))
     except InvalidRequestError:
-        wrong = _NO_ANSWER.format(wanted_words(wanted, choices) or _TEXT)
-        raise InvalidRequestError(wrong, param="input") from None
+        raise _no_answer(wanted, choices) from None
     return text
+
+
+def _no_answer(wanted: Any, choices: Sequence[Choice]) -> InvalidRequestError:
+    answer = wanted_phrase(wanted, [choice.label for choice in choices]) or Phrase("question.text")
+    phrase = Phrase("question.first", {"answer": answer})
+    return InvalidRequestError(ENGLISH_WORDING.say_phrase(phrase), param="input").saying(phrase.key, **phrase.values)

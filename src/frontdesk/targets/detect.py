@@ -5,9 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_framework import (
+    AgentResponse,
+    Content,
     FunctionalWorkflow,
     FunctionalWorkflowAgent,
     FunctionalWorkflowDefinition,
+    Message,
     SupportsAgentRun,
     Workflow,
     WorkflowAgent,
@@ -29,6 +32,8 @@ _WORKFLOWS = (Workflow, FunctionalWorkflow)
 _BUILDERS = (WorkflowBuilder, FunctionalWorkflowDefinition)
 
 
+_ANSWERS = (str, Message, Content, AgentResponse)
+_ANSWER_NAMES = tuple(kind.__name__ for kind in _ANSWERS)
 _ONE_FOR_ALL = (
     "target: a {} is one object for all callers: what one of them says stays in it for the next, and it does one run "
     "at a time; pass the function that builds it, as in target={}"
@@ -41,6 +46,9 @@ _NOT_AS_AGENT = (
 
 def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints | None = None) -> Target:
     """Return a target in the form that the pipeline runs; without `checkpoints`, they are kept in memory."""
+    if isinstance(target, type):
+        name = target.__name__
+        raise ChannelConfigurationError(f"target: {name} is a class; give an instance: {name}(...)")
     _refuse_shared(target)
     if isinstance(target, _BUILDERS):
         return _built(target, checkpoints)
@@ -48,7 +56,8 @@ def adapt(target: Any, install_history: InstallHistory, checkpoints: Checkpoints
         return FunctionTarget(target)
     if isinstance(target, SupportsAgentRun):
         return AgentTarget(target, install_history(target))
-    if callable(target) and not isinstance(target, type):
+    if callable(target):
+        _refuse_sync(target)
         return _factory(target, install_history, checkpoints)
     raise ChannelConfigurationError(
         f"target: {type(target).__name__} is not an agent (it needs id, name, description, run, create_session and "
@@ -64,6 +73,29 @@ def _refuse_shared(target: Any) -> None:
         raise ChannelConfigurationError(_ONE_FOR_ALL.format("WorkflowAgent", "lambda: build().as_agent()"))
     if isinstance(target, _WORKFLOWS):
         raise ChannelConfigurationError(_ONE_FOR_ALL.format(type(target).__name__, "build instead of target=build()"))
+
+
+def _refuse_sync(function: Callable[..., Any]) -> None:
+    """Refuse a plain function that answers instead of building something; it is not called to find out."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    returned = signature.return_annotation
+    needs_input = any(_is_input(parameter) for parameter in signature.parameters.values())
+    if needs_input or returned in _ANSWERS or returned in _ANSWER_NAMES:
+        raise ChannelConfigurationError(
+            f"target: {_name(function)}() is not async; pass an `async def` function, and call what takes long with "
+            "`await asyncio.to_thread(...)`"
+        )
+
+
+def _is_input(parameter: inspect.Parameter) -> bool:
+    """Tell whether a parameter has to be given, and can be given as the input is."""
+    return parameter.default is parameter.empty and parameter.kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
 
 
 def _built(builder: Any, checkpoints: Checkpoints | None) -> Target:

@@ -202,7 +202,8 @@ class Resumption:
         open_requests = [name for request in waiting if (name := await _open_name(turn, record, request))]
         if open_requests:
             names = ", ".join(open_requests)
-            raise ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+            error = ConflictError(f"The session waits for an answer to {names}.", code="answer_needed", param="input")
+            raise error.saying("error.answer_needed", names=names)
         if waiting:
             log.warning(
                 "session %s waited for an approval that a run has used up which did not end; run %s starts anew",
@@ -251,7 +252,8 @@ def _answered(
     executors = {question.source_executor_id for question in answered if question is not None}
     first = sorted(call_id for call_id in left if calls[call_id].source_executor_id in executors)
     if first:
-        raise InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+        error = InvalidRequestError(f"An answer to {first[0]} is needed before the approval.", param="input")
+        raise error.saying("error.answer_needed_before", name=first[0])
     return plan
 
 

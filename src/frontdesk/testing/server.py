@@ -62,7 +62,20 @@ async def serving(
     It runs in the loop of the test, so that both can wait for the same events. What the host did not handle itself is
     raised here: an error of its start at once, every other one at the end (unless `raise_errors` is false).
     """
-    watched = _Watched(host.app)
+    async with serving_app(host.app, path=path, headers=headers, raise_errors=raise_errors) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def serving_app(
+    app: ASGIApp,
+    *,
+    path: str = "/invocations",
+    headers: Mapping[str, str] | None = None,
+    raise_errors: bool = True,
+) -> AsyncGenerator[HostClient]:
+    """Serve any app in the same way, such as one that hosts are mounted in."""
+    watched = _Watched(app)
     # Named as TCP, because asyncio sends small packets at once only on sockets that say so.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))

@@ -138,6 +138,17 @@ class Background:
         assert stored is not None
         assert stored.cancelled
 
+    async def test_a_cancellation_with_a_fence_is_for_the_run_that_was_seen(self, store: HostStateStore) -> None:
+        await _queue(store, job())
+        (mine,) = await store.background.claim(ME, limit=1)
+        for owner, run_id, fence in ((OWNER, "run_1", mine.fence - 1), (OTHER, "run_1", mine.fence), (OWNER, "no", 0)):
+            with pytest.raises(LostRunError):
+                await _cancel_seen(store, owner, run_id, fence)
+        assert list(await store.background.renew([mine])) == [mine]
+        assert await store.runs.get(OWNER, "run_2") is None
+        await _cancel_seen(store, OWNER, "run_1", mine.fence)
+        assert list(await store.background.renew([mine])) == [mine.replace(cancelled=True)]
+
     async def test_a_deleted_run_is_no_work_any_more(self, store: HostStateStore) -> None:
         await _queue(store, job())
         async with store.transaction() as transaction:
@@ -153,6 +164,12 @@ class Background:
         assert [claimed.key for claimed in await store.background.claim(ME, limit=99)] == [
             (key, key) for key in ODD_KEYS
         ]
+
+
+async def _cancel_seen(store: HostStateStore, owner: str, run_id: str, fence: int) -> None:
+    async with store.transaction() as transaction:
+        transaction.save_run(run("run_2"))
+        transaction.cancel_job(owner, run_id, fence=fence)
 
 
 async def _write(store: HostStateStore, call: str, *arguments: Any) -> None:

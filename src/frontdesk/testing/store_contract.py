@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
     *(
         f"frontdesk.testing.store_{part}"
         for part in (
+            "albums",
             "answers",
             "approvals",
             "background",
@@ -30,6 +31,7 @@ pytest.register_assert_rewrite(
             "isolation",
             "leaderships",
             "leases",
+            "ledger",
             "links",
             "live",
             "nonces",
@@ -45,12 +47,13 @@ pytest.register_assert_rewrite(
 )
 
 from frontdesk.abc.store import HostStateStore  # noqa: E402
+from frontdesk.testing.store_albums import Albums  # noqa: E402
 from frontdesk.testing.store_answers import Answers  # noqa: E402
 from frontdesk.testing.store_approvals import Decisions  # noqa: E402
 from frontdesk.testing.store_background import Background  # noqa: E402
 from frontdesk.testing.store_boxes import Inbox  # noqa: E402
 from frontdesk.testing.store_channel_values import ChannelValues  # noqa: E402
-from frontdesk.testing.store_control_events import Bundles, ControlEvents  # noqa: E402
+from frontdesk.testing.store_control_events import Bundles, CancelledEvents, ControlEvents  # noqa: E402
 from frontdesk.testing.store_conversation_aliases import ConversationAliases  # noqa: E402
 from frontdesk.testing.store_conversations import Conversations  # noqa: E402
 from frontdesk.testing.store_files import Files  # noqa: E402
@@ -58,6 +61,7 @@ from frontdesk.testing.store_grants import Checkpoints, Grants  # noqa: E402
 from frontdesk.testing.store_isolation import Isolation  # noqa: E402
 from frontdesk.testing.store_leaderships import Leaderships  # noqa: E402
 from frontdesk.testing.store_leases import Leases  # noqa: E402
+from frontdesk.testing.store_ledger import Ledger  # noqa: E402
 from frontdesk.testing.store_links import Links  # noqa: E402
 from frontdesk.testing.store_live import LiveAnswers  # noqa: E402
 from frontdesk.testing.store_nonces import Nonces  # noqa: E402
@@ -86,7 +90,9 @@ class StoreContract(
     Checkpoints,
     Inbox,
     ControlEvents,
+    CancelledEvents,
     Bundles,
+    Albums,
     Outbox,
     LiveAnswers,
     Tasks,
@@ -96,6 +102,7 @@ class StoreContract(
     ChannelValues,
     ConversationAliases,
     Files,
+    Ledger,
     Transactions,
     Isolation,
 ):

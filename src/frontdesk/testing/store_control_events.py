@@ -126,6 +126,46 @@ class ControlEvents:
         assert await left(store) == ["evt_1 !", "evt_2", "evt_3 !", "evt_4", "evt_5"]
 
 
+class CancelledEvents:
+    """Turns that are cancelled one at a time."""
+
+    async def test_a_turn_that_waits_is_finished(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
+        await cancel_event(store, inbox_item("evt_1"))
+        assert [(item.event_id, error) for item, error in await store.inbox.failed()] == [("evt_1", "cancelled")]
+        assert await left(store) == ["evt_2"]
+
+    async def test_a_turn_that_is_worked_on_is_left_to_its_holder(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2"))
+        item = await claimed(store)
+        await cancel_event(store, item)
+        (marked,) = await store.inbox.renew([item])
+        assert marked.cancelled == ""
+        with pytest.raises(LostEventError):
+            await finish(store, item)
+        await finish(store, item, "cancelled")
+        assert await left(store) == ["evt_2"]
+
+    async def test_an_event_that_has_changed_is_left_alone(self, store: HostStateStore) -> None:
+        await accept(store, inbox_item("evt_1"), inbox_item("evt_2", kind="control"))
+        item = await claimed(store)
+        unknown = inbox_item("evt_9")
+        for wrong in (item.replace(fence=item.fence - 1), inbox_item("evt_2", kind="control"), unknown):
+            with pytest.raises(LostEventError):
+                await cancel_event(store, wrong)
+        (kept,) = await store.inbox.renew([item])
+        assert kept.cancelled is None
+        await finish(store, item)
+        with pytest.raises(LostEventError):
+            await cancel_event(store, item)
+
+
+async def cancel_event(store: HostStateStore, item: InboxItem) -> None:
+    """Cancel one turn."""
+    async with store.transaction() as transaction:
+        transaction.cancel_event(item)
+
+
 class Bundles:
     """Messages of one sender that are answered together."""
 

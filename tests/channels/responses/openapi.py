@@ -108,6 +108,7 @@ def document() -> dict[str, Any]:
         "paths": {
             "/responses": {"post": _create()},
             "/responses/compact": {"post": _compact()},
+            "/responses/input_tokens": {"post": _count()},
             "/responses/{response_id}": {
                 "get": _about("get", "Shown"),
                 "delete": _about("delete", "Deleted"),
@@ -232,6 +233,16 @@ def _compact() -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
         "responses": _answers("CompactionOut", _ERRORS_OF_A_BODY),
     }
+
+
+def _count() -> dict[str, Any]:
+    counted = {"object": {"const": "response.input_tokens"}, "input_tokens": {"type": "integer", "minimum": 1}}
+    fields = {**counted, "estimated": {"const": True}}
+    schema = {"type": "object", "required": list(fields), "properties": fields, "additionalProperties": False}
+    answers = _answers("Model", _ERRORS_OF_A_BODY)
+    answers["200"]["content"] = {"application/json": {"schema": schema}}
+    body = {"application/json": {"schema": {"$ref": _REF.format(name="CreateBody")}}}
+    return {"operationId": "count", "requestBody": {"required": True, "content": body}, "responses": answers}
 
 
 def _create() -> dict[str, Any]:

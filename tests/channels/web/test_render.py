@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from frontdesk.channels.web.parse import chat_of, conversation_name, new_chat_id
 from frontdesk.channels.web.render import contents_of, stored
 from frontdesk.channels.web.wire import Part, StoredMessage
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 from tests.examples import examples
 
+WORDING = Wording(Texts())
 TEXTS = st.text(st.characters(), max_size=30)
 
 
@@ -17,7 +20,7 @@ TEXTS = st.text(st.characters(), max_size=30)
 @given(st.lists(TEXTS, max_size=4))
 def test_every_text_of_an_answer_is_in_one_message_that_can_be_stored(texts: list[str]) -> None:
     response = AgentResponse(messages=[Message("assistant", [Content.from_text(text)]) for text in texts])
-    parts = contents_of(response)
+    parts = contents_of(response, WORDING)
     assert len(parts) == bool("".join(texts).strip())
     for part in parts:
         again = msgspec.convert(msgspec.json.decode(msgspec.json.encode(part)), Part)
@@ -29,7 +32,7 @@ def test_every_text_of_an_answer_is_in_one_message_that_can_be_stored(texts: lis
 
 def test_what_is_said_to_others_is_not_shown() -> None:
     messages = [Message("tool", [Content.from_text("secret")]), Message("assistant", [Content.from_text("shown")])]
-    assert [part.text for part in contents_of(AgentResponse(messages=messages))] == ["shown"]
+    assert [part.text for part in contents_of(AgentResponse(messages=messages), WORDING)] == ["shown"]
 
 
 @examples(30)

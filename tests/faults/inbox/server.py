@@ -20,7 +20,16 @@ import uvicorn
 from agent_framework import AgentResponseUpdate
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from frontdesk import AgentFrameworkHost, ChannelCommand, ChannelCommandContext, ChannelIdentity, Reply, RetryPolicy
+from frontdesk import (
+    AgentFrameworkHost,
+    ChannelCommand,
+    ChannelCommandContext,
+    ChannelIdentity,
+    ChannelRequest,
+    OneTimeCodeIdentityLinker,
+    Reply,
+    RetryPolicy,
+)
 from frontdesk.abc.live import LiveTerms
 from frontdesk.abc.push import PushTerms
 from frontdesk.cli import main as command
@@ -33,6 +42,7 @@ from frontdesk.testing.messages import LookupMessageChannel, MessageChannel
 from tests.databases import short_lease
 from tests.faults.inbox.asking import asking
 from tests.faults.inbox.newer import become_newer
+from tests.faults.inbox.telling import telling
 from tests.faults.paying_host import target_of
 from tests.faults.sweeping import stop_sweep
 from tests.scenarios.desk import until
@@ -97,8 +107,10 @@ def make() -> AgentFrameworkHost:
         idempotent=given.get("idempotent", True),
         text_limit=given.get("text_limit", 4096),
         gather_seconds=given.get("gather", 0.0),
+        album_seconds=given.get("album", 1.0),
         reply_seconds=given.get("reply_seconds", 5.0),
         live="auto" if given.get("live") else "off",
+        run_hook=_to_background if "on_interrupt" in given else None,
         live_terms=LiveTerms(interval=0.01, timeout=2.0),
     )
     channel.push_terms = TERMS
@@ -114,14 +126,40 @@ def make() -> AgentFrameworkHost:
         if given.get("live")
         else repeat
     )
+    if given.get("links"):
+        where["linker"] = OneTimeCodeIdentityLinker()
     if given.get("pays"):
         target = target_of("agent", ledger.parent, "never")
+    if "on_interrupt" in given:
+        target, where["on_interrupt"] = telling(repeat), given["on_interrupt"]
     return AgentFrameworkHost(target, channels=[channel], shutdown_grace_seconds=1.0, **where)
+
+
+def _to_background(request: ChannelRequest, *, target: Any, protocol_request: Any) -> ChannelRequest:
+    return request.replace(background=request.input != "after")
 
 
 async def _say_words(call: ChannelCommandContext) -> None:
     for word in str(call.request.input).split():
         await call.reply(Reply(word, to="direct"))
+
+
+def _die_at_decision(host: AgentFrameworkHost, point: str) -> None:
+    """Have the process end itself right before or after the commit of the next decision, whatever else is written."""
+    decisions: Any = host._parts.decisions
+    plain = decisions.note_answers
+
+    def die_before(transaction: Any) -> None:
+        os.kill(os.getpid(), 9)
+
+    async def die_after() -> None:
+        os.kill(os.getpid(), 9)
+
+    async def note(*given: Any) -> Any:
+        add, finish = await plain(*given)
+        return (die_before, finish) if point == "before_decision" else (add, die_after)
+
+    decisions.note_answers = note
 
 
 class InboxServer:
@@ -140,7 +178,10 @@ class InboxServer:
             answer = await self._deliveries()
         elif scope["path"] == "/arm":
             point, passes = scope["query_string"].decode().split("=")
-            self._app = crashing(self._host, CrashPlan(point, int(passes)))  # pyright: ignore[reportArgumentType]
+            if point.endswith("_decision"):
+                _die_at_decision(self._host, point)
+            else:
+                self._app = crashing(self._host, CrashPlan(point, int(passes)))  # pyright: ignore[reportArgumentType]
         else:
             body, more = b"", True
             while more:

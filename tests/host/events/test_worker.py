@@ -76,11 +76,11 @@ class _Shaky(MemoryInbox):
 
     failures = 2
 
-    async def claim(self, channel: str, conversation_id: str, holder: str, **kind: Any) -> Any:
+    async def claim_bundle(self, channel: str, conversation_id: str, holder: str, **more: Any) -> Any:
         if self.failures:
             self.failures -= 1
             raise StoreUnavailableError
-        return await super().claim(channel, conversation_id, holder, **kind)
+        return await super().claim_bundle(channel, conversation_id, holder, **more)
 
 
 async def test_an_event_waits_for_a_store_that_is_away(platform: MessagePlatform) -> None:

@@ -287,7 +287,8 @@ async def test_a_linker_with_routes_serves_them() -> None:
             return [Route("/start/{text}", lambda request: PlainTextResponse(request.path_params["text"]))]
 
     host = AgentFrameworkHost(EchoAgent(), channels=[Loud("red")], linker=Pages())
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(host.app), base_url="http://desk") as client:
+    transport = httpx.ASGITransport(host.app)
+    async with host.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
         assert (await client.get("/pages/start/here")).text == "here"
         assert (await client.get("/pages/elsewhere")).status_code == 404
     with pytest.raises(ChannelConfigurationError, match="its path '/pages' is also that of the channel 'invocations'"):

@@ -1,18 +1,20 @@
 """Several kinds of credentials at one door."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontdesk import AnyAuth, ApiKeyAuth, HmacAuth, PlatformAuth, Principal, TrustedEnvironment
+from frontdesk import AgentFrameworkHost, AnyAuth, ApiKeyAuth, HmacAuth, PlatformAuth, Principal, TrustedEnvironment
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.auth.any_auth import as_auth
 from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.testing import EchoAgent
 
 KEY = "a-key-that-is-long-enough"
 SCOPE: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "client": ("8.8.8.8", 1)}
@@ -52,6 +54,20 @@ async def test_the_ids_of_one_kind_can_stay_as_they_were() -> None:
     auth = both(keep_ids_of="api_key")
     assert await ask(auth, x_api_key=KEY) == Principal(id="alice")
     assert await ask(auth, x_token="alice") == Principal(id="token:alice", claims={"of": "tokens"})
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_callers_are_not_renamed_in_silence(lasting: bool, tmp_path: Path) -> None:
+    def told(auth: Any) -> list[str]:
+        state: Any = {"state_dir": tmp_path} if lasting else {}
+        host = AgentFrameworkHost(EchoAgent(), channels=[InvocationsChannel(auth=auth)], **state)
+        return [warning for warning in host.warnings if "keep_ids_of" in warning]
+
+    kinds = [ApiKeyAuth({"alice": KEY}), Tokens()]
+    for undecided in (kinds, AnyAuth(kinds)):
+        assert len(told(undecided)) == (1 if lasting else 0)
+    for decided in (kinds[0], AnyAuth(kinds, keep_ids_of=None), AnyAuth(kinds, keep_ids_of="token")):
+        assert told(decided) == []
 
 
 async def test_a_name_that_passes_for_one_of_another_kind_is_refused() -> None:

@@ -12,14 +12,17 @@ from frontdesk.kit.chat.texts import ENGLISH, SHIPPED, Texts, placeholders, text
 from frontdesk.testing import EchoAgent
 
 SOURCE = Path(frontdesk.__file__).parent
-COMMANDS = {"new", "sessions", "resume", "name", "cancel", "help", "link", "connect", "unlink", "whoami"}
+COMMANDS = {"start", "new", "sessions", "resume", "name", "cancel", "help", "link", "connect", "unlink", "whoami"}
 
 
 def test_every_sentence_is_said_somewhere() -> None:
-    files = (path for path in SOURCE.rglob("*.py") if path.name not in ("texts.py", "texts_de.py"))
+    catalogues = re.compile(r"(error_)?texts(_[a-z]+)?\.py")
+    files = (path for path in SOURCE.rglob("*.py") if catalogues.fullmatch(path.name) is None)
     named = {key for path in files for key in re.findall(r"[\"']([a-z]+\.[a-z_]+)[\"']", path.read_text("utf-8"))}
     # The description of a command is found by its name.
     named |= {f"command.{name}" for name in COMMANDS}
+    # That of an error is found by its message, and that of a decision by whether it is known who has decided.
+    named |= {key for key in ENGLISH if key.startswith("error.")} | {f"{key}_by" for key in named}
     assert ENGLISH.keys() - named == set()
 
 

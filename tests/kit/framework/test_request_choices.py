@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
-from frontdesk.kit.framework.request_choices import choices_of, chosen, question_text, short_name, wanted_words
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
+from frontdesk.kit.framework.request_choices import choices_of, chosen, question_text, short_name, wanted_phrase
 
 
 class Colour(Enum):
@@ -56,7 +57,8 @@ class Offer:
 def test_a_type_has_choices_and_words(wanted: Any, choices: list[tuple[str, Any]], words: str) -> None:
     found = choices_of(wanted)
     assert [(choice.label, choice.value) for choice in found] == choices
-    assert wanted_words(wanted, found) == words
+    phrase = wanted_phrase(wanted, [choice.label for choice in found])
+    assert ("" if phrase is None else ENGLISH_WORDING.say_phrase(phrase)) == words
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class TestTheLinker:
 
     def test_without_its_libraries_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(__import__("sys").modules, "authlib", None)
-        with pytest.raises(ImportError, match=r"OAuthIdentityLinker needs .*frontdesk\[oauth\]"):
+        with pytest.raises(ImportError, match=r"OAuthIdentityLinker needs .*\.\[oauth\]"):
             OAuthIdentityLinker(Oidc("https://login.example"), client_id="x", public_url="https://desk.example")
 
     async def test_two_providers_don_t_take_each_other_s_accounts(self, house: LinkingWorld) -> None:

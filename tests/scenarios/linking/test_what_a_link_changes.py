@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from frontdesk import AuthPolicy, OneTimeCodeIdentityLinker, SqliteStateStore
 from frontdesk.testing import EchoAgent
 from tests.scenarios.cast import call
-from tests.scenarios.linking.pair import code_in, open_pair, two_accounts
+from tests.scenarios.linking.pair import Side, code_in, open_pair, two_accounts
 from tests.scenarios.messages.chat import open_chat
 from tests.scenarios.messages.test_buttons import Bank
 
@@ -26,6 +28,31 @@ async def test_a_question_of_before_the_link_is_cancelled_and_runs_nothing() -> 
         await blue.platform.until(answered)
         assert (await blue.platform.state()).clicks[click.callback_id].startswith("This question is not yours")
     assert bank.paid == []
+
+
+@pytest.mark.parametrize("leaver", ["red", "blue"])
+async def test_the_messages_of_questions_that_a_link_or_an_unlink_cancels_are_settled(leaver: str) -> None:
+    bank = Bank()
+    async with open_pair(bank.agent([call("pay", amount=5)], [call("pay", amount=6)], ["done"])) as pair:
+        blue, sides = pair.blue, {"red": pair.red, "blue": pair.blue}
+        await blue.says("pay 5")
+        await pair.link()
+        await _is_settled(blue, 0, "pay: The account was linked to another one.")
+        asked = len(await blue.all())
+        await blue.says("pay 6")
+        await sides[leaver].says("/unlink")
+        await _is_settled(blue, asked, "pay: An account that shared this conversation was unlinked.")
+    assert bank.paid == []
+
+
+async def _is_settled(side: Side, number: int, text: str) -> None:
+    """Wait until a message has a text and no buttons."""
+
+    async def same() -> bool:
+        shown = (await side.platform.answers(side.person.chat_id))[number]
+        return (shown.text, shown.buttons) == (text, ())
+
+    await side.platform.until(same)
 
 
 async def test_a_ceremony_goes_on_after_a_restart(tmp_path: Path) -> None:

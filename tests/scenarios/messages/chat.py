@@ -20,6 +20,7 @@ from tests.testing.messages.starting import new_platform
 SECRET = "the secret of the webhook"
 HOST = (
     "texts",
+    "telemetry",
     "store",
     "state_dir",
     "linker",
@@ -28,6 +29,7 @@ HOST = (
     "on_shutdown",
     "seal_key",
     "clock",
+    "admin_socket",
 )
 
 

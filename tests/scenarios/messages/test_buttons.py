@@ -33,7 +33,7 @@ class Bank:
         return scripted(list(turns), tools=[pay])
 
 
-async def _toast(chat: MessagesHost, event: Any) -> str:
+async def toast(chat: MessagesHost, event: Any) -> str:
     """What somebody who has pressed a button is told."""
     callback = event.click.callback_id
 
@@ -56,7 +56,7 @@ async def test_a_button_answers_the_question(word: str, paid: list[int], text: s
         assert [one.text for one in question.buttons] == ["Approve", "Reject"]
         event = await chat.platform.click(ada, question, word)
         assert (await chat.heard(ada.chat_id, 2))[1] == "done"
-        assert await _toast(chat, event) == text or not text
+        assert await toast(chat, event) == text or not text
         shown = (await chat.platform.answers(ada.chat_id))[0]
         # Nobody can press what was decided.
         assert (shown.buttons, shown.edits) == ((), 1)
@@ -71,7 +71,7 @@ async def test_a_click_by_somebody_else_runs_nothing() -> None:
         await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
         question = await chat.last(group.chat_id, 1)
         stranger = await chat.platform.click(bob, question, "Approve", chat_id=group.chat_id)
-        assert "not yours" in await _toast(chat, stranger)
+        assert "not yours" in await toast(chat, stranger)
         assert bank.paid == []
         await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
         assert (await chat.heard(group.chat_id, 2))[1] == "done"
@@ -87,7 +87,7 @@ async def test_a_click_by_somebody_else_in_a_shared_conversation_runs_nothing() 
         await chat.platform.say(ada, "@desk pay 5", chat_id=group.chat_id)
         question = await chat.last(group.chat_id, 1)
         stranger = await chat.platform.click(bob, question, "Approve", chat_id=group.chat_id)
-        assert "not yours" in await _toast(chat, stranger)
+        assert "not yours" in await toast(chat, stranger)
         await chat.platform.click(ada, question, "Approve", chat_id=group.chat_id)
         assert (await chat.heard(group.chat_id, 2))[1] == "done"
     assert bank.paid == [5]
@@ -103,10 +103,10 @@ async def test_pressing_twice_pays_once() -> None:
             chat.platform.click(ada, question, "Approve"), chat.platform.click(ada, question, "Approve")
         )
         await chat.heard(ada.chat_id, 2)
-        assert await _toast(chat, second)
+        assert await toast(chat, second)
         await chat.platform.wait_for_acknowledged(*[one.event for one in await chat.platform.events()])
         late = await chat.platform.click(ada, question, question.buttons[1].data)
-        assert "answered before" in await _toast(chat, late)
+        assert "answered before" in await toast(chat, late)
     assert bank.paid == [5]
 
 
@@ -118,7 +118,7 @@ async def test_a_made_up_button_runs_nothing() -> None:
         question = await chat.last(ada.chat_id, 1)
         for data in ("approve:", "approve:" + "0" * 32, "nonsense", "approve", "::", "APPROVE:x"):
             event = await chat.platform.click(ada, question, data)
-            assert "not yours" in await _toast(chat, event), data
+            assert "not yours" in await toast(chat, event), data
     assert bank.paid == []
 
 
@@ -181,7 +181,7 @@ async def test_a_question_of_an_earlier_version_is_settled_where_its_button_was_
             transaction.decide_approval(asked.owner, asked.approval_id, "cancelled", at=1.0)
             transaction.add_approval(before)
         event = await chat.platform.click(ada, question, f"approve:{digest(asked.target_id)[:32]}")
-        assert await _toast(chat, event) == "pay: approved by Ada"
+        assert await toast(chat, event) == "pay: approved by Ada"
 
         async def is_settled() -> bool:
             shown = (await chat.platform.answers(ada.chat_id))[0]

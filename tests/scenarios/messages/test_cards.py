@@ -6,10 +6,11 @@ import pytest
 
 from frontdesk import InMemoryStateStore, NativeIdAllowlist
 from frontdesk.data.approval import Decision, PendingApproval
+from frontdesk.kit.chat.messages import Card
+from frontdesk.kit.chat.questions import card_of
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
 from frontdesk.testing import FakeClock
-from frontdesk.testing.messages.cards import shown
 from frontdesk.testing.messages.platform.nouns import Said
-from frontdesk.testing.messages.wire import Shown
 from frontdesk.testing.store_samples import question
 from tests.scenarios.cast import call
 from tests.scenarios.messages.chat import MessagesHost, open_chat
@@ -126,12 +127,12 @@ async def test_who_may_not_come_in_is_told_so_in_the_reply() -> None:
 @pytest.mark.parametrize(
     ("outcome", "approval", "expected"),
     [
-        ("recorded", DECIDED, Shown(card="pay: approved by Ada")),
-        ("late", DECIDED.replace(status="rejected"), Shown(card="pay: rejected by Ada")),
-        ("late", DECIDED.replace(status="cancelled", reason="expired"), Shown(card="pay: expired")),
-        ("needs_more", DECIDED, Shown(notice="Your answer was noted. Others have to agree.")),
-        ("not_yours", None, Shown(notice="This question is not yours, or it was answered before.")),
+        ("recorded", DECIDED, Card(card="pay: approved by Ada")),
+        ("late", DECIDED.replace(status="rejected"), Card(card="pay: rejected by Ada")),
+        ("late", DECIDED.replace(status="cancelled", reason="expired"), Card(card="pay: expired")),
+        ("needs_more", DECIDED, Card(notice="Your answer was noted. Others have to agree.")),
+        ("not_yours", None, Card(notice="This question is not yours, or it was answered before.")),
     ],
 )
-def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Shown) -> None:
-    assert shown(Decision(outcome=outcome, approval=approval), "Ada") == expected
+def test_what_is_shown(outcome: Any, approval: PendingApproval | None, expected: Card) -> None:
+    assert card_of(Decision(outcome=outcome, approval=approval), "Ada", ENGLISH_WORDING) == expected

@@ -1,7 +1,13 @@
 """The host's own commands speak the language of the person."""
 
+from frontdesk import NativeIdAllowlist, OneTimeCodeIdentityLinker
+from frontdesk.kit.chat.texts import placeholders
+from frontdesk.kit.chat.texts_en import ENGLISH
 from frontdesk.testing import EchoAgent
+from tests.scenarios.cast import call
 from tests.scenarios.messages.chat import open_chat
+from tests.scenarios.messages.test_buttons import Bank, toast
+from tests.scenarios.messages.test_questions import Talk, flow
 
 
 async def test_a_person_hears_commands_in_their_language() -> None:
@@ -30,3 +36,85 @@ async def test_a_person_hears_commands_in_their_language() -> None:
         # What has no French sentence is English.
         await chat.platform.say(zoe, "/cancel")
         assert (await chat.heard(zoe.chat_id, 2))[-1] == "There is nothing to stop."
+
+
+def foreign(key: str, sentence: str) -> str:
+    """Return a sentence of a made-up language: its key and its values."""
+    return " ".join([f"<{key}>", *(f"{{{name}}}" for name in sorted(placeholders(sentence)))])
+
+
+STRANGE = {"qq": {key: foreign(key, sentence) for key, sentence in ENGLISH.items()}}
+"""A language in which every sentence of the host is known by its key."""
+
+
+async def test_a_question_and_what_is_decided_are_in_the_language_of_the_person() -> None:
+    bank = Bank()
+    async with open_chat(bank.agent([call("pay", amount=5)], ["done"]), texts=STRANGE) as chat:
+        zoe = await chat.platform.user("Zoe", locale="qq")
+        bob = await chat.platform.user("Bob", locale="qq")
+        group = await chat.platform.group("Friends", zoe, bob)
+        await chat.platform.say(zoe, "@desk pay 5", chat_id=group.chat_id)
+        question = await chat.last(group.chat_id, 1)
+        assert question.text == '<approval.ask> pay\n{"amount": 5}'
+        assert [button.text for button in question.buttons] == ["<approval.approve>", "<approval.reject>"]
+        stranger = await chat.platform.click(bob, question, "<approval.approve>", chat_id=group.chat_id)
+        assert await toast(chat, stranger) == "<approval.not_yours>"
+        click = await chat.platform.click(zoe, question, "<approval.approve>", chat_id=group.chat_id)
+        assert await toast(chat, click) == "<approval.approved_by> Zoe pay"
+        assert (await chat.heard(group.chat_id, 2))[-1] == "done"
+        assert (await chat.heard(group.chat_id, 2))[0] == "<approval.approved_by> Zoe pay"
+
+
+async def test_refusals_are_in_the_language_of_the_person() -> None:
+    async with open_chat(EchoAgent(), texts=STRANGE, allowlist=NativeIdAllowlist(["u-ada"])) as chat:
+        zoe = await chat.platform.user("Zoe", locale="qq")
+        group = await chat.platform.group("Friends", zoe)
+        await chat.platform.say(zoe, "hello")
+        assert await chat.heard(zoe.chat_id) == ["<error.denied>"]
+        await chat.platform.say(zoe, "@desk hello", chat_id=group.chat_id)
+        assert await chat.heard(group.chat_id) == ["<error.denied_group>"]
+        assert await chat.heard(zoe.chat_id, 2) == ["<error.denied>"] * 2
+
+
+async def test_linking_is_in_the_language_of_each_person() -> None:
+    linker = OneTimeCodeIdentityLinker()
+    async with open_chat(EchoAgent(), texts=STRANGE, linker=linker, require_link=True) as chat:
+        zoe, eva = [await chat.platform.user(name, locale="qq") for name in ("Zoe", "Eva")]
+        ada = await chat.platform.user("Ada")
+        await chat.platform.say(zoe, "hello")
+        challenge = (await chat.heard(zoe.chat_id))[-1]
+        key, code, command, minutes = challenge.split(" ")
+        assert (key, command, minutes) == ("<link.code>", "/link", "15")
+        await chat.platform.say(ada, "/link 0000-0000")
+        assert await chat.heard(ada.chat_id) == ["This code does not work. Ask for a new one."]
+        await chat.platform.say(eva, "/link 0000-0000")
+        assert await chat.heard(eva.chat_id) == ["<error.code_refused>"]
+        await chat.platform.say(eva, f"/link {code}")
+        assert (await chat.heard(eva.chat_id, 2))[-1].startswith("<link.confirm_entered> /link confirm <person.named> ")
+        await chat.platform.say(eva, "/link confirm")
+        assert (await chat.heard(eva.chat_id, 3))[-1].startswith("<link.go_back> /link confirm <person.named> ")
+        assert (await chat.heard(zoe.chat_id, 2))[-1].startswith("<link.confirm_issued> /link confirm <person.named> ")
+        await chat.platform.say(zoe, "/link confirm")
+        assert (await chat.heard(zoe.chat_id, 3))[-1] == "<link.linked>"
+        assert (await chat.heard(eva.chat_id, 4))[-1].startswith("<link.now_with> <person.named> ")
+
+
+async def test_a_failure_is_told_in_the_language_of_the_person() -> None:
+    async def fail(_: str) -> str:
+        raise RuntimeError("broken")
+
+    async with open_chat(fail, texts=STRANGE) as chat:
+        zoe = await chat.platform.user("Zoe", locale="qq")
+        await chat.platform.say(zoe, "hello")
+        assert await chat.heard(zoe.chat_id) == ["<error.target_failed>"]
+
+
+async def test_the_question_of_a_workflow_is_in_the_language_of_the_person() -> None:
+    async with open_chat(flow, texts=STRANGE) as chat:
+        zoe = Talk(chat, await chat.platform.user("Zoe", locale="qq"))
+        assert await zoe("age") == "Your age?\n\n<question.please> <question.number>"
+        assert await zoe("old") == "<question.first> <question.number>"
+        assert await zoe("7") == "age 7.0"
+        assert await zoe("yes") == "Your yes?"
+        assert [button.text for button in (await zoe.next(0)).buttons] == ["<question.yes>", "<question.no>"]
+        assert await zoe.press(await zoe.next(0), "<question.no>") == "bool False"

@@ -52,7 +52,7 @@ class Host(Executor):
         await context.yield_output(f"name {answer}")
 
 
-def _flow() -> Workflow:
+def flow() -> Workflow:
     host = Host()
     return WorkflowBuilder(name="host", start_executor=host, output_from=[host]).build()
 
@@ -90,7 +90,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def _talking(target: Any = _flow, **settings: Any) -> AsyncIterator[Talk]:
+async def _talking(target: Any = flow, **settings: Any) -> AsyncIterator[Talk]:
     async with open_chat(target, **settings) as chat:
         yield Talk(chat, await chat.platform.user("Ada"))
 
@@ -188,7 +188,7 @@ async def test_a_workflow_as_an_agent_asks_and_is_answered_too() -> None:
         assert await ada("hello") == "said hello"
 
 
-@pytest.mark.parametrize("target", [_flow, _listening], ids=["workflow", "agent"])
+@pytest.mark.parametrize("target", [flow, _listening], ids=["workflow", "agent"])
 async def test_cancel_gives_the_question_up(target: Any) -> None:
     async with _talking(target) as ada:
         assert await ada("/cancel") == "There is nothing to stop."

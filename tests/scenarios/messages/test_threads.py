@@ -6,21 +6,9 @@ from frontdesk import ChannelIdentity
 from frontdesk.data.delivery import Delivery
 from frontdesk.testing import EchoAgent, GatedAgent
 from frontdesk.testing.messages import Person
-from frontdesk.testing.messages.places import Spot, conversation_of, spot_of
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 
 ANN = ChannelIdentity(channel="messages", native_id="ann")
-
-
-@pytest.mark.parametrize(
-    ("chat_id", "thread_id"), [("c", ""), ("c", "t"), ("c", '"]'), ("[c", ""), ('["c","t"]', ""), ('["c","t"]', "t")]
-)
-def test_every_place_has_a_name_of_its_own(chat_id: str, thread_id: str) -> None:
-    assert spot_of(ANN, conversation_of(chat_id, thread_id)) == Spot(chat_id=chat_id, thread_id=thread_id)
-
-
-def test_without_a_conversation_it_is_the_direct_chat() -> None:
-    assert spot_of(ANN, None) == Spot(user_id="ann")
 
 
 async def said(chat: MessagesHost, chat_id: str, count: int) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from openai.types.conversations import (
     ConversationItemList,
 )
 from openai.types.responses import Response, ResponseItemList, ResponseStreamEvent
+from openai.types.responses.input_token_count_response import InputTokenCountResponse
 from openai.types.shared import ErrorObject
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -48,6 +49,7 @@ class ErrorBody(BaseModel):
 BODIES: dict[str, Any] = {
     "response": Response,
     "input_items": ResponseItemList,
+    "input_tokens": InputTokenCountResponse,
     "no_items": EmptyItemList,
     "conversation": Conversation,
     "conversation_deleted": ConversationDeletedResource,

@@ -18,6 +18,7 @@ _ROUTES = {
     ("GET", r"/responses/[^/]+"): "response",
     ("POST", r"/responses/[^/]+/cancel"): "response",
     ("POST", r"/responses/compact"): "compaction",
+    ("POST", r"/responses/input_tokens"): "input_tokens",
     ("DELETE", r"/responses/[^/]+"): "deletion",
     ("GET", r"/responses/[^/]+/input_items"): "input_items",
     ("POST", r"/conversations"): "conversation",

@@ -8,13 +8,14 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from frontdesk import ChannelConfigurationError, PostgresStateStore, Secret
+from frontdesk.errors.extras import install_hint
 
 
 @pytest.mark.parametrize("missing", ["psycopg", "psycopg_pool"])
 def test_without_the_library_it_says_what_to_install(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None\nfrom frontdesk import PostgresStateStore"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    told = 'ImportError: PostgresStateStore needs psycopg: pip install "frontdesk[postgres]"'
+    told = f"ImportError: PostgresStateStore needs psycopg: {install_hint('postgres')}"
     assert ended.stderr.splitlines()[-1] == told
 
 

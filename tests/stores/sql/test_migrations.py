@@ -105,6 +105,8 @@ SESSION_TITLES = 19
 """The version since which sessions have titles."""
 WITH_FILES = 20
 """The version since which large data of records lies in files."""
+OUTCOMES = 21
+"""The version since which a run that has ended tells its outcome beside its record."""
 NUMBERED = {"approvals", "history", "inbox", "items"}
 TASK = TaskRecord(
     task_id="task_1", name="mail", payload={"to": "ann"}, due_at=NOW, attempts=2, fence=5, error="OSError"
@@ -209,6 +211,11 @@ async def assert_all_is_read(store: SqlStateStore, version: int) -> None:
         assert pictured.input == ["data:text/plain;base64,Z29sZA=="]
         file = StoredFile(file_id=file_id_of(OWNER, b"gold"), media_type="text/plain", name="n", size=4)
         assert await store.files.get(OWNER, file.file_id) == (file, b"gold")
+    failed = await store.ledger.rows("runs", by={"status": "failed"})
+    ended = [row.columns["run_id"] for row in failed if row.record and row.record["status"] == "failed"]
+    assert ended == (["run_6"] if version >= OUTCOMES else [])
+    # Those of earlier versions are looked at too, as nothing beside the record tells how they ended.
+    assert "run_1" in [row.columns["run_id"] for row in failed]
     assert store.set_aside == 0
 
 

@@ -4,10 +4,29 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from frontdesk.data.delivery import InboxItem
+from frontdesk.kit.chat import inbound
+from frontdesk.kit.chat.messages import BotIdentity, InboundMessage, OutboundMessage
+from frontdesk.kit.chat.rendering import Renderer
+from frontdesk.testing.messages.parse import inbound_of, slim
 from frontdesk.testing.messages.wire import Chat, Click, Event, Me, Media, Mention, MessageIn, ReplyTo, User
 
 ME = Me(user_id="bot-1", handle="desk", text_limit=4096)
 IDS = st.text(min_size=1, max_size=12)
+
+
+def to_item(event: Event, *, me: Me, now: float, **rules: Any) -> InboxItem | None:
+    """Make the inbox item of an event as the channel does."""
+    bot = BotIdentity(id=me.user_id, name=me.handle)
+    message = inbound_of(event, bot)
+    if not isinstance(message, InboundMessage):
+        return None
+    return inbound.to_item(message, inbound.InboundRules(**rules), bot, now=now, payload=lambda: slim(event))
+
+
+def parts_of(result: Any, limit: int) -> list[OutboundMessage]:
+    """Return the messages of a result as the channel does."""
+    return Renderer(dialect=None, limit=limit).answer(result)
 
 
 def event(text: str = "hello", *, kind: Any = "direct", type: str = "message", **fields: Any) -> Event:
@@ -38,6 +57,7 @@ MESSAGES = st.builds(
         max_size=3,
     ).map(tuple),
     reply_to=st.none() | st.builds(ReplyTo, message_id=IDS, user_id=st.sampled_from(["bot-1", "u"])),
+    album_id=st.text(max_size=5),
 )
 EVENTS = st.builds(
     Event,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from frontdesk.data.codec import from_json, to_json
 from frontdesk.data.delivery import InboxItem
 from frontdesk.errors import InvalidRequestError
-from frontdesk.testing.messages.parse import challenge_in, decode, to_item
+from frontdesk.testing.messages.parse import challenge_in, decode
 from frontdesk.testing.messages.wire import Challenge, Event, ReplyTo
-from tests.testing.messages.samples import EVENTS, ME, event
+from tests.testing.messages.samples import EVENTS, ME, event, to_item
 
 RULES: Any = st.sampled_from(["mention_only", "command_only", "mention_or_command", "all"])
 EDITS: Any = st.sampled_from(["ignore", "answer"])
@@ -139,3 +139,13 @@ def test_bots_are_not_answered() -> None:
 @pytest.mark.parametrize("type", ["joined", "left", ""])
 def test_what_a_platform_adds_later_is_none_of_ours(type: str) -> None:
     assert item(event("hello", type=type), "all") is None
+
+
+@pytest.mark.parametrize(
+    ("type", "album_id", "expected"),
+    [("message", "a", ("a", 1)), ("message", "", (None, 0)), ("edit", "a", (None, 0))],
+)
+def test_a_new_message_names_its_album(type: str, album_id: str, expected: tuple[str | None, int]) -> None:
+    parsed = item(event("hello", type=type, album_id=album_id), on_edit="answer")
+    assert parsed is not None
+    assert (parsed.album_id, parsed.album_position) == expected

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from frontdesk.data.approval import PendingApproval
 from frontdesk.errors import ForbiddenError, LinkRequiredError, NotFoundError
-from frontdesk.testing.messages.render import find_question, parts_of, read_button, refusal
+from frontdesk.kit.chat.questions import find_question, read_button
+from frontdesk.kit.chat.wording import ENGLISH_WORDING
+from tests.testing.messages.samples import parts_of
 
 
 def response(*contents: Content | str, role: Any = "assistant") -> AgentResponse[Any]:
@@ -95,4 +97,4 @@ def test_made_up_buttons_answer_nothing(data: str) -> None:
     ],
 )
 def test_a_refusal(error: Any, group: bool, here: str, direct: str) -> None:
-    assert refusal(error, group=group) == (here, direct)
+    assert ENGLISH_WORDING.refusal(error, group=group) == (here, direct)

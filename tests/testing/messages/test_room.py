@@ -15,7 +15,7 @@ from frontdesk.testing.messages import MessageChannel
 from tests.house import ROOM
 
 HERE = Path(str(package.__file__)).parent
-EXTRAS = {"cards", "edits", "intake", "live", "places", "receipts", "replies", "verify"}
+EXTRAS = {"verify"}
 # What a real platform's own library does.
 OURS = {"connections"}
 MAY = ("frontdesk.abc", "frontdesk.data", "frontdesk.errors", "frontdesk.kit", "frontdesk.testing.messages.")

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.auth.secrets import Secret
-from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, PlatformVerifier, signature, verify
+from frontdesk.kit.chat.room import SignatureVerifier
+from frontdesk.testing.messages import MessageChannel
+from frontdesk.testing.messages.verify import SIGNATURE, TIMESTAMP, signature, verify
 
 SECRET = Secret("the secret of the webhook")
 NOW = 1_700_000_000
@@ -55,7 +57,8 @@ def test_without_a_secret_nobody_is_let_in() -> None:
 @pytest.mark.parametrize("left", [SIGNATURE, TIMESTAMP])
 async def test_a_body_without_signature_is_not_even_read(left: bytes) -> None:
     signed = headers(b"{}")
-    assert (await PlatformVerifier("messages").verify({}, signed)).identity.channel == "messages"
+    verifier = SignatureVerifier("messages", MessageChannel.signature_headers)
+    assert (await verifier.verify({}, signed)).identity.channel == "messages"
     del signed[left]
     with pytest.raises(UnauthenticatedError):
-        await PlatformVerifier("messages").verify({}, signed)
+        await verifier.verify({}, signed)

@@ -23,13 +23,22 @@ class Inbox(Protocol):
         ...
 
     async def claim_bundle(
-        self, channel: str, conversation_id: str, holder: str, *, now: float, longest: float, limit: int
+        self,
+        channel: str,
+        conversation_id: str,
+        holder: str,
+        *,
+        now: float,
+        longest: float,
+        limit: int,
+        albums_only: bool = False,
     ) -> InboxItem | None:
         """Take up the oldest turn of a conversation if it is due, with the messages of its sender that follow it.
 
         One is due at its `not_before` or its `due_by`, or if it would wait for more than `longest` seconds, by a clock
-        that was set back. At most `limit` are taken up; the first has the others as its `bundle`. Whatever is done with
-        it from then on, by `renew`, `finish` or `give_back`, is done with all of them.
+        that was set back. The messages of an album that wait (`waits_for_album`) are taken up together, whatever came
+        between them, and with `albums_only` no others. At most `limit` are taken up; the first has the others as its
+        `bundle`. Whatever is done with it from then on, by `renew`, `finish` or `give_back`, is done with all of them.
         """
         ...
 
@@ -53,6 +62,10 @@ class Inbox(Protocol):
 
     async def count_waiting(self, item: InboxItem) -> int:
         """Count the unfinished turns of an event's sender on its channel, in all conversations, without the event."""
+        ...
+
+    async def outside_album(self, item: InboxItem) -> Sequence[str]:
+        """List the ids of the unfinished messages of a sender in a conversation that are not of the event's album."""
         ...
 
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
@@ -80,10 +93,11 @@ class InboxWrites(Protocol):
         """Leave an event to whoever takes it up next, as if it had not been tried unless it was."""
         ...
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
+    def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
         """Mark the messages of the same sender that came before an accepted event in its conversation as cancelled.
 
-        Those that wait are marked too, and are not finished: whoever takes one up keeps its question.
+        Those that wait are marked too, and are not finished: whoever takes one up keeps its question. `only` has the
+        ids of those that may be marked, if not all may.
         """
         ...
 
@@ -97,5 +111,12 @@ class InboxWrites(Protocol):
         Those that wait are finished as `cancelled`. Those that are worked on are marked, with the session that they
         belong to, and only their holder can finish them. In a group, events of earlier versions are left alone: their
         rows don't tell who sent them.
+        """
+        ...
+
+    def cancel_event(self, item: InboxItem) -> None:
+        """Cancel one turn: finish it as `cancelled` if it waits, mark it if it is worked on, for its holder to finish.
+
+        One that has changed since it was read fails the transaction with `LostEventError`.
         """
         ...

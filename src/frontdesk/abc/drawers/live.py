@@ -22,6 +22,7 @@ class LiveAnswerWrites(Protocol):
     def save_live(self, live: LiveAnswer) -> None:
         """Keep how far a live answer is.
 
-        If a later claim of its event has written it, or it is closed, the transaction fails with `LostEventError`.
+        If a later claim of its event or its run has written it, or it is closed, the transaction fails with
+        `LostEventError`.
         """
         ...

@@ -69,8 +69,11 @@ class RunWrites(Protocol):
         """
         ...
 
-    def cancel_job(self, owner: str, run_id: str) -> None:
-        """Mark a background run, so that whoever works on it ends it; one that has ended stays as it is."""
+    def cancel_job(self, owner: str, run_id: str, *, fence: int | None = None) -> None:
+        """Mark a background run, so that whoever works on it ends it; one that has ended stays as it is.
+
+        With a `fence`, one that has ended or that another has taken up fails the transaction with `LostRunError`.
+        """
         ...
 
     def end_job(self, job: BackgroundRun) -> None:

@@ -154,6 +154,7 @@ class _Room:
                 Route(f"{base}/responses", endpoint=self._endpoint(runs=["POST"], POST=self.create)),
                 WebSocketRoute(f"{base}/responses", endpoint=self._sockets.endpoint),
                 Route(f"{base}/responses/compact", endpoint=self._endpoint(runs=["POST"], POST=self.compact)),
+                Route(f"{base}/responses/input_tokens", endpoint=self._endpoint(POST=self.count)),
                 Route(f"{base}/responses/{{run_id}}", endpoint=self._endpoint(GET=self.get, DELETE=self.delete)),
                 Route(f"{base}/responses/{{run_id}}/cancel", endpoint=self._endpoint(POST=self.cancel)),
                 Route(f"{base}/responses/{{run_id}}/input_items", endpoint=self._endpoint(GET=self.list_input)),
@@ -194,6 +195,15 @@ class _Room:
             if stream.run.status == "queued" and not stream.run.stream:
                 return await answer.run(stream.run)
             await answer.stream(stream, self._config.streams)
+
+    async def count(self, call: HttpCall) -> None:
+        await self._context.allow(call.caller)
+        raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)
+        body = await run_sized(len(raw), decode, raw, self._config.bodies.max_values)
+        tokens = await self._intake.tokens(call.caller, body, raw)
+        # A field more than the API has, because the number is not the model's own.
+        counted = {"object": "response.input_tokens", "input_tokens": tokens, "estimated": True}
+        await Answer(call, self._renderer).json(counted)
 
     async def compact(self, call: HttpCall) -> None:
         raw = await call.json_body(limit=self._config.bodies.max_bytes, deadline=self._deadline)

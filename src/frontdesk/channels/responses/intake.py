@@ -11,19 +11,24 @@ from frontdesk.channels.responses.compact import opened
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
 from frontdesk.channels.responses.references import References
-from frontdesk.channels.responses.render import Renderer
+from frontdesk.channels.responses.render import Renderer, answers, counted_tokens
 from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.codec import prepare
 from frontdesk.data.identity import Caller
 from frontdesk.data.request import ChannelRequest
-from frontdesk.errors import InvalidRequestError
+from frontdesk.errors import InvalidRequestError, NotFoundError
 from frontdesk.kit.aio.large import LARGE, off_loop, run_sized
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
-from frontdesk.kit.openai.items import Items, Question, reference
+from frontdesk.kit.openai.items import Items, Question, reference, to_messages
+from frontdesk.kit.openai.tokens import message_tokens, request_tokens
 from frontdesk.kit.outbound.media import MediaFetcher
+
+_MAX_CHAIN = 100
+"""The number of responses, or of pages of a conversation, that are read to count what came before."""
+_PAGE = 100
 
 
 class Intake:
@@ -64,6 +69,50 @@ class Intake:
         if payload is not None and (unknown := unknown_keys(payload)):
             request = request.replace(attributes=unknown)
         return request, _settling(items)
+
+    async def tokens(self, caller: Caller, body: CreateBody, raw: bytes) -> int:
+        """Estimate how many tokens a model would read for a body, with what it continues."""
+        request, _ = await self.request(caller, body, raw)
+        for answer in request.approvals:
+            await self._context.get_approval(caller, answer.approval_id)
+        total = await run_sized(len(raw), request_tokens, request)
+        if request.session is not None and request.session.openai_conversation_id is not None:
+            return total + await self._tokens_said(caller, request.session.openai_conversation_id)
+        if request.previous_run_id is None or self._channel.session_mode == "disabled":
+            return total
+        return total + await self._tokens_before(caller, request.previous_run_id)
+
+    async def _tokens_before(self, caller: Caller, run_id: str) -> int:
+        """Count a chain back to the last response whose model has counted all that came before."""
+        total = 0
+        for _ in range(_MAX_CHAIN):
+            try:
+                run = await self._context.get_run(caller, run_id)
+            except NotFoundError:
+                raise NotFoundError(param="previous_response_id") from None
+            counted = counted_tokens(run.result)
+            if counted is not None:
+                return total + counted
+            said = [message for answer in answers(run.result) for message in answer.messages]
+            total += await off_loop(message_tokens, [*(run.input or ()), *said])
+            if run.previous_run_id is None:
+                return total
+            run_id = run.previous_run_id
+        raise InvalidRequestError(
+            "This chain is too long to be counted.", param="previous_response_id", code="unsupported"
+        )
+
+    async def _tokens_said(self, caller: Caller, conversation: str) -> int:
+        total, after = 0, None
+        for _ in range(_MAX_CHAIN):
+            items = await self._context.conversations.list_items(caller, conversation, after=after, limit=_PAGE)
+            total += await off_loop(message_tokens, to_messages([item.body for item in items])[0])
+            if len(items) < _PAGE:
+                return total
+            after = items[-1].item_id
+        raise InvalidRequestError(
+            "This conversation is too long to be counted.", param="conversation", code="unsupported"
+        )
 
     def _parsed(self, body: CreateBody, items: Items | None, caller: Caller) -> ChannelRequest:
         request = self._parser.request(body, items, caller.identity)

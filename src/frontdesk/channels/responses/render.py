@@ -79,6 +79,8 @@ _ECHOED = (
     "safety_identifier",
     "prompt_cache_key",
 )
+# The API shows the tier that served a request, under one name for each.
+_SHOWN_TIERS = {"auto": "default", "fast": "priority"}
 
 
 def encode(value: Any) -> bytes:
@@ -222,6 +224,7 @@ class Renderer:
         for name in _ECHOED:
             if name in details:
                 setattr(out, name, details[name])
+        out.service_tier = _SHOWN_TIERS.get(out.service_tier, out.service_tier)
         if details.get("conversation"):
             out.conversation = {"id": details["conversation"]}
         if details.get("tools"):
@@ -275,6 +278,12 @@ def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
     """Return why the last answer ended too early, if it did."""
     reason: Any = given[-1].finish_reason if given else None
     return None if reason is None else _TOO_EARLY.get(reason)
+
+
+def counted_tokens(result: Any) -> int | None:
+    """Return how many tokens a model has read and written for a result, if it counts them."""
+    usage = _usage(said) if (said := answers(result)) else None
+    return None if usage is None else usage.total_tokens
 
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:

@@ -40,6 +40,7 @@ from frontdesk.errors import (
     UnsupportedError,
 )
 from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits
 
 _DAY = 86_400.0
@@ -126,7 +127,7 @@ class WebChatChannel(Channel):
         failed = {"role": "notice", "code": "failed"} if result.run.status == "failed" else {}
         return [
             msgspec.to_builtins(msgspec.structs.replace(content, origin=origin, **failed))
-            for content in contents_of(result)
+            for content in contents_of(result, Wording(self._need_context().texts))
         ]
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any]:

@@ -12,13 +12,14 @@ from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError
+from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.contents import asked_for, file_name
 from frontdesk.kit.framework.request_choices import (
     MOST_BUTTONS,
     choices_of,
     question_text,
     short_name,
-    wanted_words,
+    wanted_phrase,
 )
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
@@ -26,7 +27,7 @@ from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, 
 _LONGEST_TOOL = 200
 
 
-def contents_of(given: Any) -> list[Part]:
+def contents_of(given: Any, wording: Wording) -> list[Part]:
     """Return what the page shows for a result, in its order: the text, and a card for each question."""
     value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
     if isinstance(value, str):
@@ -37,14 +38,14 @@ def contents_of(given: Any) -> list[Part]:
         return [
             *_said(value.messages),
             *map(_question, asked),
-            *(_request_of_agent(content) for content in requests),
+            *(_request_of_agent(content, wording) for content in requests),
         ]
     if isinstance(value, framework.WorkflowRunResult):
-        return _workflow(value)
+        return _workflow(value, wording)
     return []
 
 
-def _workflow(result: framework.WorkflowRunResult) -> list[Part]:
+def _workflow(result: framework.WorkflowRunResult, wording: Wording) -> list[Part]:
     said: list[Part] = []
     for output in whole_outputs(result):
         if is_response(output):
@@ -57,9 +58,9 @@ def _workflow(result: framework.WorkflowRunResult) -> list[Part]:
             said += _texts([str(output)])
     waiting = requests_of(result)
     for request in calls_in(waiting):
-        choices = choices_of(request.response_type)
-        words = wanted_words(request.response_type, choices)
-        said.append(_request(question_text(request.data), call_id_of(request), words, [c.label for c in choices]))
+        labels = [choice.label for choice in choices_of(request.response_type)]
+        question = question_text(request.data)
+        said.append(_request(question, call_id_of(request), request.response_type, labels, wording))
     return said + [_question(content) for content in approvals_in(waiting)]
 
 
@@ -102,20 +103,24 @@ def _question(request: framework.Content) -> Part:
     return Part(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
 
 
-def _request_of_agent(content: framework.Content) -> Part:
+def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
     """Show a request of a workflow that is run as an agent."""
     payload: dict[str, Any] = content.parse_arguments() or {}
     kind = payload.get("response_type")
-    labels: list[str] = payload.get("choices") or []
     plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-    words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
-    return _request(question_text(payload.get("data")), str(content.call_id), words, labels)
+    labels: list[str] = payload.get("choices") or []
+    question = question_text(payload.get("data"))
+    return _request(question, str(content.call_id), plain.get(kind, kind), labels, wording)
 
 
-def _request(question: str, call_id: str, words: str, labels: Sequence[str]) -> Part:
+def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
     if not 0 < len(labels) <= MOST_BUTTONS:
-        return Part(text=storable(f"{question}\n\nPlease answer with {words}." if words else question))
+        answer = wanted_phrase(wanted, labels)
+        please = "" if answer is None else f"\n\n{wording.say('question.please', answer=answer)}"
+        return Part(text=storable(question + please))
+    if wanted is bool:
+        labels = [wording.say("question.yes"), wording.say("question.no")]
     name = short_name(call_id)
     buttons = tuple(Button(text=storable(label), data=f"{name}:{number}") for number, label in enumerate(labels))
     return Part(text=storable(question), buttons=buttons)
@@ -125,11 +130,6 @@ def content_of_reply(reply: Reply) -> Content:
     """Return the notice that shows a reply of the host's own."""
     buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
     return Content(text=storable(reply.full_text), role="notice", buttons=buttons)
-
-
-def refusal(error: RequestError) -> Reply:
-    """Return what is said to a message that was not answered."""
-    return Reply(error.message)
 
 
 def challenge_text(challenge: LinkChallenge) -> str:

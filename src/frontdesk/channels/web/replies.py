@@ -8,7 +8,7 @@ from frontdesk.abc.commands import CommandState
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import LONGEST_TITLE
 from frontdesk.channels.web.parse import COMMAND, STOP, said_in
-from frontdesk.channels.web.render import challenge_text, refusal
+from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
@@ -18,6 +18,7 @@ from frontdesk.errors import LinkRequiredError, RequestError
 from frontdesk.kit.chat.commands import locale_of, scope_of
 from frontdesk.kit.chat.session_commands import described_command, session_commands
 from frontdesk.kit.chat.text import one_line
+from frontdesk.kit.chat.wording import Wording
 
 
 class CommandCall:
@@ -92,7 +93,7 @@ async def refuse(context: ChannelContext, item: InboxItem, error: RequestError) 
     if item.request.attributes.get(STOP):
         return []
     if not isinstance(error, LinkRequiredError):
-        return [refusal(error)]
+        return [Reply(Wording(context.texts, locale_of(item.request, item.caller.identity)).error(error))]
     try:
         return [Reply(challenge_text(await context.begin_link(item.caller)))]
     except RequestError as failure:

@@ -7,10 +7,12 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.live import LivePlace, ShowsTyping, StreamsReplies
 from frontdesk.abc.store import HostStateStore, StateTransaction
 from frontdesk.clock import Clock
+from frontdesk.data.background import BackgroundRun
 from frontdesk.data.delivery import Delivery, InboxItem
 from frontdesk.data.live import LiveAnswer
 from frontdesk.data.request import AdmittedRequest, ChannelRequest
 from frontdesk.data.run import RunStatus
+from frontdesk.delivery.live.claims import LiveClaim, event_claim, run_claim
 from frontdesk.delivery.live.ending import end_live
 from frontdesk.delivery.live.typing import Typing
 from frontdesk.delivery.live.writer import LiveWork, LiveWriter
@@ -59,6 +61,10 @@ class LiveReply:
             if update is None:
                 return
             self.shown.append(update)
+        self.show(update)
+
+    def show(self, update: Any) -> None:
+        """Add an update as it is to what is shown."""
         if self._writer is not None and self._text.add(update):
             self._writer.show(self._text.text)
 
@@ -96,9 +102,15 @@ class LiveReply:
         if writer is not None and writer.known is not None:
             transaction.save_live(writer.answer("lost" if writer.is_lost else "closed", writer.known.handles))
 
+    def add_end(self, transaction: StateTransaction, rows: Sequence[Delivery]) -> None:
+        """Close the answer of a run that no turn ends, with the deliveries that `end` has returned."""
+        for row in rows:
+            transaction.add_delivery(row)
+        self.close(transaction)
+
 
 class LiveReplies:
-    """Makes the live answers of events."""
+    """Makes the live answers of events, and of background runs whose answers go back to a chat."""
 
     def __init__(
         self,
@@ -128,17 +140,45 @@ class LiveReplies:
             return None
         channel, request = self._channels[name], admitted.request
         blank = self._planner.origin(request, admitted.caller.identity, admitted.owner, admitted.run_id)
-        returns = await self._returns(admitted)
+        returns, claim = await self._returns(admitted), event_claim(self._store, event)
         streams = returns and self._shows(channel, blank)
-        # Only a claim after the first can find something.
-        left = await self._take_over(blank, event) if event.fence > 1 else None
+        left = None if claim.is_first else await self._take_over(blank, claim)
         place = await self._place(request, blank)
         shows_typing = self._typing.get(name) if returns else None
         typing = None if shows_typing is None else Typing(name, shows_typing, place)
-        writer = self._writer(blank, event, place, left) if streams or left is not None else None
+        writer = self._writer(blank, claim, place, left) if streams or left is not None else None
         if writer is None and typing is None:
             return None
         return LiveReply(channel, blank, self._ids, writer, typing, streams)
+
+    async def of_run(self, admitted: AdmittedRequest, run: BackgroundRun) -> LiveReply | None:
+        """Return how the answer of a background run is shown; `None` if it is not shown before it is whole.
+
+        Typing is not: nobody waits for a run in the background as for an answer.
+        """
+        request = admitted.request
+        if request.channel not in self._streaming or not admitted.pushes:
+            return None
+        channel = self._channels[request.channel]
+        blank = self._planner.origin(request, admitted.caller.identity, admitted.owner, admitted.run_id)
+        claim, streams = run_claim(self._store, run), await self._returns(admitted) and self._shows(channel, blank)
+        left = None if claim.is_first else await self._take_over(blank, claim)
+        if not streams and left is None:
+            return None
+        writer = self._writer(blank, claim, await self._place(request, blank), left)
+        return None if writer is None else LiveReply(channel, blank, self._ids, writer, None, streams)
+
+    async def left_by(self, run: BackgroundRun) -> LiveReply | None:
+        """Return what was shown of the answer of a background run that is not answered any more."""
+        admitted = run.admitted
+        if admitted.request.channel not in self._streaming or not admitted.pushes:
+            return None
+        blank = self._planner.origin(admitted.request, admitted.caller.identity, admitted.owner, admitted.run_id)
+        return await self._left(admitted.request, blank, run_claim(self._store, run))
+
+    async def wake(self, rows: Sequence[Delivery]) -> None:
+        """Send deliveries that were written."""
+        await self._outbox.wake(rows)
 
     async def left(self, event: InboxItem, owner: str = "") -> LiveReply | None:
         """Return what an earlier try has shown of the answer to an event that is not answered any more."""
@@ -146,11 +186,14 @@ class LiveReplies:
         if name not in self._streaming or event.run_id is None:
             return None
         blank = self._planner.origin(request, event.caller.identity, owner, event.run_id)
-        known = await self._take_over(blank, event)
+        return await self._left(request, blank, event_claim(self._store, event))
+
+    async def _left(self, request: ChannelRequest, blank: Delivery, claim: LiveClaim) -> LiveReply | None:
+        known = await self._take_over(blank, claim)
         if known is None:
             return None
-        writer = self._writer(blank, event, await self._place(request, blank), known)
-        return LiveReply(self._channels[name], blank, self._ids, writer, None, False)
+        writer = self._writer(blank, claim, await self._place(request, blank), known)
+        return LiveReply(self._channels[blank.channel], blank, self._ids, writer, None, False)
 
     async def _returns(self, admitted: AdmittedRequest) -> bool:
         """Tell whether the answer goes back to where it was asked for, as far as that is known before its end."""
@@ -163,12 +206,12 @@ class LiveReplies:
         terms = streams.live_terms
         return terms.direct if blank.kind == "direct" else terms.group
 
-    async def _take_over(self, blank: Delivery, event: InboxItem) -> LiveAnswer | None:
+    async def _take_over(self, blank: Delivery, claim: LiveClaim) -> LiveAnswer | None:
         """Return what an earlier try has left, once it can write nothing more about it."""
         known = await self._store.live.get(blank.run_id, blank.channel, blank.place)
         if known is None or known.state == "closed":
             return None
-        taken = known.replace(fence=event.fence)
+        taken = known.replace(fence=claim.fence)
         async with self._store.transaction() as transaction:
             transaction.save_live(taken)
         return taken
@@ -184,10 +227,10 @@ class LiveReplies:
         )
 
     def _writer(
-        self, blank: Delivery, event: InboxItem, place: LivePlace, known: LiveAnswer | None
+        self, blank: Delivery, claim: LiveClaim, place: LivePlace, known: LiveAnswer | None
     ) -> LiveWriter | None:
         streams, outlet = self._streaming.get(blank.channel), self._outbox.outlet(blank.channel)
         if streams is None or outlet is None:
             return None
-        work = LiveWork(self._store, self._clock, outlet.channel, outlet, streams, place, blank, event)
+        work = LiveWork(self._store, self._clock, outlet.channel, outlet, streams, place, blank, claim)
         return LiveWriter(work, known)

@@ -13,10 +13,11 @@ from frontdesk.abc.channel import Channel
 from frontdesk.abc.live import LivePlace, LiveTerms, LiveView, StreamsReplies, SupportsLiveLookup
 from frontdesk.abc.store import HostStateStore
 from frontdesk.clock import Clock
-from frontdesk.data.delivery import Delivery, InboxItem
+from frontdesk.data.delivery import Delivery
 from frontdesk.data.live import LiveAnswer, LiveState
 from frontdesk.delivery.calls import call_platform
 from frontdesk.delivery.destination_drain import ChannelOutlet
+from frontdesk.delivery.live.claims import LiveClaim
 from frontdesk.errors import LostEventError, PushError, PushNotModifiedError, StoreUnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
@@ -42,8 +43,7 @@ class LiveWork(NamedTuple):
     place: LivePlace
     blank: Delivery
     """A delivery without content to where the answer is shown."""
-    event: InboxItem
-    """The event that is answered, as it was claimed."""
+    claim: LiveClaim
 
     @property
     def key(self) -> str:
@@ -251,13 +251,13 @@ class LiveWriter:
         self._sequence += 1
 
     async def _is_ours(self) -> bool:
-        """Tell whether no other process has taken the event over, as it may have if this one stood still."""
+        """Tell whether no other process has taken the answer over, as it may have if this one stood still."""
         lease, steady = self._work.store.lease_seconds, self._work.clock.steady()
         if lease is None or steady - self._checked_at < lease / _CHECKS_PER_LEASE:
             return True
-        held = await self._work.store.inbox.renew([self._work.event])
+        is_held = await self._work.claim.is_held()
         self._checked_at = self._work.clock.steady()
-        return bool(held) and not held[0].is_cancelled
+        return is_held
 
     async def _lose(self, code: str) -> None:
         log.warning("the live answer of run %s is lost: %s", self._work.blank.run_id, code)
@@ -293,6 +293,6 @@ class LiveWriter:
             place=blank.place,
             state=state,
             handles=handles,
-            fence=self._work.event.fence,
+            fence=self._work.claim.fence,
             expires_at=self._work.clock.now() + KEPT,
         )

@@ -9,9 +9,11 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.codec import decode
 from frontdesk.data.request import AdmittedRequest
 from frontdesk.data.run import FINAL, INTERRUPTED, RunFailure, RunRecord, RunStatus
+from frontdesk.delivery.live.replies import LiveReply
 from frontdesk.errors import (
     ConflictError,
     InvalidRequestError,
+    LostEventError,
     LostRunError,
     NotFoundError,
     RequestError,
@@ -142,19 +144,20 @@ class RunWorker:
         if job.messages is not None and run.checkpoint is not None:
             admitted = _resumed(run)
         try:
+            live = await self.pipeline.live_of(admitted, job)
             if job.log is None:
-                await self.pipeline.run_admitted(admitted, waits=True, job=job)
+                await self.pipeline.run_admitted(admitted, waits=True, job=job, live=live)
             else:
-                await self._stream(admitted, job, job.log)
+                await self._stream(admitted, job, job.log, live)
         except StoreUnavailableError:
             if not job.is_started:
                 await self.give_up(run, requeue=True)
             raise
 
-    async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog) -> None:
+    async def _stream(self, admitted: AdmittedRequest, job: Job, log: EventLog, live: LiveReply | None) -> None:
         self._followers.logs[job.run.key] = log
         try:
-            async with await self.pipeline.stream_admitted(admitted, waits=True, job=job) as stream:
+            async with await self.pipeline.stream_admitted(admitted, waits=True, job=job, live=live) as stream:
                 async for _ in stream:
                     pass
         finally:
@@ -187,14 +190,19 @@ class RunWorker:
 
         async def write() -> None:
             record = await self._store.runs.get(*job.key) or queued(job)
+            left = None if record.status in FINAL else await self.pipeline.live.left_by(job)
+            rows = () if left is None else await left.end((), status)
             async with self._store.transaction() as transaction:
                 if record.status not in FINAL:
                     now = self._clock.now()
                     transaction.save_run(record.replace(status=status, failure=failure, finished_at=now))
                 transaction.end_job(job)
+                if left is not None:
+                    left.add_end(transaction, rows)
+            await self.pipeline.live.wake(rows)
 
         try:
-            with suppress(LostRunError):
+            with suppress(LostRunError, LostEventError):
                 await until_available(write)
         except UnreadableRecordError:
             await self._leave(job)

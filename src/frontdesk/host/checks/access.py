@@ -7,7 +7,7 @@ from typing import Any, cast
 from frontdesk.abc.allowlist import AccessRule, Allowlist, IdentityResolver
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.link_policy import LinkPolicy
-from frontdesk.abc.linker import IdentityLinker, SupportsLinkRoutes
+from frontdesk.abc.linker import IdentityLinker
 from frontdesk.access.allowlists import (
     AllOfAllowlists,
     AnyOfAllowlists,
@@ -40,7 +40,7 @@ class Access:
         """List what is wrong, a line each; objects that are no channels are reported elsewhere."""
         usable = {channel.name: channel for channel in channels if isinstance(channel, Channel)}
         default = self.default_allowlist if _is_rule(self.default_allowlist) else None
-        wrong = [*self._own_findings(), *self._policy_findings(usable), *self._route_findings(usable)]
+        wrong = [*self._own_findings(), *self._policy_findings(usable)]
         wrong += [f"default_allowlist: {finding}" for finding in _unknown(as_rule(default), usable)]
         # Channels whose allowlist is wrong are reported below, and not checked further.
         sound = {
@@ -66,12 +66,6 @@ class Access:
             yield f"linker: {self.linker!r} is not an IdentityLinker" + "".join(
                 f"; it has no {name}" for name in missing
             )
-
-    def _route_findings(self, channels: dict[str, Channel]) -> Iterator[str]:
-        if isinstance(self.linker, SupportsLinkRoutes):
-            for name, channel in channels.items():
-                if channel.path == self.linker.path:
-                    yield f"linker: its path {channel.path!r} is also that of the channel {name!r}"
 
     def _policy_findings(self, channels: dict[str, Channel]) -> Iterator[str]:
         policy = self.link_policy

@@ -9,6 +9,7 @@ from typing import Any
 from frontdesk.abc.channel import Channel, ChannelPush
 from frontdesk.data.response_target import ORIGINATING_NAME
 from frontdesk.host.checks.chats import chat_findings
+from frontdesk.kit.auth.any_auth import rename_warnings
 
 HOST_PATHS = ("/healthz", "/readyz")
 _CALLS: dict[str, tuple[int, tuple[str, ...], str]] = {
@@ -52,9 +53,13 @@ def channel_findings(channels: Sequence[Any]) -> list[str]:
     return wrong
 
 
-def channel_warnings(channels: Sequence[Channel]) -> list[str]:
-    """Return what the channels warn of."""
-    return [f"channel {channel.name!r}: {warning}" for channel in channels for warning in channel.warnings()]
+def channel_warnings(channels: Sequence[Channel], *, durable: bool) -> list[str]:
+    """Return what the channels warn of; where the state lasts, also that callers may have had other names before."""
+    warnings: list[str] = []
+    for channel in channels:
+        own = [*channel.warnings(), *(rename_warnings(channel.auth) if durable else ())]
+        warnings += [f"channel {channel.name!r}: {warning}" for warning in own]
+    return warnings
 
 
 def _shape_findings(channel: Any) -> list[str]:

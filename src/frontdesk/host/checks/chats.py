@@ -18,10 +18,11 @@ def chat_findings(channel: Channel) -> list[str]:
         wrong.append(f"on_busy must be 'queue' or 'interrupt', not {channel.on_busy!r}")
     elif channel.on_busy == "interrupt" and channel.session_family != "host_tracked":
         wrong.append("on_busy='interrupt' has no effect: only message channels accept events")
-    if channel.gather_seconds < 0:
-        wrong.append(f"gather_seconds must not be negative, and is {channel.gather_seconds!r}")
-    elif channel.gather_seconds and channel.session_family != "host_tracked":
-        wrong.append("gather_seconds has no effect: only message channels accept events")
+    for name, seconds in (("gather_seconds", channel.gather_seconds), ("album_seconds", channel.album_seconds)):
+        if seconds < 0:
+            wrong.append(f"{name} must not be negative, and is {seconds!r}")
+        elif seconds and channel.session_family != "host_tracked":
+            wrong.append(f"{name} has no effect: only message channels accept events")
     limits: Any = channel.event_limits
     if limits is not None and not isinstance(limits, EventLimits):
         wrong.append(f"event_limits: {limits!r} is not EventLimits(...)")

@@ -1,6 +1,7 @@
 """Finds mistakes before the host runs; all of them are reported in one error."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from frontdesk.abc.channel import Channel, ChannelPush, ChannelPushCodec
@@ -8,8 +9,9 @@ from frontdesk.abc.push import PushesParts
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.abc.store import HostStateStore
 from frontdesk.abc.target import TargetInfo
+from frontdesk.admin.socket_server import path_findings
 from frontdesk.data.json_tree import refusal
-from frontdesk.host.config import HostConfig, RuntimeMode, is_public
+from frontdesk.host.config import AdminSocketPlace, HostConfig, RuntimeMode, is_public
 from frontdesk.runners.base import TaskRunner
 
 
@@ -37,6 +39,16 @@ def seal_findings(channels: Sequence[Channel], *, has_key: bool) -> list[str]:
         for channel in channels
         if channel.needs_seal_key and not has_key
     ]
+
+
+def socket_findings(place: AdminSocketPlace, store: HostStateStore | None, database: Path | None) -> list[str]:
+    """Find a place for the socket of operators that is none."""
+    if isinstance(place, (str, Path)):
+        return [f"admin_socket: {finding}" for finding in path_findings(Path(place).absolute())]
+    has_directory = database is not None or (store is not None and store.directory is not None)
+    if place is not True or has_directory:
+        return []
+    return ["admin_socket=True: there is no state directory to put it in; give it a path"]
 
 
 def history_findings(chosen: Any, target: TargetInfo) -> list[str]:

@@ -136,16 +136,17 @@ class EventAnswering:
     async def _request(self, held: HeldEvent, channel: AnswersEvents | None) -> ChannelRequest | None:
         """Return what an event asks of the target, together with those that are answered with it."""
         first, *others = held.item.members
-        request = await self._prepare(first, channel)
         if not others:
-            return request
-        together = merged([request, *[await self._prepare(member, channel) for member in others]])
-        if together is None:
-            # Each of them has a turn of its own.
-            held.item = first.replace(bundle=())
-            for member in others:
-                await self._held.give_back(member)
-        return together or request
+            return await self._prepare(first, channel)
+        requests = {member.event_id: await self._prepare(member, channel) for member in held.item.members}
+        together = merged([(member.album_id, requests[member.event_id]) for member in held.item.as_sent])
+        if together is not None:
+            return together
+        # Each of them has a turn of its own.
+        held.item = first.replace(bundle=())
+        for member in others:
+            await self._held.give_back(member)
+        return requests[first.event_id]
 
     async def _prepare(self, item: InboxItem, channel: AnswersEvents | None) -> ChannelRequest | None:
         return item.request if channel is None else await channel.prepare(await self._aliases.outward(item))
@@ -172,7 +173,7 @@ class EventAnswering:
             return ()
         if not isinstance(channel, AnswersEvents) or item.kind == "resume":
             run_id = "" if item.reply_by is None else item.run_id or ""
-            rows = await self._planner.failure_notice(item.request, item.caller.identity, error.message, run_id=run_id)
+            rows = await self._planner.failure_notice(item.request, item.caller.identity, error, run_id=run_id)
             return self._planner.for_event(rows, item)
         try:
             replies = await channel.refuse(await self._aliases.outward(item), error)

@@ -14,6 +14,7 @@ from frontdesk.delivery.presence import Presence
 from frontdesk.ids import Ids
 from frontdesk.kit.chat.aliases import Aliases
 from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.telemetry import NO_SPANS, Spans
 from frontdesk.pipeline import Pipeline
 from frontdesk.sessions.active import ActiveRuns
 
@@ -35,3 +36,4 @@ class EventDependencies:
     live: LiveReplies
     active: ActiveRuns
     pipeline: Pipeline
+    spans: Spans = NO_SPANS

@@ -15,7 +15,10 @@ from frontdesk.host.events.worker import InboxWorker
 
 
 class Events:
-    """The parts that handle events: `intake` and `cancellations` for channels, `worker` for the runner."""
+    """The parts that handle events: `intake` and `cancellations` for channels, `worker` for the runner.
+
+    `look_for_cancelled` is for whoever has cancelled events otherwise than by an event.
+    """
 
     def __init__(self, given: EventDependencies) -> None:
         store, channels, clock = given.store, given.channels, given.clock
@@ -28,7 +31,8 @@ class Events:
         answering = EventAnswering(given, held, replies, finishing)
         self.intake = EventIntake(given, held, replies, awaited, gathering, limiter)
         self.cancellations = Cancellations(given, held, replies, finishing)
-        self.worker = InboxWorker(store, clock, held, gathering, awaited, answering)
+        self.look_for_cancelled = held.look
+        self.worker = InboxWorker(store, clock, held, gathering, awaited, answering, given.spans)
 
     def register(self, runner: DurableTaskRunner) -> None:
         """Register with the runner that works through events; once, before it starts."""

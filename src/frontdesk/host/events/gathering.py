@@ -1,6 +1,8 @@
-"""Messages that one person sends in quick succession, answered as one turn."""
+"""Messages that one person sends in quick succession, and the messages of an album, answered as one turn."""
 
 from collections.abc import Mapping, Sequence
+
+from agent_framework import Message
 
 from frontdesk.abc.channel import Channel
 from frontdesk.abc.store import HostStateStore
@@ -12,7 +14,7 @@ from frontdesk.kit.framework.messages import as_messages
 MOST_TOGETHER = 50
 """How many messages are answered in one turn."""
 _LONGEST = 5
-"""After how many times `gather_seconds` a message is answered, however many follow it."""
+"""After how many times `gather_seconds`, or `album_seconds`, a message is answered, however many follow it."""
 
 
 class Gathering:
@@ -22,49 +24,96 @@ class Gathering:
         self._store = store
         self._clock = clock
         self._seconds = {name: channel.gather_seconds for name, channel in channels.items() if channel.gather_seconds}
+        self._album_seconds = {
+            name: channel.album_seconds for name, channel in channels.items() if channel.album_seconds
+        }
 
     def postponed(self, item: InboxItem) -> InboxItem:
         """Return an event that comes in, with the time until which more is waited for."""
-        seconds = self._seconds.get(item.channel)
-        if seconds is None or not item.is_message or item.reply_by is not None:
+        seconds = self._seconds.get(item.channel, 0.0)
+        if item.album_id is not None:
+            seconds = max(seconds, self._album_seconds.get(item.channel, 0.0))
+        if not seconds or not item.is_message or item.reply_by is not None:
             # Who waits on the wire has no time for more.
             return item
         now = self._clock.now()
         return item.replace(not_before=now + seconds, due_by=now + _LONGEST * seconds)
 
-    async def claim(self, channel: str, conversation_id: str, holder: str, kind: EventKind) -> InboxItem | None:
-        """Take up the next event of a conversation, if it is due."""
-        seconds = self._seconds.get(channel)
-        if seconds is None or kind == "control":
+    async def claim(
+        self, channel: str, conversation_id: str, holder: str, kind: EventKind, *, again: bool = False
+    ) -> InboxItem | float | None:
+        """Take up the next event of a conversation; return when it is due, if it waits for more.
+
+        `again` says that one was answered just now. Mostly no other is left then, and to look costs less than to claim.
+        """
+        gathers, has_albums = channel in self._seconds, channel in self._album_seconds
+        if kind != "turn" or not (gathers or has_albums):
             return await self._store.inbox.claim(channel, conversation_id, holder, kind=kind)
-        now, longest = self._clock.now(), _LONGEST * seconds
-        return await self._store.inbox.claim_bundle(
-            channel, conversation_id, holder, now=now, longest=longest, limit=MOST_TOGETHER
+        now = self._clock.now()
+        if again:
+            due = await self._due(channel, conversation_id)
+            if due is None or due > now:
+                return due
+        longest = _LONGEST * max(self._seconds.get(channel, 0.0), self._album_seconds.get(channel, 0.0))
+        item = await self._store.inbox.claim_bundle(
+            channel,
+            conversation_id,
+            holder,
+            now=now,
+            longest=longest,
+            limit=MOST_TOGETHER,
+            albums_only=not gathers,
         )
+        if item is not None:
+            return item
+        due = await self._due(channel, conversation_id)
+        return due if due is not None and due > now else None
 
-    async def due(self, channel: str, conversation_id: str, kind: EventKind) -> float | None:
-        """Return when the next turn of a conversation is due, if it waits for more."""
-        if kind == "control" or channel not in self._seconds:
-            return None
+    async def _due(self, channel: str, conversation_id: str) -> float | None:
+        """Return when the next turn of a conversation is due; 0 if it waits for nothing, `None` if there is none."""
         first = await self._store.inbox.next(channel, conversation_id)
-        if first is None or first.not_before is None or first.due_by is None:
+        if first is None:
             return None
-        due = min(first.not_before, first.due_by)
-        return due if due > self._clock.now() else None
+        if first.not_before is None or first.due_by is None:
+            return 0.0
+        return min(first.not_before, first.due_by)
 
 
-def merged(requests: Sequence[ChannelRequest | None]) -> ChannelRequest | None:
+def merged(requests: Sequence[tuple[str | None, ChannelRequest | None]]) -> ChannelRequest | None:
     """Make one request of those of several messages; `None` if one asks nothing, or they can't be put together.
 
-    Texts become the lines of one text. All else is that of the last, so that a reply is one to the last message.
+    Each comes with the id of its album. Texts become the lines of one text, and neighbours of one album one message.
+    All else is that of the last, so that a reply is one to the last message.
     """
-    given = [request for request in requests if request is not None]
+    given = [(album_id, request) for album_id, request in requests if request is not None]
     if len(given) < len(requests):
         return None
-    texts = [request.input for request in given if isinstance(request.input, str)]
+    _, last = given[-1]
+    texts = [request.input for _, request in given if isinstance(request.input, str)]
     if len(texts) == len(given):
-        return given[-1].replace(input="\n".join(texts))
-    messages = [as_messages(request.input) for request in given]
-    if any(many is None for many in messages):
-        return None
-    return given[-1].replace(input=[message for many in messages for message in many or ()])
+        return last.replace(input="\n".join(texts))
+    turn: list[Message] = []
+    open_album: str | None = None
+    for album_id, request in given:
+        messages = as_messages(request.input)
+        if messages is None:
+            return None
+        if album_id is not None and album_id == open_album:
+            turn[-1:] = [_joined([turn[-1], *messages])]
+        else:
+            turn += messages
+        open_album = album_id
+    return last.replace(input=turn)
+
+
+def _joined(messages: Sequence[Message]) -> Message:
+    """Make one message of several of the same author."""
+    contents = [content for message in messages for content in message.contents]
+    first = messages[0]
+    return Message(
+        first.role,
+        contents,
+        author_name=first.author_name,
+        message_id=first.message_id,
+        additional_properties=first.additional_properties,
+    )

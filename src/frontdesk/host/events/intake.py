@@ -6,6 +6,7 @@ from frontdesk.abc.awaited import AwaitedReply
 from frontdesk.abc.runner import DurableTaskRunner
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
+from frontdesk.errors import TooManyRequestsError
 from frontdesk.host.events.awaited import AwaitedReplies
 from frontdesk.host.events.dependencies import EventDependencies
 from frontdesk.host.events.gathering import Gathering
@@ -13,6 +14,7 @@ from frontdesk.host.events.held import HeldEvents
 from frontdesk.host.events.limits import EventLimiter
 from frontdesk.host.events.replies import EventReplies
 from frontdesk.host.events.tasks import TASKS, task_id, task_payload
+from frontdesk.kit.telemetry import outcome_of
 
 
 class EventIntake:
@@ -28,7 +30,7 @@ class EventIntake:
         limiter: EventLimiter,
     ) -> None:
         self._store, self._channels = given.store, given.channels
-        self._gate, self._aliases = given.gate, given.aliases
+        self._gate, self._aliases, self._spans = given.gate, given.aliases, given.spans
         self._held = held
         self._replies = replies
         self._awaited = awaited
@@ -42,19 +44,33 @@ class EventIntake:
 
     async def accept(self, item: InboxItem) -> None:
         """Store an event; when this returns, it is written, or its sender is told that it is too much."""
+        span = self._spans.begin("accept", item.channel, item.trace)
+        trace = span.carry()
+        try:
+            accepted = await self._store_event(item if trace is None else item.replace(trace=trace))
+        except BaseException as error:
+            span.end(outcome_of(error))
+            raise
+        span.end("ok" if accepted else TooManyRequestsError.code)
+
+    async def _store_event(self, item: InboxItem) -> bool:
+        """Store an event, and tell whether that was done; false if it is too much."""
         if await self._limiter.refuses(item):
-            return
+            return False
         item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
         interrupts = item.is_message and self._interrupts(item.channel)
+        # The messages of an album don't interrupt each other.
+        others = await self._store.inbox.outside_album(item) if interrupts and item.waits_for_album else None
         async with self._store.transaction() as transaction:
             transaction.accept(item)
             if item.not_before is not None:
                 transaction.postpone_earlier(item)
             if interrupts:
-                transaction.interrupt_earlier(item)
+                transaction.interrupt_earlier(item, only=others)
         if interrupts:
             await self._held.look(item)
         await self.wake(item)
+        return True
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         """Store an event and wait for its answer, which the block writes into the reply to the event."""

@@ -33,6 +33,7 @@ from frontdesk.host.events.tasks import TASKS, task_id, task_payload
 from frontdesk.ids import RandomIds
 from frontdesk.kit.aio.pauses import Pauses
 from frontdesk.kit.aio.retry import PAUSE
+from frontdesk.kit.telemetry import NO_SPANS, Spans, outcome_of
 from frontdesk.loggers import runs as log
 
 MOST_AT_ONCE = 200
@@ -51,6 +52,7 @@ class InboxWorker:
         gathering: Gathering,
         awaited: AwaitedReplies,
         answering: EventAnswering,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -58,6 +60,7 @@ class InboxWorker:
         self._gathering = gathering
         self._awaited = awaited
         self._answering = answering
+        self._spans = spans
         self._holder = ""
         self._paused: Pauses[tuple[EventKind, str, str]] = Pauses(clock)
         self._seen: dict[EventKind, int] = {}
@@ -101,17 +104,17 @@ class InboxWorker:
 
     async def _work(self, payload: Mapping[str, Any], kind: EventKind = "turn") -> float | None:
         """Answer the events of one conversation; return when to come back, or `None` if none is left."""
-        conversation = (payload["channel"], payload["conversation_id"])
+        conversation, has_answered = (payload["channel"], payload["conversation_id"]), False
         while not self._held.stopping:
             if (until := self._paused.until((kind, *conversation))) is not None:
                 return until
             try:
-                item = await self._gathering.claim(*conversation, self._holder, kind)
+                item = await self._gathering.claim(*conversation, self._holder, kind, again=has_answered)
             except UnreadableRecordError:
                 return self._paused.begin((kind, *conversation))
-            if item is None:
-                return await self._gathering.due(*conversation, kind)
-            held = self._held.add(item)
+            if not isinstance(item, InboxItem):
+                return item
+            held, has_answered = self._held.add(item), True
             try:
                 again = await self._process(held)
             finally:
@@ -123,13 +126,21 @@ class InboxWorker:
 
     async def _process(self, held: HeldEvent) -> float | None:
         """Answer one event, or refuse it; return a time if it has to wait, and all that follow with it."""
+        span = self._spans.begin("event", held.item.channel, held.item.trace)
+        trace = span.carry()
+        if trace is not None:
+            # In this process only: another one that takes it up begins a span of its own, in the same trace.
+            held.item = held.item.replace(trace=trace)
         try:
             await self._answering.attempt(held)
         except asyncio.CancelledError:
+            span.end("cancelled")
             await self._held.give_back(held.item)
             raise
         except Exception as error:
+            span.end(outcome_of(error))
             return await self._after(held.item, error)
+        span.end("ok")
         return None
 
     async def _after(self, item: InboxItem, failure: Exception) -> float | None:

@@ -11,8 +11,9 @@ from frontdesk.host.context.link_calls import LinkCalls
 from frontdesk.host.direct_notifier import DirectNotifier
 from frontdesk.host.links.names import command_name
 from frontdesk.kit.chat.commands import locale_of, names_of
-from frontdesk.kit.chat.people import told_as
+from frontdesk.kit.chat.people import person_phrase
 from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
 
 
 def link_commands(
@@ -98,7 +99,7 @@ class _Commands:
         person = await self._calls.whoami(context.caller)
         channels = ", ".join(dict.fromkeys(identity.channel for identity in person.others))
         key = "link.whoami_linked_with" if channels else "link.whoami_linked" if person.linked else "link.whoami"
-        return self._say(context, key, person=told_as(person.identity), channels=channels)
+        return self._say(context, key, person=person_phrase(person.identity), channels=channels)
 
     async def _outcome(
         self, act: Callable[[ChannelCommandContext], Awaitable[str]], context: ChannelCommandContext
@@ -109,10 +110,14 @@ class _Commands:
             minutes = max(1, round((error.retry_after or 60) / 60))
             return self._say(context, "link.too_many_now" if minutes == 1 else "link.too_many", minutes=minutes)
         except RequestError as error:
-            return error.message
+            return Wording(self._texts, _locale(context)).error(error)
 
     def _say(self, context: ChannelCommandContext, key: str, **values: Any) -> str:
-        return self._texts.say(key, locale_of(context.request, context.caller.identity), **values)
+        return self._texts.say(key, _locale(context), **values)
+
+
+def _locale(context: ChannelCommandContext) -> str | None:
+    return locale_of(context.request, context.caller.identity)
 
 
 def _shown(challenge: LinkChallenge) -> str:

@@ -130,6 +130,14 @@ class HostState:
             reasons["links"] = "there is no linker that keeps its own store"
         return reasons
 
+    def unwritable(self, kind: str) -> list[str]:
+        """List the places in which this process can't write, a line each; nothing is made to find out."""
+        places = self._held(kind)
+        if kind == "workflow" and self.checkpoints is not None:
+            places.append(self.checkpoints)
+        blocked = {place: _blocked_at(place) for place in dict.fromkeys(places)}
+        return [f"state: {place} can't be written: {reason}" for place, reason in blocked.items() if reason is not None]
+
     @contextmanager
     def owned(self, kind: str, clock: Clock) -> Generator[None]:
         """Hold the state for this host for as long as the block lasts."""
@@ -178,6 +186,16 @@ def offer_nonces(auths: Iterable[object], store: HostStateStore) -> None:
     for auth in auths:
         if isinstance(auth, UsesNonces):
             auth.use_nonces(store.nonces, durable=store.durable)
+
+
+def _blocked_at(place: Path) -> str | None:
+    """Return why a directory can't be made or written by this process, if it can't."""
+    there = next(parent for parent in (place, *place.parents) if parent.exists())
+    if not there.is_dir():
+        return f"{there} is not a directory"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"this process may not write in {there}"
+    return None
 
 
 def _read(state_dir: Any) -> tuple[HostStatePaths, list[str]]:

@@ -1,7 +1,7 @@
 """Several kinds of credentials, offered together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Literal, cast
 
 from starlette.types import Scope
 
@@ -20,6 +20,8 @@ from frontdesk.abc.drawers.nonces import Nonces
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.http.asgi import Headers
 
+Undecided = Literal["undecided"]
+UNDECIDED: Undecided = "undecided"
 _BEARER = {"type": "http", "scheme": "bearer"}
 
 
@@ -27,14 +29,17 @@ class AnyAuth:
     """Asks several kinds of credentials; the first that a request brings decides, and a wrong one is not made good.
 
     A principal is called `api_key:alice`, by the name of its kind and its own, so that two kinds never mean the same
-    one by accident. `keep_ids_of` names the kind whose principals are called as they are without this.
+    one by accident. `keep_ids_of` names the kind whose principals are called as they are without this; `None` says that
+    there is none.
     """
 
-    def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | None = None) -> None:
+    def __init__(self, auths: Sequence[OneAuth], *, keep_ids_of: str | Undecided | None = "undecided") -> None:
         names = [auth.name for auth in auths]
         if not auths or len(set(names)) < len(names) or not all(names):
             raise ValueError(f"AnyAuth: each of several kinds of auth needs a name of its own, not {names!r}")
-        if keep_ids_of is not None and keep_ids_of not in names:
+        self.renames = keep_ids_of == UNDECIDED
+        """Whether principals are called by their kind, and nobody has said that none had a plain name before."""
+        if not self.renames and keep_ids_of is not None and keep_ids_of not in names:
             raise ValueError(f"AnyAuth: keep_ids_of={keep_ids_of!r} is none of {names!r}")
         signed = {auth.body_header for auth in auths if isinstance(auth, SignsBodies)}
         if len(signed) > 1:
@@ -83,6 +88,17 @@ class AnyAuth:
         return f"AnyAuth({self.name})"
 
 
+def rename_warnings(auth: object) -> list[str]:
+    """Warn of callers whose things may be under another name than theirs, a line each."""
+    if not isinstance(auth, AnyAuth) or not auth.renames:
+        return []
+    return [
+        f"auth: several kinds ({auth.name}), and each principal is called by its kind, such as api_key:alice; if one "
+        "of them was the only kind before, its callers no longer find what is theirs: name it with "
+        "AnyAuth([...], keep_ids_of=...), or say keep_ids_of=None"
+    ]
+
+
 class _Member:
     """One kind of credentials, asked in whichever way it supports."""
 
@@ -90,7 +106,7 @@ class _Member:
         self.prefix = prefix
         self._request = auth if isinstance(auth, RequestAuth) else None
         self._plain = auth if isinstance(auth, HttpAuth) else None
-        if self._request is None and self._plain is None:
+        if isinstance(auth, type) or (self._request is None and self._plain is None):
             raise not_an_auth(auth)
 
     async def ask(self, scope: Scope, headers: Headers) -> Principal | None:
@@ -115,13 +131,15 @@ def as_auth(given: Auth | None) -> OneAuth | None:
     """Return one kind of credentials of what a channel was given as `auth`: one, or several as a list."""
     if isinstance(given, (list, tuple)):
         return AnyAuth(cast(Sequence[OneAuth], given))
-    if given is None or isinstance(given, (HttpAuth, RequestAuth)):
+    if given is None or (isinstance(given, (HttpAuth, RequestAuth)) and not isinstance(given, type)):
         return given
     raise not_an_auth(given)
 
 
 def not_an_auth(given: object) -> TypeError:
     """Make the error for an `auth` that can't authenticate a request."""
+    if isinstance(given, type):
+        return TypeError(f"auth: {given.__name__} is a class; give an instance: {given.__name__}(...)")
     return TypeError(
         f"auth: {type(given).__name__} is neither an HttpAuth (name, authenticate) "
         "nor a RequestAuth (name, authenticate_request, recheck)"

@@ -10,6 +10,7 @@ import msgspec
 from frontdesk import loggers
 from frontdesk.clock import Clock
 from frontdesk.errors import UnavailableError
+from frontdesk.errors.extras import install_hint
 from frontdesk.kit.aio.tasks import spawn_clean
 from frontdesk.kit.auth.provider import RETRY_SECONDS, ProviderHttp, provider_url, unavailable
 
@@ -38,7 +39,7 @@ def need(what: str) -> None:
         import authlib  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]
         import joserfc  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
-        raise ImportError(f'{what} needs Authlib and joserfc: pip install "frontdesk[oauth]"') from error
+        raise ImportError(f"{what} needs Authlib and joserfc: {install_hint('oauth')}") from error
 
 
 def discovery_url(issuer: str) -> str:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from frontdesk.errors import SealError
+from frontdesk.errors.extras import install_hint
 from frontdesk.ids import new_nonce
 from frontdesk.kit.auth.secrets import Secret
 
@@ -35,7 +36,7 @@ class Sealer:
         if any(len(key.reveal()) < SHORTEST_KEY for key in self._keys.values()):
             wrong.append(f"seal_key: a key must have at least {SHORTEST_KEY} random characters")
         if self._keys and find_spec("cryptography") is None:
-            wrong.append('seal_key: it needs the package cryptography: pip install "frontdesk[seal]"')
+            wrong.append(f"seal_key: it needs the package cryptography: {install_hint('seal')}")
         return wrong
 
     def seal(self, data: bytes, bound_to: bytes) -> tuple[str, bytes]:

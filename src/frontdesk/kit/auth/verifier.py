@@ -12,6 +12,7 @@ from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.auth.any_auth import not_an_auth
 from frontdesk.kit.auth.local_callers import is_local
 from frontdesk.kit.http.asgi import Headers
+from frontdesk.kit.http.cors import Cors
 
 Allow = Callable[[Caller], Awaitable[None]]
 """Refuses a caller who may not come in."""
@@ -44,6 +45,8 @@ class HttpVerifier:
         self._allow_anonymous = allow_anonymous
         self._origins = frozenset(origin.encode() for origin in allowed_origins)
         self._allows_origin = allows_origin
+        self.cors = Cors(allowed_origins, credentials=auth is not None) if allowed_origins else None
+        """The sharing of answers with pages of the `allowed_origins`, if there are any."""
         self._callers: dict[str, Caller] = {}
         self.body_header = auth.body_header if isinstance(auth, SignsBodies) else None
         """The header whose hash the body must have, where one is sent."""
@@ -66,9 +69,7 @@ class HttpVerifier:
 
     async def verify(self, scope: Scope, headers: Headers) -> Caller:
         """Return the caller; `UnauthenticatedError` or `ForbiddenError` for everyone else."""
-        origin = headers.get(b"origin")
-        if origin is not None and origin not in self._origins:
-            self._check_origin(origin, headers)
+        self.check_origin(headers)
         if self._request is not None:
             return self._caller(await self._request.authenticate_request(scope, headers))
         if self._plain is not None:
@@ -81,7 +82,11 @@ class HttpVerifier:
             "Callers from other machines, or behind a proxy, need credentials, and this channel has none to check."
         )
 
-    def _check_origin(self, origin: bytes, headers: Headers) -> None:
+    def check_origin(self, headers: Headers) -> None:
+        """Refuse a page of an origin that may not call."""
+        origin = headers.get(b"origin")
+        if origin is None or origin in self._origins:
+            return
         if self._allows_origin is None or not self._allows_origin(origin.decode("latin-1")):
             _same_origin(origin, headers)
 

@@ -37,11 +37,16 @@ def scope_of(request: ChannelRequest) -> CommandScope:
 
 def locale_of(request: ChannelRequest, identity: ChannelIdentity | None = None) -> str | None:
     """Return the language of the person behind a request; what the request says counts first."""
-    own: Any = None if identity is None else identity.attributes.get(LOCALE)
-    for locale in (request.attributes.get(LOCALE), own):
-        if isinstance(locale, str) and locale:
-            return locale
-    return None
+    locale: Any = request.attributes.get(LOCALE)
+    if isinstance(locale, str) and locale:
+        return locale
+    return None if identity is None else locale_of_person(identity)
+
+
+def locale_of_person(identity: ChannelIdentity) -> str | None:
+    """Return the language of a person, as their platform has said it."""
+    locale: Any = identity.attributes.get(LOCALE)
+    return locale if isinstance(locale, str) and locale else None
 
 
 def is_offered(command: ChannelCommand, scope: CommandScope) -> bool:

@@ -1,63 +1,14 @@
-"""The sentences of the host's own commands and notices, by language. Pure."""
+"""The sentences that the host itself says to people, by language. Pure."""
 
 from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
 from frontdesk.abc.commands import CommandLocale
+from frontdesk.errors import Phrase
 from frontdesk.kit.chat.texts_de import GERMAN
+from frontdesk.kit.chat.texts_en import ENGLISH
 
-ENGLISH: Mapping[str, str] = {
-    "command.new": "Start a new conversation",
-    "command.sessions": "List our conversations",
-    "command.resume": "Go on with an earlier conversation",
-    "command.name": "Give this conversation a title",
-    "command.cancel": "Stop what I work on",
-    "command.help": "Show what I understand",
-    "command.link": "Link this account with another one of yours",
-    "command.connect": "The same as link",
-    "command.unlink": "Separate this account again",
-    "command.whoami": "Show how I know you",
-    "command.unknown": "I don't know /{name}. /help tells what I understand.",
-    "scope.groups": "/{name} is for groups.",
-    "scope.admins": "In a group, /{name} is for its administrators.",
-    "scope.direct": "Please use /{name} in our direct chat.",
-    "sessions.anew": "We start anew.",
-    "sessions.none": "There is no conversation yet.",
-    "sessions.line": "{number} - {at} UTC, {messages} messages",
-    "sessions.line_about": "{number} - “{words}”, {at} UTC, {messages} messages",
-    "sessions.line_current": "{line}, this one",
-    "sessions.which": "Say which one, such as /resume 2. /sessions lists them.",
-    "sessions.unknown": "I don't know that conversation. /sessions lists those that there are.",
-    "sessions.back": "We go on where we were, after {messages} messages.",
-    "sessions.which_title": "Say the title, such as /name Holiday plans; /name - removes it.",
-    "sessions.long_title": "A title has {most} characters at most.",
-    "sessions.named": "This conversation is called “{title}” now.",
-    "sessions.unnamed": "This conversation has no title now.",
-    "cancel.stopped": "I have stopped.",
-    "cancel.stopped_elsewhere": "I have stopped what you asked {places}.",
-    "cancel.here": "here",
-    "cancel.on": "on {channel}",
-    "cancel.and": "{first} and {second}",
-    "cancel.dropped": "I have dropped my question.",
-    "cancel.dropped_many": "I have dropped my {questions} questions.",
-    "cancel.nothing": "There is nothing to stop.",
-    "link.in_private": "Please ask me that in a direct chat.",
-    "link.answered": "I have answered you in our direct chat.",
-    "link.linked": "Done: your accounts share one conversation now.",
-    "link.given_up": "Nothing was linked.",
-    "link.alone": "This account is not linked.",
-    "link.parted": "This account is no longer linked. It has a conversation of its own again.",
-    "link.whoami": "You are {person}. Not linked.",
-    "link.whoami_linked": "You are {person}. Linked.",
-    "link.whoami_linked_with": "You are {person}. Linked with {channels}.",
-    "link.too_many": "Too many attempts. Try again in {minutes} minutes.",
-    "link.too_many_now": "Too many attempts. Try again in 1 minute.",
-    "limits.too_many": "You send more than I can take. I have not read your last messages; please wait a little.",
-    "background.works": "I am working on it; this may take a while.",
-    "background.cancel": "/{command} stops it.",
-}
-"""Every sentence, by its key."""
 SHIPPED: Mapping[str, Mapping[str, str]] = {"de": GERMAN}
 """The languages that come with the host."""
 
@@ -74,8 +25,16 @@ class Texts:
         self._default = {**ENGLISH, **self._by_locale.get("en", {})}
 
     def say(self, key: str, locale: str | None = None, /, **values: Any) -> str:
-        """Return a sentence in a language; `pt-BR` falls back to `pt`, and then to English."""
-        return self._template(key, locale).format(**values)
+        """Return a sentence in a language; `pt-BR` falls back to `pt`, and then to English.
+
+        A value that is a phrase is said in the same language.
+        """
+        said = {name: self.say_phrase(v, locale) if isinstance(v, Phrase) else v for name, v in values.items()}
+        return self._template(key, locale).format(**said)
+
+    def say_phrase(self, phrase: Phrase, locale: str | None = None) -> str:
+        """Return a phrase in a language."""
+        return self.say(phrase.key, locale, **phrase.values)
 
     def _template(self, key: str, locale: str | None) -> str:
         tag = "" if locale is None else _tag(locale)

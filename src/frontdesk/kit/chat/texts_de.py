@@ -1,8 +1,12 @@
-"""The sentences of the host's own commands and notices in German."""
+"""The sentences of the host's own commands, notices and questions in German."""
 
 from collections.abc import Mapping
 
+from frontdesk.kit.chat.error_texts_de import GERMAN_ERRORS
+
 GERMAN: Mapping[str, str] = {
+    "command.start": "Hallo sagen",
+    "start.hello": "Hallo! Schreib mir; /help zeigt, was ich verstehe.",
     "command.new": "Ein neues Gespräch beginnen",
     "command.sessions": "Unsere Gespräche auflisten",
     "command.resume": "Ein früheres Gespräch fortsetzen",
@@ -51,4 +55,50 @@ GERMAN: Mapping[str, str] = {
     "limits.too_many": "Du schickst zu viel auf einmal. Deine letzten Nachrichten habe ich nicht gelesen; bitte warte.",
     "background.works": "Ich arbeite daran; das kann eine Weile dauern.",
     "background.cancel": "/{command} bricht es ab.",
+    "link.code": "Dein Code ist {code}. Schick mir von deinem anderen Konto innerhalb von {minutes} Minuten {command} "
+    "{code} und komm dann hierher zurück, um zu bestätigen. Zeig den Code niemandem.",
+    "link.confirm_entered": "Dieser Code ist von {other}. Wenn du das bist, antworte {command} {confirm}: Dann teilt "
+    "dieses Konto das Gespräch dort. Wenn nicht, antworte {command} {reject}. Bis du bestätigst, wird nichts "
+    "verbunden.",
+    "link.confirm_issued": "{other} hat deinen Code eingegeben und will mit diesem Konto verbunden werden. Wenn du das "
+    "bist, antworte {command} {confirm}. Wenn nicht, antworte {command} {reject}.",
+    "link.go_back": "Geh jetzt zurück zu {other} und antworte dort {there} {confirm}: Dann sind die beiden verbunden. "
+    "Wenn du es dir anders überlegt hast, antworte hier {command} {reject}.",
+    "link.refused_by": "{other} will nicht mit diesem Konto verbunden werden.",
+    "link.code_refused": "Jemand hat deinen Code eingegeben und will nicht verbunden werden. Der Code gilt nicht mehr.",
+    "link.open": "Öffne diesen Link und melde dich bei {provider} an. Er gilt einmal, für {minutes} Minuten. Gib ihn "
+    "nicht weiter: Er ist nur für dich.",
+    "link.now_with": "Dieses Konto ist jetzt mit {other} verbunden.",
+    "link.now_here": "{other} ist jetzt mit diesem Konto verbunden.",
+    "link.gone": "{other} ist nicht mehr mit diesem Konto verbunden.",
+    "person.named": "„{name}“ (Id {id}) auf {channel}",
+    "person.unnamed": "{id} auf {channel}",
+    "approval.ask": "Darf ich {tool} benutzen?",
+    "approval.approve": "Erlauben",
+    "approval.reject": "Ablehnen",
+    "approval.words": "Bitte antworte mit: ja {name}\noder mit: nein {name}",
+    "approval.approved": "{tool}: erlaubt",
+    "approval.approved_by": "{tool}: erlaubt von {person}",
+    "approval.rejected": "{tool}: abgelehnt",
+    "approval.rejected_by": "{tool}: abgelehnt von {person}",
+    "approval.cancelled": "{tool}: {reason}",
+    "approval.not_yours": "Diese Frage ist nicht deine, oder sie wurde schon beantwortet.",
+    "approval.changed": "Der Aufruf ist nicht mehr der, nach dem gefragt wurde. Frag noch einmal.",
+    "approval.needs_more": "Deine Antwort ist notiert. Andere müssen noch zustimmen.",
+    "reason.expired": "abgelaufen",
+    "reason.linked": "Das Konto wurde mit einem anderen verbunden.",
+    "reason.unlinked": "Ein Konto, das dieses Gespräch geteilt hat, wurde getrennt.",
+    "media.too_large": "{name} ist zu groß, um hier gesendet zu werden.",
+    "media.unnamed": "Eine Datei",
+    "question.please": "Bitte antworte mit: {answer}.",
+    "question.first": "Ich habe dich zuerst etwas gefragt: Bitte antworte mit: {answer}. /cancel lässt die Frage "
+    "fallen.",
+    "question.yes": "Ja",
+    "question.no": "Nein",
+    "question.yes_or_no": "ja oder nein",
+    "question.one_of": "eins von: {choices}",
+    "question.number": "eine Zahl",
+    "question.text": "ein Text",
+    "question.json": "{kind}, als JSON",
+    **GERMAN_ERRORS,
 }

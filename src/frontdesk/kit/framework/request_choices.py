@@ -1,9 +1,11 @@
 """The questions of a workflow in a chat: how they are put, and the answers among which a person can choose. Pure."""
 
+from collections.abc import Sequence
 from enum import Enum
 from types import NoneType
 from typing import Any, Literal, NamedTuple, cast, get_args, get_origin
 
+from frontdesk.errors import Phrase
 from frontdesk.kit.framework.contents import as_json
 from frontdesk.kit.names import digest
 
@@ -52,17 +54,17 @@ def chosen(choices: list[Choice], text: str) -> Choice | None:
     return next((choice for choice in choices if word in choice.words), None)
 
 
-def wanted_words(wanted: Any, choices: list[Choice]) -> str:
-    """Say what an answer has to be; empty if any text is one."""
+def wanted_phrase(wanted: Any, labels: Sequence[str]) -> Phrase | None:
+    """Return what an answer has to be, with the labels of its choices; `None` if any text is one."""
     if wanted is bool:
-        return "yes or no"
-    if choices:
-        return "one of: " + ", ".join(choice.label for choice in choices)
+        return Phrase("question.yes_or_no")
+    if labels:
+        return Phrase("question.one_of", {"choices": ", ".join(labels)})
     if wanted is str or wanted is Any:
-        return ""
+        return None
     if wanted in (int, float):
-        return "a number"
-    return f"{wanted.__name__ if isinstance(wanted, type) else wanted}, as JSON"
+        return Phrase("question.number")
+    return Phrase("question.json", {"kind": wanted.__name__ if isinstance(wanted, type) else str(wanted)})
 
 
 def question_text(data: Any) -> str:

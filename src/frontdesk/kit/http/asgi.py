@@ -22,6 +22,7 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 _LONGEST_NUMBER = 15
 _SINGLE = (b"host", b"authorization", b"origin", b"content-length", b"content-type")
 JSON = (b"content-type", b"application/json")
+PLAIN = (b"content-type", b"text/plain; charset=utf-8")
 NO_RETRY = (b"x-should-retry", b"false")
 """Tells clients that read it, such as OpenAI's, not to send the request again."""
 # What RFC 6750 calls them; a client that reads this knows whether another token would help.
@@ -89,6 +90,13 @@ def resumed_after(query: bytes) -> int | None:
 
 class ClientGoneError(InvalidRequestError):
     """The client left before its request was complete."""
+
+
+async def send_text(send: Send, status: int, body: bytes) -> None:
+    """Send a whole response that is plain text."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [PLAIN, length]})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def send_json(send: Send, status: int, body: bytes, headers: RawHeaders = ()) -> None:

@@ -93,6 +93,10 @@ class HttpCall(Timed):
             kind = kind.partition(b";")[0].strip().lower()
             if kind != b"application/json" and not kind.endswith(b"+json"):
                 raise UnsupportedMediaError
+        return await self.whole_body(limit=limit, deadline=deadline)
+
+    async def whole_body(self, *, limit: int, deadline: "BodyDeadline") -> bytes:
+        """Return the body, whatever its type; the client is watched as in `json_body`."""
         task = present_task()
         # Most bodies are here already: a deadline is set only for one that has to be waited for.
         self._reading = deadline
@@ -248,11 +252,20 @@ class HttpEndpoint:
         self._methods = methods
         self._clients = Clients()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Answer one request; pages of other origins have their own way in, where the channel lists any."""
+        cors = self._verifier.cors
+        if cors is None:
+            return self._serve(scope, receive, send)
+        return cors.serve(self._serve, self._methods, scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = self._make(scope, receive, send, self._clients)
         try:
             handler = self._methods.get(scope["method"])
             if handler is None:
+                # A preflight of a page that may not call should learn that, and not that its method is wrong.
+                self._verifier.check_origin(call.headers)
                 raise MethodNotAllowedError(allow=tuple(self._methods))
             if len(call.headers) != len(scope["headers"]):
                 need_single(scope)

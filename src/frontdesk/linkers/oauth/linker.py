@@ -79,8 +79,7 @@ class OAuthIdentityLinker:
         return LinkChallenge(
             challenge_id=grant.grant_id,
             identity=identity,
-            instructions=f"Open this link and sign in with {self._provider.title}. "
-            f"It works once, for {minutes} minutes. Don't pass it on: it is for you alone.",
+            instructions=self._desk.say(identity, "link.open", provider=self._provider.title, minutes=minutes),
             url=f"{self._base}/start/{text}",
             expires_at=grant.expires_at,
         )

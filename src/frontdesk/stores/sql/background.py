@@ -149,7 +149,7 @@ class SqlBackground:
         if record is not None:
             now = self._records.now()
             data = encode(record.replace(status="failed", failure=_UNREADABLE, finished_at=now))
-            change = "UPDATE runs SET data = ?, ended_at = ? WHERE run_id = ? AND owner = ?"
+            change = "UPDATE runs SET data = ?, ended_at = ?, outcome = 'failed' WHERE run_id = ? AND owner = ?"
             await self._engine.write([Do(change, (data, now, *place))])
 
 
@@ -195,9 +195,10 @@ def saved(job: BackgroundRun, lease_sql: LeaseSql) -> Iterator[Do]:
         yield from lease_sql.notices("work")
 
 
-def cancelled(owner: str, run_id: str, lease_sql: LeaseSql) -> Iterator[Do]:
+def cancelled(owner: str, run_id: str, fence: int | None, lease_sql: LeaseSql) -> Iterator[Do]:
     """Request the cancellation of a run."""
-    yield Do("UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner)))
+    asked, place = "UPDATE background SET cancelled = 1 WHERE run_id = ? AND owner = ?", (key(run_id), key(owner))
+    yield Do(asked, place) if fence is None else Do(f"{asked} AND fence = ?", (*place, fence), LostRunError())
     yield from lease_sql.notices("cancel", run_id)
 
 

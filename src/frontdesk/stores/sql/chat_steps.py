@@ -159,3 +159,32 @@ FILES = Step(
     ),
     min_reader=10,
 )
+
+# The lists of operators, each in its own order: one index for each filter. `outcome` is the status of a run that has
+# ended; hosts of earlier versions leave it NULL. Runs that completed and those that go on are in neither of the two
+# indexes on it, so an ordinary turn does not pay for them. The other indexes may be there already: on a large database
+# an operator builds them before, without holding up the hosts that run.
+OPERATOR_LISTS = Step(
+    (
+        "ALTER TABLE runs ADD COLUMN outcome TEXT",
+        "CREATE INDEX IF NOT EXISTS sessions_by_use ON sessions (updated_at, session_id)",
+        "CREATE INDEX IF NOT EXISTS sessions_of_owner_by_use ON sessions (owner, updated_at, session_id)",
+        "CREATE INDEX IF NOT EXISTS runs_by_end ON runs (COALESCE(ended_at, 9e99), run_id, owner)",
+        "CREATE INDEX IF NOT EXISTS runs_of_owner ON runs (owner, COALESCE(ended_at, 9e99), run_id)",
+        """CREATE INDEX runs_by_outcome ON runs (outcome, COALESCE(ended_at, 9e99), run_id, owner)
+            WHERE outcome <> 'completed'""",
+        """CREATE INDEX runs_of_earlier_versions ON runs (COALESCE(ended_at, 9e99), run_id, owner)
+            WHERE outcome IS NULL AND ended_at IS NOT NULL""",
+        "CREATE INDEX IF NOT EXISTS deliveries_of_channel ON deliveries (channel, number)",
+        "CREATE INDEX IF NOT EXISTS approvals_in_order ON approvals (number)",
+        "CREATE INDEX IF NOT EXISTS approvals_by_id ON approvals (approval_id, number)",
+        "CREATE INDEX IF NOT EXISTS approvals_by_status ON approvals (status, number)",
+        "CREATE INDEX IF NOT EXISTS approvals_of_owner ON approvals (owner, number)",
+        "CREATE INDEX IF NOT EXISTS identities_of_owner_by_name ON identities (isolation_key, channel, native_id)",
+        "CREATE INDEX IF NOT EXISTS inbox_by_number ON inbox (number)",
+        "CREATE INDEX IF NOT EXISTS inbox_of_channel ON inbox (channel, number)",
+        "CREATE INDEX IF NOT EXISTS audit_of_owner ON audit (owner, number)",
+        "CREATE INDEX IF NOT EXISTS audit_by_actor ON audit (actor, number)",
+    ),
+    min_reader=10,
+)

@@ -26,6 +26,9 @@ _KINDS: Mapping[EventKind, str] = {"turn": "kind = 'turn'", "control": "kind = '
 # A `due_by` that is too far away comes from a clock that was set back since.
 _DUE = " AND (not_before IS NULL OR not_before <= ? OR due_by <= ? OR due_by > ?)"
 _BEHIND = "WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND kind = 'turn' AND number > ?"
+_SAME = "is_message = 1 AND cancelled IS NULL AND sender = ?"
+_MOST_READ = 200
+"""The number of waiting messages among which the rest of an album is looked for."""
 _MINE = "WHERE channel = ? AND event_id = ? AND fence = ? AND done_at IS NULL"
 
 
@@ -57,32 +60,70 @@ class SqlInbox:
         return await self._claim(channel, conversation_id, holder, kind)
 
     async def claim_bundle(
-        self, channel: str, conversation_id: str, holder: str, *, now: float, longest: float, limit: int
+        self,
+        channel: str,
+        conversation_id: str,
+        holder: str,
+        *,
+        now: float,
+        longest: float,
+        limit: int,
+        albums_only: bool = False,
     ) -> InboxItem | None:
         first = await self._claim(channel, conversation_id, holder, "turn", _DUE, (now, now, now + longest))
         if first is None or not first.is_message or first.is_cancelled:
             return first
-        place = (key(channel), key(conversation_id), first.number)
-        same = "is_message = 1 AND cancelled IS NULL AND sender = ?"
-        other = f"SELECT MIN(number) FROM inbox {_BEHIND} AND NOT ({same})"
+        item = first if albums_only else await self._with_following(first, holder, limit)
+        return await self._with_albums(item, holder, limit)
+
+    async def _with_following(self, first: InboxItem, holder: str, limit: int) -> InboxItem:
+        """Take up the messages of the same sender that follow, up to something else."""
+        place = (key(first.channel), key(first.conversation_id), first.number)
+        other = f"SELECT MIN(number) FROM inbox {_BEHIND} AND NOT ({_SAME})"
         behind = (
-            f"SELECT number FROM inbox {_BEHIND} AND {same} AND {self._lease_sql.free} "
+            f"SELECT number FROM inbox {_BEHIND} AND {_SAME} AND {self._lease_sql.free} "
             f"AND number < COALESCE(({other}), number + 1) ORDER BY number LIMIT ?"
         )
         values = (*place, _sender(first), holder, *place, _sender(first), limit - 1)
-        claim = Do(f"{self._claimed} WHERE number IN ({behind}) RETURNING {_EVENT}", (holder, *values), answers=True)
+        return await self._take_with(first, holder, behind, values)
+
+    async def _with_albums(self, item: InboxItem, holder: str, limit: int) -> InboxItem:
+        """Take up the rest of the albums that wait, whatever came between."""
+        albums = {member.album_id for member in item.members if member.waits_for_album}
+        room = limit - len(item.members)
+        if not albums or room <= 0:
+            return item
+        place = (key(item.channel), key(item.conversation_id), item.number)
+        rows = await self._engine.read(
+            f"SELECT number, data FROM inbox {_BEHIND} AND {_SAME} AND not_before IS NOT NULL "
+            f"AND {self._lease_sql.free} ORDER BY number LIMIT ?",
+            (*place, _sender(item), holder, _MOST_READ),
+        )
+        waiting = [(number, _readable(bytes(data))) for number, data in rows]
+        numbers = [number for number, message in waiting if message is not None and message.album_id in albums][:room]
+        if not numbers:
+            return item
+        these = f"number IN ({_marks(numbers)}) AND done_at IS NULL AND {_SAME} AND {self._lease_sql.free}"
+        values = (*numbers, _sender(item), holder)
+        return await self._take_with(item, holder, f"SELECT number FROM inbox WHERE {these}", values)
+
+    async def _take_with(self, item: InboxItem, holder: str, behind: str, values: tuple[Any, ...]) -> InboxItem:
+        """Take up more events for as long as the first is held, so that whoever takes that up next gets all of them."""
+        until = "(SELECT kept.until FROM inbox kept WHERE kept.number = ?)"
+        claim = Do(
+            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {until} "
+            f"WHERE number IN ({behind}) RETURNING {_EVENT}",
+            (holder, item.number, *values),
+            answers=True,
+        )
         rows = sorted((await self._engine.write([claim]))[0], key=lambda row: row[0])
         try:
-            return first.replace(bundle=tuple(await self._items(rows)))
+            members = sorted((*item.bundle, *await self._items(rows)), key=lambda member: member.number)
+            return item.replace(bundle=tuple(members))
         except UnreadableRecordError:
-            # They are left to a process that can read them, and the first is answered alone.
+            # They are left to a process that can read them, and the others are answered without them.
             await self._engine.write([Do(_UNCLAIMED, row[:2]) for row in rows])
-            return first
-
-    @property
-    def _claimed(self) -> str:
-        until = self._lease_sql.until
-        return f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {until}"
+            return item
 
     async def _claim(
         self,
@@ -98,8 +139,8 @@ class SqlInbox:
             f"WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_KINDS[kind]}"
         )
         claim = Do(
-            f"{self._claimed} WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free}{due} "
-            f"RETURNING {_EVENT}",
+            f"UPDATE inbox SET holder = ?, fence = fence + 1, attempts = attempts + 1, until = {self._lease_sql.until} "
+            f"WHERE number = ({first}) AND done_at IS NULL AND {self._lease_sql.free}{due} RETURNING {_EVENT}",
             (holder, key(channel), key(conversation_id), holder, *times),
             answers=True,
         )
@@ -124,7 +165,8 @@ class SqlInbox:
                 answers=True,
             )
             for item in items
-            for member in item.members
+            # The first is held longest, so that whoever takes it up next gets the others too.
+            for member in reversed(item.members)
         ]
         kept = iter(await self._engine.write(renewed))
         return [item for item in (_renewed(item, kept) for item in items) if item is not None]
@@ -167,6 +209,15 @@ class SqlInbox:
         )
         return rows[0][0]
 
+    async def outside_album(self, item: InboxItem) -> Sequence[str]:
+        rows = await self._engine.read(
+            f"SELECT data FROM inbox WHERE channel = ? AND conversation_id = ? AND done_at IS NULL AND {_SAME} "
+            "ORDER BY number DESC LIMIT ?",
+            (key(item.channel), key(item.conversation_id), _sender(item), _MOST_READ),
+        )
+        messages = (_readable(bytes(data)) for (data,) in rows)
+        return [turn.event_id for turn in messages if turn is not None and turn.album_id != item.album_id]
+
     async def failed(self, *, before: int | None = None, limit: int = 100) -> Sequence[tuple[InboxItem, str]]:
         older = "" if before is None else "AND number < ?"
         rows = await self._engine.read(
@@ -192,12 +243,17 @@ class SqlInbox:
 
 
 def _named(number: int, data: bytes) -> WaitingEvent:
+    item = _readable(data)
+    # This process can't claim one that it can't read; no event is found under an empty name.
+    return WaitingEvent("", "", number) if item is None else WaitingEvent(item.channel, item.conversation_id, number)
+
+
+def _readable(data: bytes) -> InboxItem | None:
+    """Return an event without its files; `None` if only another version can read it."""
     try:
-        item = decode(without_contents(data))
+        return decode(without_contents(data))
     except CodecError:
-        # This process can't claim it; no event is found under an empty name.
-        return WaitingEvent("", "", number)
-    return WaitingEvent(item.channel, item.conversation_id, number)
+        return None
 
 
 def accepted(item: InboxItem) -> Do:
@@ -231,14 +287,17 @@ def postponed_earlier(item: InboxItem) -> Do:
     )
 
 
-def interrupted_earlier(item: InboxItem, lease_sql: LeaseSql) -> Iterator[Do]:
+def interrupted_earlier(item: InboxItem, only: Sequence[str] | None, lease_sql: LeaseSql) -> Iterator[Do]:
     """Mark the sender's earlier messages as cancelled, and notify their holders."""
+    if only is not None and not only:
+        return
     place = (key(item.channel), key(item.event_id))
+    these = "" if only is None else f" AND event_id IN ({_marks(only)})"
     yield Do(
         "UPDATE inbox SET cancelled = COALESCE(cancelled, '') WHERE channel = ? AND conversation_id = ? "
         "AND done_at IS NULL AND is_message = 1 AND sender = ? "
-        "AND number < (SELECT number FROM inbox WHERE channel = ? AND event_id = ?)",
-        (place[0], key(item.conversation_id), _sender(item), *place),
+        f"AND number < (SELECT number FROM inbox WHERE channel = ? AND event_id = ?){these}",
+        (place[0], key(item.conversation_id), _sender(item), *place, *(key(event_id) for event_id in only or ())),
     )
     yield from lease_sql.notices("cancel")
 
@@ -251,6 +310,17 @@ def cancelled_earlier(item: InboxItem, anyone: bool, session_id: str, now: float
     # The first cancellation counts: a later one may have moved the conversation on once more.
     yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, ?) {earlier}", (session_id, *values))
     yield from lease_sql.notices("cancel")
+
+
+def cancelled_alone(item: InboxItem, now: float, lease_sql: LeaseSql) -> Iterator[Do]:
+    """Mark a turn as cancelled, finish it if it waits, and notify its holder or who waits for it on the wire."""
+    yield Do(f"UPDATE inbox SET cancelled = COALESCE(cancelled, '') {_MINE} AND kind = 'turn'", _place(item), _lost())
+    yield Do(
+        f"UPDATE inbox SET done_at = ?, error = ? {_MINE} AND holder = ''", (now, CANCELLED.encode(), *_place(item))
+    )
+    yield from lease_sql.notices("cancel")
+    if item.reply_by is not None and item.run_id is not None:
+        yield from lease_sql.notices("run", item.run_id)
 
 
 def _earlier(item: InboxItem, anyone: bool) -> tuple[str, tuple[Any, ...]]:
@@ -271,17 +341,21 @@ def given_back(item: InboxItem, tried: bool) -> Iterator[Do]:
         yield Do(back, (int(not tried), *_place(member)), _lost())
 
 
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
 def _lost() -> LostEventError:
     return LostEventError("the event is done, or another process answers it")
 
 
 def _renewed(item: InboxItem, kept: Iterator[Rows]) -> InboxItem | None:
     """Return an event as it is now; `None` if it, or one that is answered with it, is another's."""
-    found = [(member, next(kept)) for member in item.members]
-    if not all(rows for _, rows in found):
+    renewed = [(member, next(kept)) for member in reversed(item.members)]
+    if not all(rows for _, rows in renewed):
         return None
-    first, *others = [member.replace(cancelled=rows[0][0]) for member, rows in found]
-    return first.replace(bundle=tuple(others))
+    *others, first = [member.replace(cancelled=rows[0][0]) for member, rows in renewed]
+    return first.replace(bundle=tuple(reversed(others)))
 
 
 def _sender(item: InboxItem) -> str:

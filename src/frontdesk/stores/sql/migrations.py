@@ -17,6 +17,7 @@ from frontdesk.stores.sql.chat_steps import (
     CONTROL_EVENTS,
     FILES,
     LIVE_ANSWERS,
+    OPERATOR_LISTS,
     SESSION_TITLES,
 )
 from frontdesk.stores.sql.steps import Backfill, Step
@@ -311,6 +312,7 @@ STEPS: tuple[Sequence[str], ...] = (
     APPROVALS_BY_OUR_IDS,
     SESSION_TITLES,
     FILES,
+    OPERATOR_LISTS,
 )
 # With AUTOINCREMENT no number is used twice, as in Postgres: a reader waits for numbers above the last it has read.
 SQLITE = {"blob": "BLOB", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}

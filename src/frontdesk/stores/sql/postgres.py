@@ -5,12 +5,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+from frontdesk.errors.extras import install_hint
+
 try:
     import psycopg
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool, PoolTimeout
 except ImportError as error:
-    raise ImportError('PostgresStateStore needs psycopg: pip install "frontdesk[postgres]"') from error
+    raise ImportError(f"PostgresStateStore needs psycopg: {install_hint('postgres')}") from error
 
 from frontdesk.abc.store import OnChange
 from frontdesk.clock import Clock, SystemClock

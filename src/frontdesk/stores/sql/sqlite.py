@@ -54,7 +54,8 @@ class SqliteStateStore(SqlStateStore):
         engine = SqliteEngine(Path(path))
         expiry, clock = expiry or Expiry(), clock or SystemClock()
         super().__init__(engine, engine.leases, expiry=expiry, clock=clock, file_limits=file_limits)
-        self.directory = Path(path).resolve().parent
+        self.path = Path(path).resolve()
+        self.directory = self.path.parent
 
 
 class SqliteEngine:

@@ -16,6 +16,7 @@ from frontdesk.stores.sql.engine import Engine
 from frontdesk.stores.sql.files import SqlFiles
 from frontdesk.stores.sql.inbox import SqlInbox
 from frontdesk.stores.sql.leaderships import SqlLeaderships
+from frontdesk.stores.sql.ledger import SqlLedger
 from frontdesk.stores.sql.live import SqlLiveAnswers
 from frontdesk.stores.sql.nonces import SqlNonces
 from frontdesk.stores.sql.outbox import SqlOutbox
@@ -75,6 +76,7 @@ class SqlStateStore:
         self.channel_values = SqlChannelValues(engine)
         self.files = SqlFiles(engine, clock, (file_limits or FileLimits()).checked())
         self.conversation_aliases = SqlConversationAliases(engine)
+        self.ledger = SqlLedger(engine)
 
     @property
     def set_aside(self) -> int:

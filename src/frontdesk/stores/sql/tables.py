@@ -66,8 +66,8 @@ SESSIONS = Table(
 HISTORY = Table("history", ("session_id", "data"), ("text", "bytea"), ())
 RUNS = Table(
     "runs",
-    ("run_id", "owner", "kind", "ended_at", "data"),
-    ("text", "text", "text", "double precision", "bytea"),
+    ("run_id", "owner", "kind", "ended_at", "outcome", "data"),
+    ("text", "text", "text", "double precision", "text", "bytea"),
     ("run_id", "owner"),
 )
 NAMES = Table("names", ("name", "session_id"), ("text", "text"), ("name",))

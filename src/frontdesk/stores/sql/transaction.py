@@ -167,9 +167,10 @@ class SqlTransaction:
 
     def save_run(self, record: RunRecord, *, new: bool = False) -> None:
         kind = "background" if record.background else "request"
-        row = (key(record.run_id), key(record.owner), kind, record.finished_at, self._encoded(record))
+        outcome = None if record.finished_at is None else record.status
+        row = (key(record.run_id), key(record.owner), kind, record.finished_at, outcome, self._encoded(record))
         self._ops.append(Do(_NEW_RUN, row, RunExistsError()) if new else Put(tables.RUNS, row))
-        if len(row[4]) > LEAST:
+        if len(row[5]) > LEAST:
             self._note_use(1, "run", record.run_id, record.owner, record.owner)
 
     def _encoded(self, record: RunRecord) -> bytes:
@@ -208,8 +209,8 @@ class SqlTransaction:
     def save_job(self, job: BackgroundRun) -> None:
         self._ops += background.saved(job, self._lease_sql)
 
-    def cancel_job(self, owner: str, run_id: str) -> None:
-        self._ops += background.cancelled(owner, run_id, self._lease_sql)
+    def cancel_job(self, owner: str, run_id: str, *, fence: int | None = None) -> None:
+        self._ops += background.cancelled(owner, run_id, fence, self._lease_sql)
 
     def end_job(self, job: BackgroundRun) -> None:
         self._ops += background.ended(job, self._lease_sql)
@@ -260,12 +261,15 @@ class SqlTransaction:
     def postpone_earlier(self, item: InboxItem) -> None:
         self._ops.append(inbox.postponed_earlier(item))
 
-    def interrupt_earlier(self, item: InboxItem) -> None:
-        self._ops.extend(inbox.interrupted_earlier(item, self._lease_sql))
+    def interrupt_earlier(self, item: InboxItem, *, only: Sequence[str] | None = None) -> None:
+        self._ops.extend(inbox.interrupted_earlier(item, only, self._lease_sql))
 
     def cancel_earlier(self, item: InboxItem, *, anyone: bool = False, session_id: str = "") -> None:
         now, lease_sql = self._clock.now(), self._lease_sql
         self._ops.extend(inbox.cancelled_earlier(item, anyone, session_id, now, lease_sql))
+
+    def cancel_event(self, item: InboxItem) -> None:
+        self._ops.extend(inbox.cancelled_alone(item, self._clock.now(), self._lease_sql))
 
     def give_back(self, item: InboxItem, *, tried: bool = False) -> None:
         self._ops.extend(inbox.given_back(item, tried))
@@ -345,7 +349,7 @@ _TITLED = (
 _RETITLED = "ON CONFLICT (session_id) DO UPDATE SET title = excluded.title"
 _TOUCHED = "UPDATE conversations SET updated_at = ? WHERE conversation_id = ? AND owner = ?"
 _NEW_RUN = (
-    "INSERT INTO runs (run_id, owner, kind, ended_at, data) VALUES (?, ?, ?, ?, ?) "
+    "INSERT INTO runs (run_id, owner, kind, ended_at, outcome, data) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (run_id, owner) DO NOTHING"
 )
 _OWNED = "SELECT conversation_id FROM conversations WHERE conversation_id = ? AND owner = ?"

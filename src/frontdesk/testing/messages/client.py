@@ -1,13 +1,10 @@
 """Calls the platform, and classifies every failure for the next attempt."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from frontdesk.data.delivery import DeliveryAction
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.reply_token import SealedToken
 from frontdesk.errors import (
     PushError,
     PushNotEditableError,
@@ -15,6 +12,7 @@ from frontdesk.errors import (
     PushRefusedError,
     PushUnknownError,
 )
+from frontdesk.kit.chat.live import STREAM_EXPIRED
 from frontdesk.kit.outbound.platform import PlatformResponse
 from frontdesk.kit.outbound.push_errors import push_error_from
 from frontdesk.testing.messages.config import MessageConfig
@@ -36,32 +34,12 @@ from frontdesk.testing.messages.wire import (
 )
 
 T = TypeVar("T")
-STREAM_EXPIRED = "stream_expired"
 _REFUSALS: dict[str, type[PushRefusedError]] = {
     "not_modified": PushNotModifiedError,
     "message_not_found": PushNotEditableError,
     "too_old": PushNotEditableError,
     STREAM_EXPIRED: PushNotEditableError,
 }
-
-
-class Part(Protocol):
-    """One part of an answer on its way to its destination."""
-
-    @property
-    def identity(self) -> ChannelIdentity: ...
-    @property
-    def conversation_id(self) -> str | None: ...
-    @property
-    def content(self) -> Any: ...
-    @property
-    def idempotency_key(self) -> str: ...
-    @property
-    def reply_token(self) -> SealedToken | None: ...
-    @property
-    def action(self) -> DeliveryAction: ...
-    @property
-    def replaces(self) -> str | None: ...
 
 
 class PlatformClient:

@@ -39,6 +39,13 @@ class Connections:
         self, method: str, path: str, body: bytes = b"", *, seconds: float, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
         """Send a request; return the status and the body of the answer."""
+        status, content, _ = await self.exchange(method, path, body, seconds=seconds, headers=headers)
+        return status, content
+
+    async def exchange(
+        self, method: str, path: str, body: bytes = b"", *, seconds: float, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes, dict[bytes, bytes]]:
+        """Send a request; return the status, the body and the headers of the answer, with their names in lower case."""
         more = _lines(headers) if headers else ""
         start = f"{method} {self._prefix}{path} HTTP/1.1\r\n"
         head = f"{start}{self._headers}{more}content-length: {len(body)}\r\n\r\n"
@@ -55,7 +62,7 @@ class Connections:
                     self._idle.append(connection)
                 else:
                     connection.close()
-            return answer
+            return *answer, connection.headers
 
     async def _connected(self) -> "_Connection":
         while self._idle:
@@ -101,6 +108,7 @@ class _Connection(asyncio.Protocol):
         self.reusable = False
         self._parser: Any = cast(Any, httptools).HttpResponseParser(self)
         self._body = bytearray()
+        self.headers: dict[bytes, bytes] = {}
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
@@ -112,6 +120,9 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except cast(Any, httptools).HttpParserError:
             self.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
 
     def on_body(self, body: bytes) -> None:
         self._body += body

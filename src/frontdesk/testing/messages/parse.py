@@ -1,24 +1,24 @@
-"""From an event to an `InboxItem`. Pure."""
+"""From the platform's events to the messages of the chat kit. Pure."""
 
-import re
 from typing import Any
 
 import msgspec
-from agent_framework import Content, Message
 
-from frontdesk.data.delivery import InboxItem
-from frontdesk.data.identity import Caller, ChannelIdentity
-from frontdesk.data.request import AcceptInGroup, ChannelRequest
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.addressing import accepts
-from frontdesk.kit.chat.commands import ADMIN, LOCALE
-from frontdesk.testing.messages.config import OnEdit
-from frontdesk.testing.messages.places import conversation_of
-from frontdesk.testing.messages.wire import Challenge, Event, Me, MessageIn
+from frontdesk.kit.chat.inbound import without_mentions
+from frontdesk.kit.chat.messages import (
+    BotIdentity,
+    Click,
+    DeliveryReceipt,
+    Destination,
+    Inbound,
+    InboundFile,
+    InboundMessage,
+    Quote,
+    Sender,
+)
+from frontdesk.testing.messages.wire import Challenge, Event, MessageIn
 
-_COMMAND = re.compile(r"/(\w{1,32})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _event = msgspec.json.Decoder(Event)
 _challenge = msgspec.json.Decoder(Challenge)
 
@@ -39,91 +39,45 @@ def decode(body: bytes) -> Event:
         raise InvalidRequestError(f"The event can't be understood: {error}.") from None
 
 
-def to_item(
-    event: Event,
-    *,
-    channel: str,
-    me: Me,
-    accept_in_group: AcceptInGroup,
-    on_edit: OnEdit,
-    now: float,
-    hooked: bool = False,
-) -> InboxItem | None:
-    """Make the inbox item of an event, with its payload if a hook reads that; `None` if it is not meant for us."""
-    request = _request(event, channel, me, accept_in_group, on_edit)
-    if request is None or event.sender.bot:
-        return None
-    sender = event.sender
-    attributes = {"name": sender.name, **({LOCALE: sender.locale} if sender.locale else {})}
-    identity = ChannelIdentity(channel=channel, native_id=sender.user_id, attributes=attributes)
-    return InboxItem(
-        channel=channel,
+def inbound_of(event: Event, bot: BotIdentity) -> Inbound | None:
+    """Return what an event says; `None` if it is of a kind that is none of ours."""
+    if event.receipt is not None:
+        receipt, delivered = event.receipt, event.type == "delivered"
+        return DeliveryReceipt(message_id=receipt.message_id, at=event.at, delivered=delivered, reason=receipt.reason)
+    place = Destination(chat_id=event.chat.chat_id, thread_id=event.thread_id, kind=event.chat.kind)
+    user = event.sender
+    sender = Sender(id=user.user_id, name=user.name, locale=user.locale, is_bot=user.bot, admin=event.admin)
+    said = InboundMessage(
         event_id=event.event_id,
-        conversation_id=conversation_of(event.chat.chat_id, event.thread_id),
-        caller=Caller(identity=identity),
-        request=request.replace(identity=identity),
-        received_at=now,
-        payload=_kept(event) if hooked else None,
+        at=event.at,
+        sender=sender,
+        place=place,
+        reply_token=event.reply_token,
+        expects_reply=event.expects_reply,
     )
-
-
-def _request(
-    event: Event, channel: str, me: Me, accept_in_group: AcceptInGroup, on_edit: OnEdit
-) -> ChannelRequest | None:
-    group = event.chat.kind == "group"
-    conversation_id = conversation_of(event.chat.chat_id, event.thread_id)
-    request = ChannelRequest(channel=channel, conversation_id=conversation_id, group=group)
     if event.type == "click" and event.click is not None:
-        click = event.click
-        clicked = {"callback_id": click.callback_id, "message_id": click.message_id, "data": click.data}
-        return request.replace(operation="approval", attributes=clicked)
-    if event.message is None or event.type not in ("message", "edit") or (event.type == "edit" and on_edit == "ignore"):
+        return msgspec.structs.replace(said, click=msgspec.convert(event.click, Click, from_attributes=True))
+    if event.message is None or event.type not in ("message", "edit"):
         return None
-    message = event.message
-    text, mentioned = _addressed(message, me)
-    command = _COMMAND.fullmatch(text)
-    named = command is not None and command[2] is not None
-    if named and command is not None and command[2].lower() != me.handle.lower():
-        # Meant for another bot.
-        return None
-    if not accepts(accept_in_group, group=group, mentioned=mentioned or named, command=command is not None):
-        return None
-    attributes: dict[str, Any] = {"message_id": message.message_id, **({ADMIN: True} if event.admin else {})}
-    if command is not None:
-        attributes |= {"command": command[1].lower(), "named": named or mentioned or not group, "event": _kept(event)}
-        return request.replace(operation="command", input=(command[3] or "").strip(), attributes=attributes)
-    content = _content(message, text, event.sender.name if group else None)
-    # Kept with the run, so that its answer can be a reply, whenever it is sent.
-    details = {"chat_id": conversation_id, "reply_to": message.message_id} if group else {}
-    return request.replace(input=content, attributes=attributes, details=details)
+    message = msgspec.structs.replace(said, **_written(event.message, bot), edited=event.type == "edit")
+    return msgspec.structs.replace(message, album_position=event.number) if message.album else message
 
 
-def _addressed(message: MessageIn, me: Me) -> tuple[str, bool]:
-    """Return the text without our own name, and whether it was addressed to us."""
-    text = message.text
-    ours = [mention for mention in message.mentions if mention.user_id == me.user_id]
-    for mention in sorted(ours, key=lambda mention: mention.offset, reverse=True):
-        text = text[: max(mention.offset, 0)] + text[max(mention.offset + mention.length, 0) :]
-    replied = message.reply_to is not None and message.reply_to.user_id == me.user_id
-    if message.text.startswith("/"):
-        # The text behind the command's name says which bot is meant, and is read with it.
-        return message.text.strip(), bool(ours) or replied
-    return text.strip(), bool(ours) or replied
+def _written(message: MessageIn, bot: BotIdentity) -> dict[str, Any]:
+    ours = [mention for mention in message.mentions if mention.user_id == bot.id]
+    answered = message.reply_to
+    files = (InboundFile(media_type=file.media_type, name=file.name, data=file.data) for file in message.media)
+    return {
+        "message_id": message.message_id,
+        "text": without_mentions(message.text, [(mention.offset, mention.length) for mention in ours]),
+        "mentioned": bool(ours) or (answered is not None and answered.user_id == bot.id),
+        "media": tuple(files),
+        "album": message.album_id,
+        "quote": None if answered is None else Quote(message_id=answered.message_id, sender_id=answered.user_id),
+    }
 
 
-def _content(message: MessageIn, text: str, author: str | None) -> str | Message:
-    if not message.media and author is None:
-        return text
-    contents: list[Content] = [Content.from_text(text)] if text else []
-    contents += [
-        Content.from_uri(f"data:{media.media_type};base64,{media.data}", media_type=media.media_type)
-        for media in message.media
-        if _MEDIA_TYPE.fullmatch(media.media_type) and _BASE64.fullmatch(media.data)
-    ]
-    return Message("user", contents or [Content.from_text("")], author_name=author)
-
-
-def _kept(event: Event) -> Any:
-    """Return the event for a command or a hook, without what is large or secret."""
-    slim = None if event.message is None else msgspec.structs.replace(event.message, media=())
-    return msgspec.to_builtins(msgspec.structs.replace(event, message=slim, reply_token=""))
+def slim(event: Event) -> Any:
+    """Return an event for a command or a hook, without what is large or secret."""
+    message = None if event.message is None else msgspec.structs.replace(event.message, media=())
+    return msgspec.to_builtins(msgspec.structs.replace(event, message=message, reply_token=""))

@@ -1,212 +1,58 @@
-"""From a result to messages. Pure."""
+"""From the messages of the chat kit to the platform's calls. Pure."""
 
-from collections.abc import Sequence
-from typing import Any, cast
-
-from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
-from msgspec import structs
-
-from frontdesk.data.approval import PendingApproval
-from frontdesk.data.identity import ChannelIdentity
-from frontdesk.data.link import LinkChallenge
-from frontdesk.data.reply import Reply
-from frontdesk.data.result import HostedRunResult
-from frontdesk.errors import ForbiddenError, RequestError
-from frontdesk.kit.chat.text import split_text
-from frontdesk.kit.framework.contents import asked_for, file_name
-from frontdesk.kit.framework.request_choices import (
-    MOST_BUTTONS,
-    choices_of,
-    question_text,
-    short_name,
-    wanted_words,
-)
-from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
-from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
-from frontdesk.kit.names import digest
-from frontdesk.testing.messages.wire import Button, Media, Send
-
-APPROVE, REJECT, CHOOSE = "ok", "no", "choose"
-_EARLIER = {"approve": APPROVE, "reject": REJECT}
-"""The words of earlier versions, before a digest of the question's id."""
-_DIGITS = 32
-_MOST_BYTES = 61
-"""The bytes that are left for the name of a question in a button."""
+from frontdesk.kit.chat.commands import Menu
+from frontdesk.kit.chat.messages import Card, Destination, OutboundMessage
+from frontdesk.testing.messages.wire import Button, Command, Commands, Delete, Edit, Media, Send, Shown, Typing
 
 
-def parts_of(result: Any, limit: int) -> list[Send]:
-    """Return the messages that are sent for a result, in their order."""
-    value: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
-    if isinstance(value, str):
-        return _texts(value, limit)
-    if is_response(value):
-        parts = [*_messages(value.messages, limit, _role(value)), *_questions(_asked(value), limit)]
-        return parts + [part for request in _requests(value) for part in _request_of_agent(request, limit)]
-    if isinstance(value, WorkflowRunResult):
-        return _workflow(value, limit)
-    return []
-
-
-def parts_of_reply(reply: Reply, limit: int) -> list[Send]:
-    """Return the messages that are sent for a reply, with the buttons under its text."""
-    parts = _texts(reply.full_text, limit)
-    if parts and reply.buttons:
-        buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
-        parts[-1] = structs.replace(parts[-1], buttons=buttons)
-    return parts + [part for content in reply.media for part in _media(content)]
-
-
-def _role(response: AgentResponse[Any]) -> str:
-    """Return the role that is shown: the agent's, or the user's if there is no other, as in an echo."""
-    return "user" if all(message.role == "user" for message in response.messages) else "assistant"
-
-
-def _asked(response: AgentResponse[Any]) -> list[Content]:
-    return [content for content in response.user_input_requests if content.type == "function_approval_request"]
-
-
-def _requests(response: AgentResponse[Any]) -> list[Content]:
-    return [content for message in response.messages for content in message.contents if is_request(content)]
-
-
-def _request_of_agent(content: Content, limit: int) -> list[Send]:
-    """Show a request of a workflow that is run as an agent."""
-    payload: dict[str, Any] = content.parse_arguments() or {}
-    kind = payload.get("response_type")
-    labels: list[str] = payload.get("choices") or []
-    plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
-    words = "one of: " + ", ".join(labels) if labels and kind != "bool" else wanted_words(plain.get(kind, kind), [])
-    return _request(question_text(payload.get("data")), str(content.call_id), words, labels, limit)
-
-
-def _request(question: str, call_id: str, words: str, labels: Sequence[str], limit: int) -> list[Send]:
-    """Ask a question of a workflow, with its choices as buttons if they are few."""
-    if not 0 < len(labels) <= MOST_BUTTONS:
-        return _texts(f"{question}\n\nPlease answer with {words}." if words else question, limit)
-    buttons = [
-        Button(text=label, data=f"{CHOOSE}:{short_name(call_id)}:{number}") for number, label in enumerate(labels)
-    ]
-    *before, last = split_text(question, limit)
-    return [*(Send(text=part) for part in before), Send(text=last, buttons=tuple(buttons))]
-
-
-def _workflow(result: WorkflowRunResult, limit: int) -> list[Send]:
-    parts: list[Send] = []
-    for output in whole_outputs(result):
-        if isinstance(output, str):
-            parts += _texts(output, limit)
-        elif is_response(output):
-            parts += _messages(output.messages, limit)
-        elif isinstance(output, Message):
-            parts += _messages([output], limit)
-        elif is_messages(output):
-            parts += _messages(output, limit)
-        else:
-            parts += _texts(str(output), limit)
-    waiting = requests_of(result)
-    for request in calls_in(waiting):
-        choices = choices_of(request.response_type)
-        words = wanted_words(request.response_type, choices)
-        labels = [choice.label for choice in choices]
-        parts += _request(question_text(request.data), call_id_of(request), words, labels, limit)
-    return parts + _questions(approvals_in(waiting), limit)
-
-
-def _messages(messages: Sequence[Message], limit: int, role: str = "assistant") -> list[Send]:
-    parts: list[Send] = []
-    for message in messages:
-        if message.role != role:
-            continue
-        parts += _texts("".join(content.text or "" for content in message.contents if content.type == "text"), limit)
-        for content in message.contents:
-            parts += _media(content)
-    return parts
-
-
-def _texts(text: str, limit: int) -> list[Send]:
-    # A platform takes no message without visible text.
-    return [Send(text=part) for part in split_text(text, limit) if part.strip()]
-
-
-def _media(content: Content) -> list[Send]:
-    uri = content.uri or ""
-    if content.type == "uri" and uri:
-        return [Send(text=uri)]
-    head, _, data = uri.partition(";base64,")
-    if content.type != "data" or not data:
-        return []
-    media_type = content.media_type or head.removeprefix("data:") or "application/octet-stream"
-    return [Send(media=(Media(media_type=media_type, data=data, name=file_name(content)),))]
-
-
-def _questions(requests: Sequence[Content], limit: int) -> list[Send]:
-    """Make a question for each call that waits; it shows all arguments, with the buttons under its last part."""
-    parts: list[Send] = []
-    for request in requests:
-        tool, arguments = asked_for(request)
-        *before, last = split_text(f"May I use {tool}?\n{arguments}", limit)
-        parts += [Send(text=part) for part in before]
-        parts.append(Send(text=last, buttons=_buttons(str(request.id))))
-    return parts
-
-
-def _buttons(approval_id: str) -> tuple[Button, ...]:
-    name = approval_id if len(approval_id.encode(errors="surrogatepass")) <= _MOST_BYTES else _name(approval_id)
-    return (
-        Button(text="Approve", data=f"{APPROVE}:{name}"),
-        Button(text="Reject", data=f"{REJECT}:{name}"),
+def send_call(message: OutboundMessage, destination: Destination, key: str) -> Send:
+    """Return the call that sends a message."""
+    return Send(
+        chat_id=destination.chat_id,
+        thread_id=destination.thread_id,
+        user_id=destination.user_id,
+        text=message.text,
+        media=tuple(Media(media_type=file.media_type, data=file.data, name=file.name) for file in message.media),
+        buttons=_buttons(message),
+        reply_to=message.reply_to,
+        idempotency_key=key,
+        stream=message.live,
     )
 
 
-def _name(approval_id: str) -> str:
-    # Ids of earlier versions are the target's, and have any length.
-    return digest(approval_id)[:_DIGITS]
+def edit_call(message_id: str, message: OutboundMessage, destination: Destination) -> Edit:
+    """Return the call that changes a message."""
+    return Edit(
+        chat_id=destination.chat_id,
+        user_id=destination.user_id,
+        message_id=message_id,
+        text=message.text,
+        buttons=_buttons(message),
+        stream=message.live,
+    )
 
 
-def read_button(data: str) -> tuple[str, bool]:
-    """Return the name of the question that a button answers, or an empty one; and whether it says yes."""
-    word, _, name = data.partition(":")
-    verb = _EARLIER.get(word, word)
-    return (name if verb in (APPROVE, REJECT) else ""), verb == APPROVE
+def delete_call(message_id: str, destination: Destination) -> Delete:
+    """Return the call that removes a message."""
+    return Delete(chat_id=destination.chat_id, user_id=destination.user_id, message_id=message_id)
 
 
-def asked_in(buttons: Sequence[Button]) -> str | None:
-    """Return the id of the question that a message with buttons asks; `None` if it asks none."""
-    names = {name for button in buttons if (name := read_button(button.data)[0])}
-    return names.pop() if len(names) == 1 else None
+def typing_call(destination: Destination, *, on: bool) -> Typing:
+    """Return the call that shows whether the bot is writing."""
+    spot = {"chat_id": destination.chat_id, "thread_id": destination.thread_id, "user_id": destination.user_id}
+    return Typing(**spot, on=on)
 
 
-def read_choice(data: str) -> tuple[str, int] | None:
-    """Return the short name of a workflow's question and the number of the choice, if a button is one of these."""
-    word, _, rest = data.partition(":")
-    name, _, number = rest.partition(":")
-    return (name, int(number)) if word == CHOOSE and number.isascii() and number.isdecimal() else None
+def menu_call(menu: Menu) -> Commands:
+    """Return the call that sets a menu."""
+    commands = tuple(Command(name=command.name, description=command.description) for command in menu.commands)
+    return Commands(commands=commands, scope=menu.scope or "", locale=menu.locale or "")
 
 
-def find_question(name: str, waiting: Sequence[PendingApproval]) -> PendingApproval | None:
-    """Find a question among those that wait, by its id, or by the short name of a long id."""
-    named = [question for question in waiting if question.approval_id == name]
-    return next(iter(named or (question for question in waiting if _name(question.approval_id) == name)), None)
+def shown_card(card: Card) -> Shown:
+    """Return the response to a click."""
+    return Shown(card=card.card, notice=card.notice)
 
 
-def decided(question: PendingApproval, who: str) -> str:
-    """Return the text that replaces a question once it was decided."""
-    by = f" by {who}" if who else ""
-    return f"{question.tool}: {question.reason if question.status == 'cancelled' else question.status}{by}"
-
-
-def name_of(identity: ChannelIdentity | None) -> str:
-    """Return the name of a person, or an empty one."""
-    return "" if identity is None else str(identity.attributes.get("name", ""))
-
-
-def refusal(error: RequestError, *, group: bool) -> tuple[str, str]:
-    """Return the reply to an event, and the one besides in the direct chat."""
-    if group and isinstance(error, ForbiddenError):
-        return error.group_message, error.message
-    return error.message, ""
-
-
-def challenge_text(challenge: LinkChallenge) -> str:
-    """Return the instructions for linking an account."""
-    return "\n".join(filter(None, (challenge.instructions, challenge.url)))
+def _buttons(message: OutboundMessage) -> tuple[Button, ...]:
+    return tuple(Button(text=button.text, data=button.data) for button in message.buttons)

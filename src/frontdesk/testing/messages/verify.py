@@ -8,12 +8,8 @@ or newer than the window is refused. Within it a copy of an event changes nothin
 import hashlib
 import hmac
 
-from starlette.types import Scope
-
-from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import UnauthenticatedError
 from frontdesk.kit.auth.secrets import Secret
-from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.http.asgi import Headers
 
 SIGNATURE = b"x-message-signature"
@@ -38,16 +34,3 @@ def verify(headers: Headers, body: bytes, *, secret: Secret | None, now: float, 
         raise UnauthenticatedError("The signature of the event is wrong.")
     if abs(now - int(timestamp)) > window:
         raise UnauthenticatedError("The event was signed at another time.")
-
-
-class PlatformVerifier(HttpVerifier):
-    """Refuses requests without a signature; the signature itself is checked when the body has been read."""
-
-    def __init__(self, channel: str) -> None:
-        super().__init__(channel, None)
-        self._platform = Caller(identity=ChannelIdentity(channel=channel, native_id="the platform"))
-
-    async def verify(self, scope: Scope, headers: Headers) -> Caller:
-        if not headers.get(SIGNATURE) or not headers.get(TIMESTAMP):
-            raise UnauthenticatedError("The event is not signed.")
-        return self._platform

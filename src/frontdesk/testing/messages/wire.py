@@ -63,6 +63,8 @@ class MessageIn(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[Media, ...] = ()
     mentions: tuple[Mention, ...] = ()
     reply_to: ReplyTo | None = None
+    album_id: str = ""
+    """The id that the messages of an album share; each has one picture or file, and comes as an event of its own."""
 
 
 class Click(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,13 +204,6 @@ class Private(msgspec.Struct, frozen=True, kw_only=True):
     """A text that only the sender of an event sees, in the chat of the event."""
 
     reply_token: str
-    text: str
-
-
-class Whisper(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that is shown to one person alone: who pressed a button, or else the sender of the event."""
-
-    callback_id: str
     text: str
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import httpx
 import msgspec
 
+from frontdesk.ids import RandomIds
 from frontdesk.testing.messages.platform.faults import FaultKind
 from frontdesk.testing.messages.platform.journal import Entry, read_journal
 from frontdesk.testing.messages.platform.main import TOKEN
@@ -75,18 +76,28 @@ class MessagePlatform:
         thread_id: str = "",
         reply_to: str = "",
         media: Sequence[Media] = (),
+        album_id: str = "",
     ) -> Event:
         """Write as a person, in their direct chat unless another is named; `@desk` in the text is a mention.
 
-        A thread of a group begins with the first message that names it.
+        A thread of a group begins with the first message that names it, and so does an album.
         """
         more = {
             "text": text,
             "thread_id": thread_id,
+            "album_id": album_id,
             "reply_to": reply_to,
             "media": [msgspec.to_builtins(file) for file in media],
         }
         return await self._post("say", Event, user_id=who.user_id, chat_id=chat_id, **more)
+
+    async def album(self, who: Person, media: Sequence[Media], *, text: str = "", chat_id: str = "") -> list[Event]:
+        """Send an album as a person: a message for each picture or file, of which the first has the text."""
+        album_id, texts = RandomIds().new("album"), [text, *[""] * len(media)]
+        return [
+            await self.say(who, said, chat_id=chat_id, media=[file], album_id=album_id)
+            for file, said in zip(media, texts, strict=False)
+        ]
 
     async def edit(self, who: Person, message_id: str, text: str, *, chat_id: str = "") -> Event:
         """Change a message as the person who wrote it."""

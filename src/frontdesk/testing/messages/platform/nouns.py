@@ -58,6 +58,7 @@ class Said(msgspec.Struct, kw_only=True):
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
     thread_id: str = ""
+    album_id: str = ""
     edits: int = 0
     at: float = 0.0
 

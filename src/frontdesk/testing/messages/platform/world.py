@@ -100,6 +100,7 @@ class World:
             text=given.text,
             media=given.media,
             thread_id=given.thread_id,
+            album_id=given.album_id,
         )
         reply_to = None
         if given.reply_to:
@@ -148,7 +149,12 @@ class World:
             if match.group(1).lower() == self.settings.handle.lower()
         ]
         return MessageIn(
-            message_id=said.message_id, text=said.text, media=said.media, mentions=tuple(mentions), reply_to=reply_to
+            message_id=said.message_id,
+            text=said.text,
+            media=said.media,
+            mentions=tuple(mentions),
+            reply_to=reply_to,
+            album_id=said.album_id,
         )
 
     def _happened(
@@ -208,3 +214,4 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True):
     media: tuple[Media, ...] = ()
     reply_to: str = ""
     thread_id: str = ""
+    album_id: str = ""

@@ -1,0 +1,176 @@
+"""Acts on rows for an operator: each action is one transaction, with its line in the audit log."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.access.identify import IdentityKeys
+from frontdesk.access.links import Links
+from frontdesk.admin.deliveries import Deliveries
+from frontdesk.admin.queries import AdminQueries, known_kind
+from frontdesk.admin.rows import Row, summary
+from frontdesk.approvals.decisions import Decisions, NoPlaces
+from frontdesk.clock import Clock
+from frontdesk.data.approval import AuditLine
+from frontdesk.data.codec import from_json
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.ledger import LedgerKind, LedgerRow
+from frontdesk.errors import (
+    CodecError,
+    ConflictError,
+    InvalidRequestError,
+    LostDeliveryError,
+    LostEventError,
+    LostRunError,
+    NotFoundError,
+    UnreadableRecordError,
+)
+from frontdesk.ids import Ids
+from frontdesk.loggers import audit
+
+ACTIONS: Mapping[LedgerKind, tuple[str, ...]] = {
+    "deliveries": ("retry", "drop"),
+    "runs": ("cancel",),
+    "approvals": ("cancel",),
+    "links": ("revoke",),
+    "inbox": ("cancel",),
+}
+OPERATOR = "operator:"
+"""The beginning of the names of operators in the audit log."""
+_LONGEST_NAME = 100
+_CHANGED = "It has changed since it was looked at; look at it again."
+
+
+async def _no_run(owner: str, run_id: str) -> None:
+    pass
+
+
+async def _no_events() -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminParts:
+    """The parts that an action needs. A host has those that reach its channels and its own work."""
+
+    store: HostStateStore
+    clock: Clock
+    deliveries: Deliveries
+    decisions: Decisions
+    links: Links
+    stop_run: Callable[[str, str], Awaitable[None]] = _no_run
+    """Ends a background run that was cancelled, if this process works on it."""
+    look_for_cancelled: Callable[[], Awaitable[None]] = _no_events
+    """Ends the events that were cancelled while this process works on them."""
+
+    @classmethod
+    def of_store(cls, store: HostStateStore, clock: Clock, ids: Ids) -> "AdminParts":
+        """Make the parts for a process that has the store alone."""
+        links = Links(store, IdentityKeys(store, ids, clock), ids, clock)
+        decisions = Decisions(store, clock, None, NoPlaces())
+        return cls(store=store, clock=clock, deliveries=Deliveries(store, clock), decisions=decisions, links=links)
+
+
+class AdminActions:
+    """Acts as one operator. Each action names the `seen` of the row that it is about, and is refused if it changed."""
+
+    def __init__(self, parts: AdminParts, by: str) -> None:
+        """Act as the operator `by`, whose name is in each line of the audit log."""
+        if not 0 < len(by) <= _LONGEST_NAME or not by.isprintable():
+            raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
+        self._parts = parts
+        self._by = by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
+        self._queries = AdminQueries(parts.store)
+        self._work: Mapping[LedgerKind, Callable[[LedgerRow, str], Awaitable[None]]] = {
+            "deliveries": self._on_delivery,
+            "runs": self._on_run,
+            "approvals": self._on_approval,
+            "links": self._on_link,
+            "inbox": self._on_event,
+        }
+
+    async def act(self, kind: str, action: str, name: Mapping[str, str], *, seen: str) -> Row:
+        """Act on a row; return it as it is then."""
+        known = known_kind(kind)
+        if action not in ACTIONS.get(known, ()):
+            raise InvalidRequestError(f"There is no action {action!r} on {kind}.", param="action")
+        row = await self._queries.find(known, name)
+        if summary(known, row)["seen"] != seen:
+            raise ConflictError(_CHANGED, code="changed")
+        try:
+            await self._work[known](row, action)
+        except (LostDeliveryError, LostEventError, LostRunError) as error:
+            raise ConflictError(_CHANGED, code="changed") from error
+        try:
+            return summary(known, await self._queries.find(known, name))
+        except NotFoundError:
+            # A link that was revoked is gone, and so is an event of the store in memory.
+            return {**summary(known, row), "gone": True}
+
+    async def _on_delivery(self, row: LedgerRow, action: str) -> None:
+        work = self._parts.deliveries.retry if action == "retry" else self._parts.deliveries.drop
+        await work(str(row.columns["delivery_id"]), by=self._by, fence=int(row.columns["fence"]))
+
+    async def _on_run(self, row: LedgerRow, action: str) -> None:
+        owner, run_id = _read(row, "owner"), _read(row, "run_id")
+        fence = row.columns["fence"]
+        if fence is None:
+            raise ConflictError("Only a background run that has not ended can be cancelled.", code="not_cancellable")
+        async with self._parts.store.transaction() as transaction:
+            transaction.cancel_job(owner, run_id, fence=int(fence))
+            transaction.add_audit(self._line(owner, run_id, "run_cancelled"))
+        audit.info("run %s: cancelled by %s", run_id, self._by)
+        await self._parts.stop_run(owner, run_id)
+
+    async def _on_event(self, row: LedgerRow, action: str) -> None:
+        if row.columns["kind"] != "turn" or row.columns["done_at"] is not None:
+            raise ConflictError("Only a turn that has not ended can be cancelled.", code="not_cancellable")
+        item = _event(row)
+        number = str(row.columns["number"])
+        async with self._parts.store.transaction() as transaction:
+            transaction.cancel_event(item)
+            transaction.add_audit(self._line("", f"event {number}", "event_cancelled"))
+        audit.info("event %s on %s: cancelled by %s", number, item.channel, self._by)
+        await self._parts.look_for_cancelled()
+
+    async def _on_approval(self, row: LedgerRow, action: str) -> None:
+        owner, approval_id = _read(row, "owner"), _read(row, "approval_id")
+        question = await self._parts.store.approvals.get(owner, approval_id)
+        if question is None:
+            raise NotFoundError("There is no such approval.")
+        if question.status != "pending":
+            raise ConflictError(f"An approval that is {question.status} can't be cancelled.", code="not_pending")
+        if not await self._parts.decisions.cancel(question, by=self._by):
+            raise ConflictError(_CHANGED, code="changed")
+        audit.info("approval %s: cancelled by %s", approval_id, self._by)
+
+    async def _on_link(self, row: LedgerRow, action: str) -> None:
+        identity: ChannelIdentity = _noun(_read(row, "identity"))
+        link = await self._parts.store.identities.link(identity)
+        if link is None or link.link_id != _read(row, "link_id"):
+            raise ConflictError(_CHANGED, code="changed")
+        await self._parts.links.revoke(link, by=self._by)
+
+    def _line(self, owner: str, subject: str, action: str) -> AuditLine:
+        return AuditLine(at=self._parts.clock.now(), owner=owner, subject=subject, action=action, by=self._by)
+
+
+def _read(row: LedgerRow, name: str) -> Any:
+    if row.record is None or name not in row.record:
+        raise UnreadableRecordError
+    return row.record[name]
+
+
+def _noun(tree: Any) -> Any:
+    try:
+        return from_json(tree)
+    except CodecError as error:
+        raise UnreadableRecordError(str(error)) from error
+
+
+def _event(row: LedgerRow) -> InboxItem:
+    """Return an event whose fence is the one that was seen."""
+    item: InboxItem = _noun({"$": "InboxItem", **(row.record or {})})
+    return item.replace(fence=int(row.columns["fence"]))

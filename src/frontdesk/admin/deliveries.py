@@ -1,0 +1,106 @@
+"""The deliveries, as an operator manages them."""
+
+from collections.abc import Mapping, Sequence
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.clock import Clock
+from frontdesk.data.approval import AuditLine
+from frontdesk.data.delivery import ANEW, Attempt, Delivery, DeliveryStatus
+from frontdesk.delivery.destination_drain import EARLIER
+from frontdesk.delivery.outbox import Outbox
+from frontdesk.errors import ConflictError, NotFoundError
+from frontdesk.loggers import audit
+
+
+class Deliveries:
+    """The deliveries, for the operator: every change is written to the audit log."""
+
+    def __init__(self, store: HostStateStore, clock: Clock, outbox: Outbox | None = None) -> None:
+        """Manage the deliveries of a store; `outbox` is woken for what is sent again, if this process sends it."""
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+
+    async def list(
+        self,
+        *,
+        status: DeliveryStatus | None = None,
+        channel: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[Delivery]:
+        """List deliveries that match all filters, newest first; `before` is the id of the last one seen."""
+        return await self._store.outbox.find(
+            status=status, channel=channel, owner=owner, run_id=run_id, before=before, limit=limit
+        )
+
+    async def counts(self) -> Mapping[DeliveryStatus, int]:
+        """Count the deliveries of each status."""
+        return await self._store.outbox.counts()
+
+    async def get(self, delivery_id: str) -> Delivery:
+        """Return a delivery, with its history."""
+        delivery = await self._store.outbox.get(delivery_id)
+        if delivery is None:
+            raise NotFoundError("There is no such delivery.", param="delivery_id")
+        return delivery
+
+    async def _seen(self, delivery_id: str, fence: int | None) -> Delivery:
+        delivery = await self.get(delivery_id)
+        if fence is not None and delivery.fence != fence:
+            raise ConflictError("The delivery has changed since it was looked at.", code="changed")
+        return delivery
+
+    async def retry(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
+        """Send a dead or unknown part again, with new attempts, and the parts of its answer that died with it.
+
+        With the `fence` of a delivery that was looked at, one that has changed since is refused; so in `drop`.
+        """
+        delivery = await self._seen(delivery_id, fence)
+        if delivery.status not in ("dead", "unknown") or delivery.ended_at is None:
+            raise ConflictError(f"A delivery that is {delivery.status} can't be tried again.", code="not_ended")
+        if delivery.payload is None:
+            raise ConflictError("There is nothing to send: it could not be made.", code="nothing_to_send")
+        again = [delivery, *await self._died_with(delivery)]
+        now = self._clock.now()
+        async with self._store.transaction() as transaction:
+            for part in again:
+                transaction.change_delivery(_anew(part, now))
+            transaction.add_audit(_line(delivery, "delivery_retried", by, now))
+        audit.info("delivery %s on %s: tried again by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
+        if self._outbox is not None:
+            self._outbox.resume(delivery.channel)
+            await self._outbox.wake([_anew(delivery, now)])
+        return await self.get(delivery_id)
+
+    async def _died_with(self, delivery: Delivery) -> Sequence[Delivery]:
+        same = await self._store.outbox.find(run_id=delivery.run_id, status="dead", limit=1000)
+        return [part for part in same if part.answer_id == delivery.answer_id and part.error == EARLIER]
+
+    async def drop(self, delivery_id: str, *, by: str = "operator", fence: int | None = None) -> Delivery:
+        """Cancel a part that has not been accepted; the parts behind it are sent."""
+        delivery = await self._seen(delivery_id, fence)
+        if delivery.status in ("accepted", "cancelled") or delivery.held_for > 0:
+            raise ConflictError(f"A delivery that is {delivery.status} can't be dropped.", code="not_droppable")
+        now = self._clock.now()
+        history = (*delivery.history, Attempt(at=now, code=f"dropped by {by}"))
+        async with self._store.transaction() as transaction:
+            transaction.change_delivery(delivery.replace(status="cancelled", ended_at=now, history=history))
+            transaction.add_audit(_line(delivery, "delivery_dropped", by, now))
+        audit.info("delivery %s on %s: dropped by %s, was %s", delivery_id, delivery.channel, by, delivery.status)
+        if self._outbox is not None:
+            # The parts behind it need not wait any longer.
+            await self._outbox.wake([delivery])
+        return await self.get(delivery_id)
+
+
+def _anew(delivery: Delivery, now: float) -> Delivery:
+    history = (*delivery.history, Attempt(at=now, code=ANEW))
+    return delivery.replace(status="pending", attempts=0, queued_at=now, due_at=now, ended_at=None, history=history)
+
+
+def _line(delivery: Delivery, action: str, by: str, at: float) -> AuditLine:
+    was = f"was {delivery.status}"
+    return AuditLine(at=at, owner=delivery.owner, subject=delivery.delivery_id, action=action, by=by, reason=was)

@@ -1,0 +1,63 @@
+"""Takes the requests of operators, and answers them as JSON trees: the same ones for a program and for the socket."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from frontdesk.admin.actions import AdminActions, AdminParts
+from frontdesk.admin.queries import AdminQueries
+from frontdesk.errors import InvalidRequestError
+
+
+class AdminDesk:
+    """Everything that an operator can ask for."""
+
+    def __init__(self, parts: AdminParts) -> None:
+        self._parts = parts
+        self._queries = AdminQueries(parts.store)
+
+    async def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        """Answer a request: `page`, `show`, `counts`, `state` or `act`, with its parameters."""
+        if name == "page":
+            page = await self._queries.page(
+                _text(given, "kind"), _texts(given, "filters"), after=_optional(given, "after"), limit=_limit(given)
+            )
+            return page._asdict()
+        if name == "show":
+            named = _texts(given, "name")
+            return await self._queries.show(_text(given, "kind"), named, content=given.get("content") is True)
+        if name == "counts":
+            return dict(await self._parts.deliveries.counts())
+        if name == "state":
+            path = getattr(self._parts.store, "path", None)
+            return {"path": None if path is None else str(path)}
+        if name == "act":
+            actions = AdminActions(self._parts, _text(given, "by"))
+            kind, action = _text(given, "kind"), _text(given, "action")
+            return await actions.act(kind, action, _texts(given, "name"), seen=_text(given, "seen"))
+        raise InvalidRequestError(f"There is no call {name!r}.", param="call")
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    value = given.get(name)
+    if type(value) is not str:
+        raise InvalidRequestError(f"{name} must be a text.", param=name)
+    return value
+
+
+def _optional(given: Mapping[str, Any], name: str) -> str | None:
+    return None if given.get(name) is None else _text(given, name)
+
+
+def _texts(given: Mapping[str, Any], name: str) -> dict[str, str]:
+    value: Any = given.get(name, {})
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f"{name} must be an object.", param=name)
+    texts = cast("dict[str, Any]", value)
+    return {key: _text(texts, key) for key in texts}
+
+
+def _limit(given: Mapping[str, Any]) -> int:
+    limit = given.get("limit", 50)
+    if type(limit) is not int:
+        raise InvalidRequestError("limit must be a number.", param="limit")
+    return limit

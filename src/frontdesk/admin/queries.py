@@ -1,0 +1,203 @@
+"""Lists rows of every owner, a bounded number at a time."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.admin.cursors import read_cursor, write_cursor
+from frontdesk.admin.rows import Row, details, summary
+from frontdesk.data.codec import to_json
+from frontdesk.data.ledger import COMMON, INDEXED, PLACES, LedgerKind, LedgerRow
+from frontdesk.errors import CodecError, ConflictError, InvalidRequestError, NotFoundError
+
+MOST = 200
+"""The rows of a page."""
+MOST_SCANNED = 1000
+"""The rows that are looked at for a page; one with fewer rows than wanted may have a `next` all the same."""
+MOST_MESSAGES = 50
+"""The messages of a session that are shown with its content."""
+FILTERS: Mapping[LedgerKind, tuple[str, ...]] = {
+    "sessions": ("id", "person", "since"),
+    "runs": ("id", "person", "status", "since"),
+    "deliveries": ("id", "person", "status", "channel", "run", "since"),
+    "approvals": ("id", "person", "status", "since"),
+    "people": ("id", "person", "channel"),
+    "links": ("id", "person", "channel"),
+    "inbox": ("id", "status", "channel", "since"),
+    "audit": ("id", "subject", "person", "by", "since"),
+}
+IDS: Mapping[LedgerKind, str] = {
+    "sessions": "session_id",
+    "runs": "run_id",
+    "deliveries": "delivery_id",
+    "approvals": "approval_id",
+    "people": "id",
+    "links": "id",
+    "inbox": "number",
+    "audit": "number",
+}
+"""The fields by which rows are named; those of people and links are named by channel and id."""
+_NOUNS: Mapping[LedgerKind, str] = {
+    "sessions": "session",
+    "runs": "run",
+    "deliveries": "delivery",
+    "approvals": "approval",
+    "people": "account",
+    "links": "link",
+    "inbox": "event",
+    "audit": "line",
+}
+_TIMES: Mapping[LedgerKind, str] = {
+    "sessions": "updated_at",
+    "runs": "ended_at",
+    "deliveries": "created_at",
+    "approvals": "created_at",
+    "inbox": "received_at",
+    "audit": "at",
+}
+_BY_TIME = ("sessions", "runs")
+# Rows are numbered as they are written, and the clocks of hosts differ a little.
+_SLACK = 3600.0
+_CHUNK = 200
+_FIELDS = {"run": "run_id"}
+
+
+class Page(NamedTuple):
+    """Some rows of a list."""
+
+    items: list[Row]
+    next: str | None
+    """The cursor of the next page; `None` if there is none."""
+    scanned: int
+    """The number of rows that were looked at."""
+
+
+class AdminQueries:
+    """Reads rows of every owner; it changes nothing."""
+
+    def __init__(self, store: HostStateStore) -> None:
+        self._store = store
+
+    async def page(
+        self, kind: str, filters: Mapping[str, str] | None = None, *, after: str | None = None, limit: int = 50
+    ) -> Page:
+        """List rows that match all filters, in the order of their kind; `after` is the `next` of the page before."""
+        known, wanted = known_kind(kind), dict(filters or {})
+        since = _checked(known, wanted, limit)
+        by = _indexed(known, wanted)
+        place = None if after is None else read_cursor(known, after)
+        items: list[Row] = []
+        scanned = 0
+        while scanned < MOST_SCANNED:
+            size = limit + 1 - len(items) if by.keys() == wanted.keys() and since is None else _CHUNK
+            size = min(size, MOST_SCANNED - scanned)
+            rows = await self._store.ledger.rows(known, by=by, after=place, limit=size)
+            for row in rows:
+                item = summary(known, row)
+                if since is not None and _is_past(known, item, since):
+                    return Page(items, None, scanned + 1)
+                if _matches(known, item, wanted, since):
+                    if len(items) == limit:
+                        return Page(items, None if place is None else write_cursor(known, place), scanned)
+                    items.append(item)
+                scanned += 1
+                place = row.place
+            if len(rows) < size:
+                return Page(items, None, scanned)
+        return Page(items, None if place is None else write_cursor(known, place), scanned)
+
+    async def show(self, kind: str, name: Mapping[str, str], *, content: bool = False) -> Row:
+        """Return a single row with its details; with `content` also what people said in it."""
+        known = known_kind(kind)
+        row = await self.find(known, name)
+        shown = {**summary(known, row), **details(known, row, content=content)}
+        if known == "links":
+            family = await self.page("links", {"person": str(shown["person"])})
+            own = (shown["channel"], shown["id"])
+            shown["linked_with"] = [other for other in family.items if (other["channel"], other["id"]) != own]
+        if known == "people":
+            seen = await self._store.identities.last_seen(str(shown["person"]))
+            shown |= {"last_seen_on": seen and seen.identity.channel, "last_seen_at": seen and seen.at}
+        if known == "sessions" and content:
+            shown |= await self._session_content(str(shown["person"]), str(shown["session_id"]))
+        return shown
+
+    async def _session_content(self, owner: str, session_id: str) -> Row:
+        titles = await self._store.sessions.titles(owner, [session_id])
+        history = await self._store.sessions.history(owner, session_id)
+        return {"title": titles.get(session_id), "last_messages": [_message(each) for each in history[-MOST_MESSAGES:]]}
+
+    async def find(self, kind: LedgerKind, name: Mapping[str, str]) -> LedgerRow:
+        """Return the row of a name; refuse a name of several rows."""
+        wanted = {key: value for key, value in name.items() if key in ("id", "channel", "person")}
+        _checked(kind, wanted, 1)
+        if "id" not in wanted:
+            raise InvalidRequestError("A row is named by its id.", param="id")
+        rows = await self._store.ledger.rows(kind, by=_indexed(kind, wanted), limit=MOST)
+        rows = [row for row in rows if _matches(kind, summary(kind, row), wanted, None)]
+        if not rows:
+            raise NotFoundError(f"There is no such {_NOUNS[kind]}.", param="id")
+        if len(rows) > 1:
+            raise ConflictError("Several people have a row with this id; say whose it is.", code="ambiguous")
+        return rows[0]
+
+
+def known_kind(kind: str) -> LedgerKind:
+    """Return the kind of rows that a text names."""
+    if kind not in PLACES:
+        raise InvalidRequestError(f"{kind!r} is none of {', '.join(PLACES)}.", param="kind")
+    return cast(LedgerKind, kind)
+
+
+def _checked(kind: LedgerKind, filters: dict[str, str], limit: int) -> float | None:
+    """Refuse filters that a kind does not have; take out the time, and return it."""
+    for name, value in filters.items():
+        if name not in FILTERS[kind]:
+            raise InvalidRequestError(f"Rows of {kind} have no filter {name!r}.", param=name)
+        if type(value) is not str:
+            raise InvalidRequestError("The value of a filter is a text.", param=name)
+    if not 1 <= limit <= MOST:
+        raise InvalidRequestError(f"limit must be from 1 to {MOST}.", param="limit")
+    if kind in ("people", "links") and "id" in filters and "channel" not in filters:
+        raise InvalidRequestError("An id is one of a channel; name it too.", param="channel")
+    try:
+        return float(filters.pop("since")) if "since" in filters else None
+    except ValueError:
+        raise InvalidRequestError("since must be a time in seconds.", param="since") from None
+
+
+def _indexed(kind: LedgerKind, filters: Mapping[str, str]) -> dict[str, str]:
+    """Return the filters by which the store finds rows directly."""
+    for names in INDEXED[kind]:
+        common = names == ("status",) and filters.get("status") == COMMON.get(kind)
+        if not common and all(name in filters for name in names):
+            return {name: filters[name] for name in names}
+    return {}
+
+
+def _matches(kind: LedgerKind, item: Row, filters: Mapping[str, str], since: float | None) -> bool:
+    if since is not None and (at := item[_TIMES[kind]]) is not None and at < since:
+        return False
+    return all(
+        str(item[IDS[kind] if name == "id" else _FIELDS.get(name, name)]) == value for name, value in filters.items()
+    )
+
+
+def _is_past(kind: LedgerKind, item: Row, since: float) -> bool:
+    """Tell whether no row behind this one can be new enough."""
+    at = item[_TIMES[kind]]
+    return at is not None and at < since - (0.0 if kind in _BY_TIME else _SLACK)
+
+
+def _message(message: Any) -> Row:
+    try:
+        return {"role": str(getattr(message, "role", "")), "text": str(message.text)}
+    except AttributeError:
+        return {"role": "", "text": _json(message)}
+
+
+def _json(value: Any) -> str:
+    try:
+        return str(to_json(value))
+    except CodecError:
+        return ""

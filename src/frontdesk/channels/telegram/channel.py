@@ -1,0 +1,331 @@
+"""The channel itself: what Telegram does in its own way."""
+
+import base64
+import hmac
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import msgspec
+
+from frontdesk.abc.channel import ChannelContext, ChannelContribution
+from frontdesk.abc.live import LivePlace, LiveView
+from frontdesk.abc.push import PushTerms
+from frontdesk.channels.telegram.client import API_URL, UPLOAD_SECONDS, BotClient
+from frontdesk.channels.telegram.config import TelegramConfig
+from frontdesk.channels.telegram.errors import MEDIA_REFUSED, WEBHOOK_ACTIVE, ChatMigratedError
+from frontdesk.channels.telegram.parse import CALLBACK, read_update
+from frontdesk.channels.telegram.render import (
+    TOAST_LIMIT,
+    ApiCall,
+    draft_call,
+    edit_call,
+    media_calls,
+    menu_call,
+    place_params,
+    send_calls,
+)
+from frontdesk.channels.telegram.start import deep_link, start_command
+from frontdesk.channels.telegram.wire import ChatMember
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.reply import Reply
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import (
+    FileTooLargeError,
+    InvalidRequestError,
+    LinkRequiredError,
+    PushError,
+    PushNotEditableError,
+    PushRefusedError,
+    PushUnknownError,
+    RequestError,
+    UnauthenticatedError,
+    UnsupportedError,
+)
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.chat.abilities import (
+    AnswersClicks,
+    FetchesFiles,
+    PollsEvents,
+    PublishesMenus,
+    RegistersWebhooks,
+)
+from frontdesk.kit.chat.commands import ADMIN, Menu
+from frontdesk.kit.chat.live_channel import LiveAnswers, TypingNotices
+from frontdesk.kit.chat.markdown import Dialect, Entities, Unit
+from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
+from frontdesk.kit.chat.notes import pass_over, warn
+from frontdesk.kit.chat.questions import read_choice
+from frontdesk.kit.http.asgi import Headers, send_json
+from frontdesk.kit.http.endpoint import HttpCall
+
+SECRET_HEADER = b"x-telegram-bot-api-secret-token"
+_ADMINISTRATORS = ("creator", "administrator")
+
+
+class TelegramChannel(
+    TypingNotices, LiveAnswers, AnswersClicks, PublishesMenus, RegistersWebhooks, PollsEvents, FetchesFiles
+):
+    """Answers people on Telegram: in private chats, groups and topics."""
+
+    dialect: ClassVar[Dialect | None] = Entities()
+    text_unit: ClassVar[Unit] = "utf16"
+    signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
+    # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
+    # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
+    push_terms = PushTerms(per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10)
+    typing_interval: float | None = 4.0
+
+    def __init__(
+        self,
+        *,
+        bot_token: str | Secret,
+        secret_token: str | Secret = "",
+        name: str = "telegram",
+        path: str = "/telegram",
+        push_terms: PushTerms | None = None,
+        **settings: Any,
+    ) -> None:
+        """Make a channel for a bot; other settings are those of `TelegramConfig`."""
+        config = TelegramConfig(bot_token=_kept(bot_token), secret_token=_kept(secret_token), **settings)
+        super().__init__(config, name=name, path=path)
+        self._config = config
+        self._bot_name = ""
+        if push_terms is not None:
+            self.push_terms = push_terms
+        self.client = BotClient(
+            config.bot_token or Secret("none"),
+            # One that is no URL is told of by `findings`.
+            api_url=config.api_url if config.api_url.startswith("http") else API_URL,
+            timeout=config.call_timeout,
+            allow_private=config.api_url != API_URL,
+        )
+
+    def warnings(self) -> list[str]:
+        return self._config.warnings()
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        contribution = super().contribute(context)
+        if any(command.name == "start" for command in contribution.commands):
+            return contribution
+        return contribution.replace(commands=(start_command(context), *contribution.commands))
+
+    async def connect(self) -> BotIdentity:
+        """Ask the platform who we are."""
+        me = await self.client.get_me()
+        self._bot_name = me.username
+        if self.accept_in_group == "all" and not me.can_read_all_group_messages:
+            warn(self.name, "the privacy mode of the bot hides most messages of groups; BotFather turns it off")
+        return BotIdentity(id=str(me.id), name=me.username)
+
+    async def close(self) -> None:
+        """Close the connections to the platform."""
+        await self.client.close()
+
+    # In
+
+    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+        """Refuse what does not bring the secret that the platform was given."""
+        secret, given = self._config.secret_token, headers.get(SECRET_HEADER, b"")
+        if secret is None or not hmac.compare_digest(secret.reveal().encode(), given):
+            raise UnauthenticatedError("The secret token of the update is wrong.")
+
+    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+        """Read an update."""
+        return read_update(event, bot)
+
+    async def answer_error(self, call: HttpCall, error: RequestError) -> None:
+        """Answer the platform; it would send an update that can't be read for a day, and hold back those behind it."""
+        if isinstance(error, InvalidRequestError):
+            pass_over(self.name, error)
+            return await send_json(call.send, 200, b"{}")
+        await super().answer_error(call, error)
+
+    async def register(self, url: str) -> None:
+        """Have updates sent to a URL."""
+        if self._config.secret_token is not None:
+            await self.client.set_webhook(url, self._config.secret_token, max_connections=self._config.max_connections)
+
+    async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
+        """Wait for updates; a webhook that is in the way is removed only if that was asked for."""
+        try:
+            return await self.client.get_updates(offset, self._config.poll_seconds)
+        except PushError as error:
+            if error.code != WEBHOOK_ACTIVE or not self._config.remove_webhook:
+                raise
+        await self.client.delete_webhook()
+        return ()
+
+    async def fetch(self, file: InboundFile, max_bytes: int) -> bytes:
+        """Fetch a file from the platform's own server."""
+        try:
+            return await self.client.download(file.file_id, max_bytes=max_bytes)
+        except PushRefusedError as error:
+            if error.code == "too_large":
+                raise FileTooLargeError(max_bytes) from None
+            raise
+
+    async def prepare(self, item: InboxItem) -> ChannelRequest | None:
+        """Return the request of an event for the target, or `None`."""
+        if item.request.operation == "command" and await self._is_admin(item):
+            attributes = {**item.request.attributes, ADMIN: True}
+            item = item.replace(request=item.request.replace(attributes=attributes))
+        elif item.request.operation == "approval" and read_choice(item.request.attributes["data"]) is not None:
+            # Nothing else ends the waiting sign on a button that makes a choice.
+            await self._need_context().reply(item, Reply(to="only_me"))
+        return await super().prepare(item)
+
+    async def _is_admin(self, item: InboxItem) -> bool:
+        """Ask whether the sender is an administrator, where a command is for these alone."""
+        command = self._need_context().find_command(item.request.attributes["command"])
+        if not item.request.group or command is None or "admins" not in command.scopes:
+            return False
+        place = Destination.from_conversation_id(item.conversation_id)
+        params = {"chat_id": place_params(place)["chat_id"], "user_id": int(item.caller.identity.native_id)}
+        member = await self.client.call("getChatMember", params, ChatMember)
+        return member.status in _ADMINISTRATORS
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer; who has to link is shown the way to the private chat."""
+        replies = list(await super().refuse(item, error))
+        if isinstance(error, LinkRequiredError) and item.request.group and replies and self._bot_name:
+            replies[0] = replies[0].replace(blocks=(*replies[0].blocks, deep_link(self._bot_name)))
+        return replies
+
+    # Out
+
+    def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
+        """Return the messages of an answer as JSON values."""
+        return _shortened(super().parts(result), self._config.max_messages)
+
+    def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
+        """Return the messages of a reply; who has pressed the button that stops an answer sees it as a pop-up."""
+        if item.request.operation == "command" and CALLBACK in item.request.attributes:
+            reply = reply.replace(to="only_me")
+        return super().reply_parts(item, reply)
+
+    async def direct(self, user_id: str) -> Destination:
+        """Return the private chat with a person, which has the person's own id."""
+        return Destination(chat_id=user_id)
+
+    async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str | None:
+        """Send a message; one to a group that has moved goes where the group is now."""
+        try:
+            return await self._send(message, destination)
+        except ChatMigratedError as error:
+            moved = Destination(chat_id=str(error.chat_id), kind="group")
+            # One that is known under other names is answered all the same.
+            with suppress(ValueError):
+                await self._need_context().alias_conversation(destination.conversation_id, moved.conversation_id)
+            return await self._send(message, moved)
+
+    async def _send(self, message: OutboundMessage, destination: Destination) -> str:
+        config = self._config
+        calls = send_calls(message, destination, link_previews=config.link_previews, stop=config.stop_button)
+        message_id = ""
+        for number, call in enumerate(calls):
+            try:
+                message_id = str((await self._call(call, message, destination))[0])
+            except PushError as error:
+                if number == 0 or error.permanent:
+                    raise
+                # To send the part again would repeat what has arrived.
+                raise PushUnknownError("Only the beginning of a message was sent.", code="partly_sent") from None
+        return message_id
+
+    async def _call(self, call: ApiCall, message: OutboundMessage, destination: Destination) -> tuple[int, ...]:
+        try:
+            return await self.client.send(call.method, call.params, call.files)
+        except PushRefusedError as error:
+            if error.code != MEDIA_REFUSED or len(message.media) != 1 or call.method == "sendDocument":
+                raise
+        # A picture that is too narrow, or a video in another format, is still a file.
+        (document,) = media_calls(message.media, as_documents=True)
+        shown = {name: value for name, value in call.params.items() if not str(value).startswith("attach://")}
+        return await self.client.send(document.method, {**shown, **document.params}, document.files)
+
+    async def open_live(self, place: LivePlace, view: LiveView, key: str) -> str | None:
+        """Show an answer that is being written: as a message, or as a draft, which nothing replaces."""
+        if not self._drafts_at(place):
+            return await super().open_live(place, view, key)
+        await self._draft(place, view)
+        return None
+
+    async def update_live(self, place: LivePlace, handles: tuple[str, ...], view: LiveView) -> tuple[str, ...]:
+        """Show more of an answer."""
+        # Messages that an earlier process has begun are gone on with.
+        if handles or not self._drafts_at(place):
+            return await super().update_live(place, handles, view)
+        await self._draft(place, view)
+        return handles
+
+    def _drafts_at(self, place: LivePlace) -> bool:
+        return self._config.drafts and place.kind == "direct"
+
+    async def _draft(self, place: LivePlace, view: LiveView) -> None:
+        """Show the end of an answer as a draft."""
+        messages = self.renderer.markdown(view.text, partial=True)
+        if not messages:
+            return
+        where = await self.destination(place.identity, place.conversation_id, place.kind, place.reference)
+        call = draft_call(messages[-1], where)
+        try:
+            await self.client.call(call.method, call.params)
+        except PushUnknownError:
+            # It may be shown twice, and goes by itself.
+            raise PushError("The draft may not be shown.", code="draft_unknown") from None
+
+    async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
+        """Change a message."""
+        config = self._config
+        call = edit_call(message_id, message, destination, link_previews=config.link_previews, stop=config.stop_button)
+        await self._apply(call)
+
+    async def delete(self, message_id: str, destination: Destination) -> None:
+        """Remove a message."""
+        params = {"chat_id": place_params(destination)["chat_id"], "message_id": int(message_id)}
+        await self._apply(ApiCall("deleteMessage", params))
+
+    async def _apply(self, call: ApiCall) -> None:
+        try:
+            await self.client.call(call.method, call.params)
+        except ChatMigratedError:
+            # The messages of a group have other ids in the supergroup.
+            raise PushNotEditableError("The group has become a supergroup.", code="migrated") from None
+
+    async def answer_click(self, callback_id: str, text: str) -> None:
+        """Show a text to the person who pressed a button."""
+        params = {"callback_query_id": callback_id, "text": text[:TOAST_LIMIT] or None}
+        await self.client.call("answerCallbackQuery", params)
+
+    async def publish(self, menu: Menu) -> None:
+        """Set a menu of commands."""
+        call = menu_call(menu)
+        if call is not None:
+            await self.client.call(call.method, call.params)
+
+    async def typing(self, destination: Destination, *, on: bool) -> None:
+        """Show that an answer is being written, in its topic; it ends by itself."""
+        if on:
+            await self.client.call("sendChatAction", {**place_params(destination), "action": "typing"})
+
+    def _need_context(self) -> ChannelContext:
+        if self._context is None:
+            raise UnsupportedError("The channel is not part of a host.")
+        return self._context
+
+
+def _kept(given: str | Secret) -> Secret | None:
+    return Secret(given) if given else None
+
+
+def _shortened(parts: Sequence[Any], most: int | None) -> Sequence[Any]:
+    """Put a text that takes too many messages into a file, behind the first of them."""
+    texts = [part for part in parts if part.get("text") and not part.get("buttons") and not part.get("media")]
+    if most is None or len(texts) <= most:
+        return parts
+    whole = "\n\n".join(part["text"] for part in texts).encode("utf-8", "replace")
+    file = OutboundFile(media_type="text/plain", name="answer.txt", data=base64.b64encode(whole).decode())
+    rest = [part for part in parts if part not in texts]
+    return [texts[0], msgspec.to_builtins(OutboundMessage(media=(file,))), *rest]

@@ -1,0 +1,98 @@
+"""The settings of an operator."""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from frontdesk.channels.telegram.client import API_URL
+from frontdesk.kit.auth.secrets import Secret
+from frontdesk.kit.chat.config import ChatConfig
+
+SHORTEST_SECRET, LONGEST_SECRET = 16, 256
+SHORTEST_TOKEN = 20
+_TOKEN = re.compile(r"[0-9]++:[A-Za-z0-9_-]++")
+_SECRET = re.compile(r"[A-Za-z0-9_-]++")
+_PORTS = (None, 443, 80, 88, 8443)
+_LONGEST_POLL = 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TelegramConfig(ChatConfig):
+    """The settings of the channel; they check themselves."""
+
+    positive: ClassVar[tuple[str, ...]] = (*ChatConfig.positive, "call_timeout")
+
+    bot_token: Secret | None
+    """The token that BotFather gave."""
+    secret_token: Secret | None = None
+    """What the platform sends with every update of the webhook: 16 to 256 of A-Z, a-z, 0-9, _ and -."""
+    api_url: str = API_URL
+    """The server of the Bot API; another one may be on this machine, and without TLS."""
+    call_timeout: float = 10.0
+    """How many seconds a call may take; after that nobody knows whether it arrived."""
+    max_connections: int = 40
+    """How many updates the platform sends to the webhook at once, 1 to 100."""
+    remove_webhook: bool = False
+    """Whether a webhook that the bot still has is removed, so that its updates can be fetched."""
+    link_previews: bool = False
+    """Whether links are shown with a preview. The platform fetches a page for that as soon as an answer names it."""
+    stop_button: str = "⏹"
+    """The label of the button that stops an answer while it is written; none if it is empty."""
+    drafts: bool = False
+    """Whether answers in private chats are shown as drafts while they are written, which the platform can stop itself;
+    otherwise as messages that are edited."""
+    max_messages: int | None = None
+    """How many messages the text of an answer may take; a longer one is the first of them and a file with all of it."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        wrong = super().findings()
+        token = "" if self.bot_token is None else self.bot_token.reveal()
+        if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
+            wrong.append("bot_token must be the token that BotFather gave, such as 123456:ABC-DEF...")
+        if not self.api_url.startswith(("http://", "https://")):
+            wrong.append("api_url must begin with http:// or https://")
+        if not 1 <= self.max_connections <= 100:
+            wrong.append("max_connections must be from 1 to 100")
+        if self.max_messages is not None and self.max_messages < 1:
+            wrong.append("max_messages must be at least 1")
+        return wrong + (self._webhook_findings() if self.transport == "webhook" else self._polling_findings())
+
+    def _webhook_findings(self) -> list[str]:
+        wrong: list[str] = []
+        secret = "" if self.secret_token is None else self.secret_token.reveal()
+        if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET or not _SECRET.fullmatch(secret):
+            wrong.append(
+                f"secret_token must have {SHORTEST_SECRET} to {LONGEST_SECRET} of the characters "
+                "A-Z, a-z, 0-9, _ and -: whoever knows it can send updates"
+            )
+        if self.remove_webhook:
+            wrong.append("remove_webhook has no effect with transport='webhook'")
+        if self.public_url is not None and self.api_url == API_URL and not _is_reachable(self.public_url):
+            wrong.append(
+                "public_url must be https, at port 443, 80, 88 or 8443: the platform sends updates to no other"
+            )
+        return wrong
+
+    def _polling_findings(self) -> list[str]:
+        wrong: list[str] = []
+        if self.secret_token is not None:
+            wrong.append("secret_token has no effect with transport='polling'")
+        if self.poll_seconds > _LONGEST_POLL:
+            wrong.append(f"poll_seconds must be {_LONGEST_POLL:g} at most")
+        return wrong
+
+    def warnings(self) -> list[str]:
+        """List what works, but not as well as it could, a line each."""
+        if self.transport == "webhook" and self.public_url is None:
+            return ["without public_url the webhook is not registered: updates come only if setWebhook was called"]
+        return []
+
+
+def _is_reachable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "https" and parts.port in _PORTS
+    except ValueError:
+        return False

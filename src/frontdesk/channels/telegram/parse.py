@@ -1,0 +1,241 @@
+"""From an update of the Bot API to a message of a chat. Pure."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from
+from frontdesk.channels.telegram.wire import CallbackQuery, GenerationStopped, Message, MessageEntity, Update, User
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.chat.messages import (
+    BotIdentity,
+    Click,
+    Command,
+    ConversationMove,
+    Destination,
+    InboundMessage,
+    Quote,
+    Sender,
+)
+
+CANCEL = "cancel"
+STOP = "stop"
+"""The data of the button under an answer that is being written."""
+CALLBACK = "callback_id"
+"""The attribute of a command that a button stands for, with the platform's name for the click."""
+_LONGEST_NAME = 100
+"""The code units of a mention or a command that is looked at; names have 32 characters at most."""
+_update = msgspec.json.Decoder(Update)
+
+
+def decode(event: bytes) -> Update:
+    """Decode an update, or raise an error."""
+    try:
+        return _update.decode(event)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequestError(f"The update can't be understood: {error}.") from None
+
+
+def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | ConversationMove | None:
+    """Read an update; `None` if nobody has said anything to the bot with it."""
+    update = decode(event)
+    if update.callback_query is not None:
+        return _read_click(update.callback_query, str(update.update_id))
+    if update.stopped_message_generation is not None:
+        return _read_stop(update.stopped_message_generation, str(update.update_id))
+    message = update.message or update.edited_message
+    if message is None:
+        return None
+    edited = update.message is None
+    moved = _move(message)
+    if moved is not None or (edited and message.location is not None):
+        # A location that is shared live changes every few seconds.
+        return moved
+    return _read_message(message, str(update.update_id), bot, edited=edited)
+
+
+def place_of(message: Message) -> Destination:
+    """Return the conversation of a message: its chat, and its topic if it is in one.
+
+    The platform numbers the threads of replies in groups without topics too. The General topic has no number of its own
+    in messages, and takes none.
+    """
+    chat = message.chat
+    thread = message.message_thread_id if message.is_topic_message else None
+    kind = "direct" if chat.type == "private" else "group"
+    return Destination(chat_id=str(chat.id), thread_id="" if thread is None else str(thread), kind=kind)
+
+
+def _move(message: Message) -> ConversationMove | None:
+    """Return where a group went, which is said in the old group and in the new one."""
+    if message.migrate_to_chat_id is not None:
+        old, new = message.chat.id, message.migrate_to_chat_id
+    elif message.migrate_from_chat_id is not None:
+        old, new = message.migrate_from_chat_id, message.chat.id
+    else:
+        return None
+    return ConversationMove(old=_group(old), new=_group(new))
+
+
+def _group(chat_id: int) -> Destination:
+    return Destination(chat_id=str(chat_id), kind="group")
+
+
+def _read_message(message: Message, event_id: str, bot: BotIdentity, *, edited: bool) -> InboundMessage | None:
+    sender = message.sender
+    # Whoever writes in the name of a group or a channel is nobody in particular: their account is shared by all who do.
+    if sender is None or message.sender_chat is not None or message.chat.type == "channel":
+        return None
+    if str(sender.id) == bot.id or (message.via_bot is not None and str(message.via_bot.id) == bot.id):
+        return None
+    marked = _Marked.of(message)
+    text, mentioned = marked.without_mentions(bot)
+    media, described = files_of(message), describe(message)
+    if not text and not media and not described:
+        # It says that somebody came or went, that a topic was made, and the like.
+        return None
+    command = marked.command()
+    replied = _replied(message)
+    return InboundMessage(
+        event_id=event_id,
+        at=float(message.edit_date or message.date),
+        sender=sender_of(sender),
+        place=place_of(message),
+        text=_joined(forwarded_from(message), text, described),
+        message_id=str(message.message_id),
+        mentioned=mentioned or (replied is not None and _is_bot(replied.sender, bot)),
+        # What is forwarded was said to somebody else.
+        command=None if message.forward_origin is not None else command,
+        media=media,
+        quote=_quote(message, replied),
+        edited=edited,
+        album=message.media_group_id,
+        album_position=message.message_id,
+    )
+
+
+def _read_click(query: CallbackQuery, event_id: str) -> InboundMessage | None:
+    if not query.data:
+        # The button of a game.
+        return None
+    message, sender = query.message, sender_of(query.sender)
+    message_id = "" if message is None else str(message.message_id)
+    stop = query.data == STOP
+    return InboundMessage(
+        event_id=event_id,
+        at=0.0 if message is None else float(message.date),
+        sender=sender,
+        # Without its message, all that is known of a button is who has pressed it.
+        place=Destination(chat_id=sender.id) if message is None else place_of(message),
+        message_id=message_id,
+        mentioned=True,
+        command=Command(name=CANCEL) if stop else None,
+        click=None if stop else Click(data=query.data, callback_id=query.id, message_id=message_id),
+        attributes={CALLBACK: query.id} if stop else {},
+    )
+
+
+def _read_stop(stopped: GenerationStopped, event_id: str) -> InboundMessage | None:
+    """Read that a person has stopped a draft, in a private chat, which has the id of the person."""
+    if stopped.chat.type != "private":
+        return None
+    thread = "" if stopped.message_thread_id is None else str(stopped.message_thread_id)
+    person = str(stopped.chat.id)
+    return InboundMessage(
+        event_id=event_id,
+        at=0.0,
+        sender=Sender(id=person),
+        place=Destination(chat_id=person, thread_id=thread),
+        command=Command(name=CANCEL),
+    )
+
+
+def sender_of(user: User) -> Sender:
+    """Return a person as the host knows them."""
+    name = " ".join(filter(None, (user.first_name, user.last_name)))
+    attributes = {"username": user.username} if user.username else {}
+    return Sender(id=str(user.id), name=name, locale=user.language_code, is_bot=user.is_bot, attributes=attributes)
+
+
+def _is_bot(user: User | None, bot: BotIdentity) -> bool:
+    return user is not None and str(user.id) == bot.id
+
+
+def _replied(message: Message) -> Message | None:
+    """Return the message that a person has replied to.
+
+    In a topic, whatever is no reply comes as a reply to the message that made the topic.
+    """
+    replied = message.reply_to_message
+    if replied is None or replied.forum_topic_created is not None:
+        return None
+    made_topic = message.is_topic_message and replied.message_id == message.message_thread_id
+    return None if made_topic else replied
+
+
+def _quote(message: Message, replied: Message | None) -> Quote | None:
+    words = "" if message.quote is None else message.quote.text
+    if replied is None:
+        return Quote(text=words) if words else None
+    text = words or replied.text or replied.caption or describe(replied)
+    sender = "" if replied.sender is None else str(replied.sender.id)
+    return Quote(message_id=str(replied.message_id), sender_id=sender, text=text)
+
+
+def _joined(forwarded: str, text: str, described: str) -> str:
+    said = "\n".join(filter(None, (text, described)))
+    return f"{forwarded}\n{said}" if forwarded else said
+
+
+class _Marked(NamedTuple):
+    """A text in code units of UTF-16, as entities count it."""
+
+    units: bytes
+    entities: tuple[MessageEntity, ...]
+
+    @classmethod
+    def of(cls, message: Message) -> "_Marked":
+        if message.text:
+            return cls(_encoded(message.text), message.entities)
+        return cls(_encoded(message.caption), message.caption_entities)
+
+    def _stretch(self, entity: MessageEntity) -> str:
+        """Return the text of an entity, or an empty one if it is too long for a name or lies beyond the text."""
+        start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        fits = 0 <= start < end <= len(self.units) and entity.length <= _LONGEST_NAME
+        return _decoded(self.units[start:end]) if fits else ""
+
+    def command(self) -> Command | None:
+        """Return the command that the text begins with."""
+        first = next((entity for entity in self.entities if entity.type == "bot_command" and entity.offset == 0), None)
+        word = "" if first is None else self._stretch(first)
+        if first is None or not word.startswith("/"):
+            return None
+        name, _, bot = word[1:].partition("@")
+        return Command(name=name.lower(), args=_decoded(self.units[2 * first.length :]).strip(), bot=bot)
+
+    def without_mentions(self, bot: BotIdentity) -> tuple[str, bool]:
+        """Return the text without the mentions of the bot, and whether there is one."""
+        own = sorted((entity for entity in self.entities if self._names(entity, bot)), key=lambda entity: entity.offset)
+        kept: list[bytes] = []
+        place = 0
+        for entity in own:
+            kept.append(self.units[place : 2 * entity.offset])
+            place = max(place, 2 * (entity.offset + entity.length))
+        kept.append(self.units[place:])
+        return _decoded(b"".join(kept)).strip(), bool(own)
+
+    def _names(self, entity: MessageEntity, bot: BotIdentity) -> bool:
+        word = self._stretch(entity)
+        if entity.type == "text_mention":
+            return bool(word) and _is_bot(entity.user, bot)
+        return entity.type == "mention" and bool(bot.name) and word.lower() == f"@{bot.name.lower()}"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-16-le", "replace")
+
+
+def _decoded(units: bytes) -> str:
+    # An entity that is not the platform's may cut a character in two.
+    return units.decode("utf-16-le", "replace")

@@ -1,0 +1,219 @@
+"""The objects of the Bot API that are read, with the fields that are read; others are skipped."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class User(msgspec.Struct, frozen=True):
+    """A person or a bot."""
+
+    id: Integer
+    is_bot: bool = False
+    first_name: str = ""
+    last_name: str = ""
+    username: str = ""
+    language_code: str = ""
+    can_read_all_group_messages: bool = False
+
+
+class Chat(msgspec.Struct, frozen=True):
+    """A private chat, a group, a supergroup or a channel."""
+
+    id: Integer
+    type: str = ""
+    title: str = ""
+
+
+class MessageEntity(msgspec.Struct, frozen=True):
+    """A marked stretch of a text, counted in code units of UTF-16."""
+
+    type: str
+    offset: Integer
+    length: Integer
+    user: User | None = None
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of any kind, as a message has it."""
+
+    file_id: str
+    file_size: Integer | None = None
+    file_name: str = ""
+    mime_type: str = ""
+    width: Integer = 0
+    height: Integer = 0
+
+
+class Sticker(msgspec.Struct, frozen=True):
+    """A sticker: a picture, an animation or a short video."""
+
+    file_id: str
+    file_size: Integer | None = None
+    is_animated: bool = False
+    is_video: bool = False
+    emoji: str = ""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """A point on the map."""
+
+    latitude: float
+    longitude: float
+
+
+class Venue(msgspec.Struct, frozen=True):
+    """A place with a name."""
+
+    location: Location
+    title: str = ""
+    address: str = ""
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """A person in somebody's address book."""
+
+    phone_number: str
+    first_name: str = ""
+    last_name: str = ""
+
+
+class PollOption(msgspec.Struct, frozen=True):
+    """A choice of a poll."""
+
+    text: str
+
+
+class Poll(msgspec.Struct, frozen=True):
+    """A poll."""
+
+    question: str
+    options: tuple[PollOption, ...] = ()
+
+
+class Dice(msgspec.Struct, frozen=True):
+    """A die that was thrown, or another emoji with a value."""
+
+    emoji: str = ""
+    value: Integer = 0
+
+
+class TextQuote(msgspec.Struct, frozen=True):
+    """The stretch of a message that a reply quotes."""
+
+    text: str
+
+
+class MessageOrigin(msgspec.Struct, frozen=True):
+    """Where a forwarded message comes from."""
+
+    sender_user: User | None = None
+    sender_user_name: str = ""
+    sender_chat: Chat | None = None
+    chat: Chat | None = None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message; one that is no longer accessible has a date of 0 and no content."""
+
+    message_id: Integer
+    chat: Chat
+    date: Integer = 0
+    edit_date: Integer | None = None
+    sender: User | None = msgspec.field(default=None, name="from")
+    sender_chat: Chat | None = None
+    via_bot: User | None = None
+    message_thread_id: Integer | None = None
+    is_topic_message: bool = False
+    forward_origin: MessageOrigin | None = None
+    reply_to_message: "Message | None" = None
+    quote: TextQuote | None = None
+    media_group_id: str = ""
+    text: str = ""
+    entities: tuple[MessageEntity, ...] = ()
+    caption: str = ""
+    caption_entities: tuple[MessageEntity, ...] = ()
+    photo: tuple[File, ...] = ()
+    animation: File | None = None
+    audio: File | None = None
+    document: File | None = None
+    video: File | None = None
+    video_note: File | None = None
+    voice: File | None = None
+    sticker: Sticker | None = None
+    location: Location | None = None
+    venue: Venue | None = None
+    contact: Contact | None = None
+    poll: Poll | None = None
+    dice: Dice | None = None
+    migrate_to_chat_id: Integer | None = None
+    migrate_from_chat_id: Integer | None = None
+    forum_topic_created: Any = None
+
+
+class CallbackQuery(msgspec.Struct, frozen=True):
+    """A button that was pressed; the message of an inline one, or of one that is too old, may be missing."""
+
+    id: str
+    sender: User = msgspec.field(name="from")
+    message: Message | None = None
+    data: str = ""
+
+
+class ChatMember(msgspec.Struct, frozen=True):
+    """What a person or a bot is in a chat."""
+
+    status: str = ""
+
+
+class GenerationStopped(msgspec.Struct, frozen=True):
+    """A draft that a person has stopped; only private chats have drafts."""
+
+    chat: Chat
+    message_thread_id: Integer | None = None
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """An update: its number, and one of the others."""
+
+    update_id: Integer
+    message: Message | None = None
+    edited_message: Message | None = None
+    callback_query: CallbackQuery | None = None
+    stopped_message_generation: GenerationStopped | None = None
+
+
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
+"""The kinds of updates that are asked for; without the list, the platform keeps the one that it had."""
+
+
+class Parameters(msgspec.Struct, frozen=True):
+    """What a refusal says about how to go on."""
+
+    migrate_to_chat_id: Integer | None = None
+    retry_after: float | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The response to a call."""
+
+    ok: bool
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error_code: Integer = 0
+    description: str = ""
+    parameters: Parameters = Parameters()
+
+
+class RemoteFile(msgspec.Struct, frozen=True):
+    """A file that can be downloaded for an hour."""
+
+    file_path: str = ""
+    file_size: Integer | None = None
+
+
+class SentMessage(msgspec.Struct, frozen=True):
+    """A message that was sent or changed."""
+
+    message_id: Integer

@@ -1,0 +1,206 @@
+"""`frontdesk sessions`, `runs`, `deliveries` and so on: lists rows of everybody, shows one, and acts on it."""
+
+import getpass
+import json
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.operator_desk import Desk, open_desk
+from frontdesk.cli.operator_options import KINDS
+from frontdesk.cli.tables import cell, print_table, show_audit
+from frontdesk.cli.terminal import visible
+from frontdesk.clock import SystemClock
+from frontdesk.kit.auth.key_file import seconds_of, time_of
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "sessions": ("session_id", "person", "turns", "messages", "updated_at"),
+    "runs": ("run_id", "status", "person", "channel", "session_id", "created_at", "ended_at", "error"),
+    "deliveries": ("delivery_id", "status", "channel", "to", "part", "attempts", "created_at", "error"),
+    "approvals": ("approval_id", "status", "tool", "person", "channel", "created_at", "expires_at"),
+    "people": ("channel", "id", "name", "person", "seen_at"),
+    "links": ("channel", "id", "name", "linked_at", "linker", "person"),
+    "inbox": ("number", "status", "channel", "conversation", "sender", "attempts", "received_at", "error"),
+    "audit": ("number", "at", "action", "subject", "by", "person"),
+}
+_PAGE = 200
+_MOST_PAGES = 50
+_LENGTH = re.compile(r"([1-9][0-9]{0,5})([mhd])")
+_UNITS = {"m": 60, "h": 3600, "d": 86400}
+_AGO = {
+    "host": "The host does it at once.",
+    "shared": "A host or a worker that runs does it within a few seconds.",
+    "alone": "It is done when the host is started.",
+}
+_TOLD = {
+    "host": "Those who are concerned were told, where the host can reach them.",
+    "shared": "A host that runs sees it within a second. Nobody was told: only a host can do that.",
+    "alone": "Nobody was told: only a host can do that.",
+}
+
+
+def run(arguments: Namespace) -> int:
+    """Run an action of a command for operators."""
+    with open_desk(arguments) as desk:
+        if arguments.action == "list":
+            return _list(desk, arguments)
+        if arguments.action == "show":
+            return _show(desk, arguments)
+        return _act(desk, arguments)
+
+
+def _list(desk: Desk, arguments: Namespace) -> int:
+    kind: str = arguments.command
+    given = {name: getattr(arguments, name) for name in KINDS[kind].filters}
+    filters = {name: str(value) for name, value in given.items() if value is not None}
+    if "since" in filters:
+        filters["since"] = repr(_since(filters["since"]))
+    rows: list[dict[str, Any]] = []
+    cursor, scanned = arguments.after, 0
+    for _ in range(_MOST_PAGES):
+        wanted = min(_PAGE, arguments.limit - len(rows))
+        asked = {"kind": kind, "filters": filters, "after": cursor, "limit": wanted}
+        page = desk.call("page", asked)
+        rows += map(_readable, page["items"])
+        cursor, scanned = page["next"], scanned + page["scanned"]
+        if cursor is None or len(rows) >= arguments.limit:
+            break
+    counts = desk.call("counts", {}) if kind == "deliveries" else None
+    if arguments.json:
+        more = {} if counts is None else {"counts": counts}
+        print(json.dumps({kind: rows, **more, "next": cursor, "scanned": scanned}, indent=2))
+        return 0
+    print_table(COLUMNS[kind], rows)
+    if counts is not None:
+        summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        print(f"All together: {summary or 'none'}.")
+    if cursor is not None:
+        print(f"There may be more: --after {cursor}")
+    return 0
+
+
+def _since(text: str) -> float:
+    length = _LENGTH.fullmatch(text)
+    try:
+        return SystemClock().now() - int(length[1]) * _UNITS[length[2]] if length else seconds_of(text)
+    except ValueError as error:
+        raise CommandError(f"--since: {error}, or like 30m, 12h or 7d") from None
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its times as people read them."""
+    return {name: _value(name, value) for name, value in row.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _LINES:
+        return [_readable(line) for line in value]
+    is_time = (name == "at" or name.endswith("_at")) and isinstance(value, (int, float))
+    return time_of(value) if is_time else value
+
+
+_LINES = ("history", "linked_with", "last_messages")
+
+
+def _show(desk: Desk, arguments: Namespace) -> int:
+    asked = {"kind": arguments.command, "name": _name(arguments), "content": arguments.content}
+    shown = _readable(desk.call("show", asked))
+    if arguments.json:
+        print(json.dumps(shown, indent=2))
+        return 0
+    lines = [name for name in ("history", "last_messages") if name in shown]
+    width = max(len(name) for name in shown) + 2
+    for name, value in shown.items():
+        if name not in lines:
+            print(f"{name + ':':{width}}{_text(name, value)}")
+    for name in lines:
+        for line in shown[name]:
+            print("  " + "  ".join(visible(cell(value)) for value in line.values()))
+    return 0
+
+
+def _text(name: str, value: Any) -> str:
+    if name == "linked_with":
+        return visible(", ".join(f"{other['id']} on {other['channel']}" for other in value)) or "-"
+    if name == "claims":
+        return visible(", ".join(value)) or "-"
+    if isinstance(value, (list, dict)):
+        return visible(json.dumps(value, ensure_ascii=False))
+    return visible(cell(value)) or "-"
+
+
+def _name(arguments: Namespace) -> dict[str, str]:
+    given = {name: getattr(arguments, name, None) for name in ("channel", "id", "person")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _act(desk: Desk, arguments: Namespace) -> int:
+    show_audit()
+    kind, name = arguments.command, _name(arguments)
+    before = desk.call("show", {"kind": kind, "name": name})
+    seen = arguments.seen or before["seen"]
+    asked = {"kind": kind, "action": arguments.action, "name": name, "seen": seen, "by": arguments.by or _user()}
+    after = desk.call("act", asked)
+    print(_OUTCOMES[kind, arguments.action](before, after, desk))
+    return 0
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _retried(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    return f"{visible(str(before['delivery_id']))} is tried again. {_AGO[desk.where]}"
+
+
+def _dropped(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    return f"{visible(str(before['delivery_id']))} is dropped."
+
+
+def _cancelled_run(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    name = visible(str(before["run_id"]))
+    if after["status"] == "cancelled":
+        return f"{name} is cancelled."
+    return f"{name} is to be cancelled. {_AGO[desk.where]}"
+
+
+def _cancelled_event(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    if after["status"] in ("waiting", "working") and "gone" not in after:
+        return f"Event {before['number']} is to be cancelled. {_AGO[desk.where]}"
+    return f"Event {before['number']} is cancelled."
+
+
+def _cancelled_approval(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    left = "" if desk.where == "host" else " Messages that show it keep their buttons; whoever presses one is told."
+    return f"{visible(str(before['approval_id']))} is cancelled.{left}"
+
+
+def _revoked(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:
+    lines = [f"{_account(before)} is no longer linked. {_TOLD[desk.where]}"]
+    rest = desk.call("page", {"kind": "links", "filters": {"person": before["person"]}})["items"]
+    staying = {(link["channel"], link["id"]) for link in rest}
+    lines += [
+        f"{_account(other)} was linked through it, and is not any more."
+        for other in before["linked_with"]
+        if (other["channel"], other["id"]) not in staying
+    ]
+    return "\n".join(lines)
+
+
+def _account(link: Mapping[str, Any]) -> str:
+    return f"{visible(str(link['id']))} on {visible(str(link['channel']))}"
+
+
+_OUTCOMES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Mapping[str, Any], Desk], str]] = {
+    ("deliveries", "retry"): _retried,
+    ("deliveries", "drop"): _dropped,
+    ("runs", "cancel"): _cancelled_run,
+    ("inbox", "cancel"): _cancelled_event,
+    ("approvals", "cancel"): _cancelled_approval,
+    ("links", "revoke"): _revoked,
+}

@@ -1,0 +1,138 @@
+"""Where a command for operators gets its answers: from a running host by its socket, or from the store itself."""
+
+import asyncio
+import socket
+from argparse import Namespace
+from collections.abc import Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from frontdesk.admin.actions import AdminParts
+from frontdesk.admin.desk import AdminDesk
+from frontdesk.admin.socket_server import SOCKET, path_findings
+from frontdesk.cli.mistakes import CommandError
+from frontdesk.cli.places import place_of, store_at
+from frontdesk.clock import SystemClock
+from frontdesk.errors import RequestError
+from frontdesk.host.state.file_modes import find_unsafe
+from frontdesk.ids import RandomIds
+
+Where = Literal["host", "shared", "alone"]
+"""Who answers: a running host, a store that hosts may use meanwhile, or one that no host uses."""
+NOT_FOUND, REFUSED = 3, 4
+_CODES = {"not_found": NOT_FOUND}
+_CONFLICTS = ("changed", "not_cancellable", "not_pending", "not_ended", "nothing_to_send", "not_droppable", "ambiguous")
+_SECONDS = 60.0
+
+
+class Desk(Protocol):
+    """Answers the requests of a command."""
+
+    where: Where
+
+    def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        """Answer a request; raise `CommandError` if it is refused."""
+        ...
+
+
+@contextmanager
+def open_desk(arguments: Namespace) -> Generator[Desk]:
+    """Yield who answers for the place that the command line names."""
+    if arguments.socket is not None:
+        remote = _connect(Path(arguments.socket).absolute())
+        if remote is None:
+            raise CommandError(f"--socket: no host answers at {arguments.socket}")
+        with remote:
+            yield SocketDesk(remote)
+        return
+    place = place_of("--state", arguments.state, arguments.state_env)
+    remote = _connect(place.resolve().parent / SOCKET) if isinstance(place, Path) else None
+    if remote is not None and isinstance(place, Path):
+        with remote:
+            yield _of_this_state(SocketDesk(remote), place)
+        return
+    with store_at(place) as store, asyncio.Runner() as runner:
+        runner.run(store.open())
+        try:
+            parts = AdminParts.of_store(store, SystemClock(), RandomIds())
+            yield StoreDesk(AdminDesk(parts), runner, "shared" if isinstance(place, str) else "alone")
+        finally:
+            runner.run(store.close())
+
+
+class StoreDesk:
+    """Answers from a store that this process has opened."""
+
+    def __init__(self, desk: AdminDesk, runner: asyncio.Runner, where: Where) -> None:
+        self._desk = desk
+        self._runner = runner
+        self.where: Where = where
+
+    def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        return self._runner.run(_answered(self._desk.call(name, given)))
+
+
+async def _answered(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await work
+    except RequestError as error:
+        raise refusal(error.code, error.message) from None
+
+
+class SocketDesk:
+    """Asks a running host."""
+
+    where: Where = "host"
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lines = connection.makefile("rb")
+
+    def call(self, name: str, given: Mapping[str, Any]) -> Any:
+        try:
+            self._connection.sendall(msgspec.json.encode({"call": name, "given": given}) + b"\n")
+            line = self._lines.readline()
+        except OSError as error:
+            raise CommandError(f"the host does not answer: {error.strerror or error}") from None
+        if not line.endswith(b"\n"):
+            raise CommandError("the host has ended, or could not answer; its log says why")
+        answer: dict[str, Any] = msgspec.json.decode(line)
+        if "error" in answer:
+            raise refusal(str(answer["error"]["code"]), str(answer["error"]["message"]))
+        return answer["answer"]
+
+
+def _connect(path: Path) -> socket.socket | None:
+    """Return a connection to a running host; `None` if there is none."""
+    if path_findings(path) or not hasattr(socket, "AF_UNIX") or not path.exists():
+        return None
+    # Whoever can change the directory can answer in place of the host.
+    if (unsafe := find_unsafe(path.parent)) is not None:
+        raise CommandError(f"the socket {path} is not used: its directory {unsafe.reason}; {unsafe.advice}")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_SECONDS)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise CommandError(f"the socket {path} can't be used: {error.strerror or error}") from None
+    return connection
+
+
+def _of_this_state(desk: SocketDesk, place: Path) -> SocketDesk:
+    """Refuse a host that uses the directory for another file."""
+    path = desk.call("state", {})["path"]
+    if path is not None and Path(path) != place.resolve():
+        raise CommandError(f"--state: the host that runs in {place.resolve().parent} has its state in {path}")
+    return desk
+
+
+def refusal(code: str, message: str) -> CommandError:
+    """Return the error of a request that was refused, with the exit code that tells why."""
+    return CommandError(message, exit_code=REFUSED if code in _CONFLICTS else _CODES.get(code, 1))

@@ -1,0 +1,123 @@
+"""The options of the commands for operators. It imports nothing of the host, so that `--help` costs nothing."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+LIMIT = 100
+_PLACE = (
+    "PLACE is a state directory or the address of a Postgres database. A host that runs on SQLite answers by its "
+    "socket; if none runs, the command opens the state itself."
+)
+
+
+class Kind(NamedTuple):
+    """A kind of rows: what a command is about, its filters, and its actions with their help."""
+
+    subject: str
+    filters: tuple[str, ...]
+    actions: Mapping[str, str] = {}
+    statuses: tuple[str, ...] = ()
+    by_channel: bool = False
+    """Whether a row is named by its channel and the user's id there."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "sessions": Kind("sessions", ("person", "since")),
+    "runs": Kind(
+        "runs",
+        ("status", "person", "since"),
+        {"cancel": "cancel one that works in the background"},
+        ("queued", "running", "completed", "failed", "cancelled", "incomplete"),
+    ),
+    "deliveries": Kind(
+        "deliveries, and what did not arrive",
+        ("status", "channel", "person", "run", "since"),
+        {"retry": "try one again that is dead or unknown", "drop": "give one up"},
+        ("pending", "sending", "accepted", "unknown", "dead", "cancelled"),
+    ),
+    "approvals": Kind(
+        "approvals",
+        ("status", "person", "since"),
+        {"cancel": "cancel one that nobody has answered"},
+        ("pending", "approved", "rejected", "cancelled"),
+    ),
+    "people": Kind("the accounts of people", ("channel", "person"), by_channel=True),
+    "links": Kind("links between accounts", ("channel", "person"), {"revoke": "end a link"}, by_channel=True),
+    "inbox": Kind(
+        "events of platforms",
+        ("status", "channel", "since"),
+        {"cancel": "cancel a turn that waits, or that is worked on"},
+        ("waiting", "working", "done", "failed", "cancelled"),
+    ),
+    "audit": Kind("lines of the audit log", ("subject", "by", "person", "since")),
+}
+_HINTS: Mapping[str, tuple[str, str]] = {
+    "channel": ("NAME", "only those of a channel"),
+    "person": ("KEY", "only those of a person, by the isolation key that `people list` shows"),
+    "run": ("ID", "only those of a run"),
+    "subject": ("ID", "only those about this id"),
+    "by": ("NAME", "only those of this person or operator"),
+    "since": ("WHEN", "only those since then, such as 30m, 12h, 7d or 2026-12-31T00:00:00Z"),
+}
+
+
+def add_operator_commands(commands: Any) -> None:
+    """Add a command for each kind of rows."""
+    for name, kind in KINDS.items():
+        told = f"Shows {kind.subject}, of everybody" + (", and acts on them. " if kind.actions else ". ") + _PLACE
+        words = ", ".join(["list", "show", *kind.actions][:-1]) + f" and {['show', *kind.actions][-1]}"
+        parser = commands.add_parser(name, help=f"{words} {kind.subject}", description=told)
+        parser.set_defaults(module="operate")
+        actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+        _add_list(actions.add_parser("list", help="show some, a page at a time", description=told), kind)
+        show = actions.add_parser("show", help="show one, with all that is known of it", description=told)
+        _add_name(show, kind)
+        show.add_argument("--content", action="store_true", help="also what people said, and what was answered")
+        show.add_argument("--json", action="store_true", help="as JSON")
+        _add_place(show)
+        for action, hint in kind.actions.items():
+            _add_action(actions.add_parser(action, help=hint, description=told), kind)
+
+
+def _add_list(parser: ArgumentParser, kind: Kind) -> None:
+    for name in kind.filters:
+        if name == "status":
+            parser.add_argument("--status", choices=kind.statuses, help="only those; all, if not given")
+        else:
+            metavar, hint = _HINTS[name]
+            parser.add_argument(f"--{name}", metavar=metavar, help=hint)
+    parser.add_argument("--limit", metavar="N", type=count, default=LIMIT, help=f"{LIMIT} if not given")
+    parser.add_argument("--after", metavar="CURSOR", help="go on behind a page, with the cursor that it ended with")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    _add_place(parser)
+
+
+def _add_name(parser: ArgumentParser, kind: Kind) -> None:
+    if kind.by_channel:
+        parser.add_argument("channel", metavar="CHANNEL", help="the name of the channel")
+    parser.add_argument("id", metavar="ID", help="the user's id there" if kind.by_channel else "the id that list shows")
+    if kind is KINDS["runs"]:
+        parser.add_argument("--person", metavar="KEY", help="whose run it is, if several have one of this id")
+
+
+def _add_action(parser: ArgumentParser, kind: Kind) -> None:
+    _add_name(parser, kind)
+    parser.add_argument("--seen", metavar="SEEN", help="act only if the row still is what list or show said it is")
+    parser.add_argument("--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given")
+    _add_place(parser)
+
+
+def _add_place(parser: ArgumentParser) -> None:
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--state", metavar="PLACE", help="a state directory, or the address of a Postgres database")
+    place.add_argument("--state-env", metavar="NAME", help="a variable that holds the place, with its password")
+    place.add_argument("--socket", metavar="PATH", help="the socket of a running host, if it has a place of its own")
+
+
+def count(text: str) -> int:
+    """Read a number, at least one."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= 100_000:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 100000")
+    return number

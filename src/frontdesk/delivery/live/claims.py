@@ -1,0 +1,41 @@
+"""The claim under which an answer is shown: that of its event, or that of its background run."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from frontdesk.abc.store import HostStateStore
+from frontdesk.data.background import BackgroundRun
+from frontdesk.data.delivery import InboxItem
+
+_BEHIND_EVENTS = 2**32
+"""What the fences of background runs begin with: a run that an event has queued comes after all claims of the event."""
+
+
+class LiveClaim(NamedTuple):
+    """A claim of what is answered; only the last one may show something."""
+
+    fence: int
+    is_first: bool
+    """Whether no other claim can have shown anything before."""
+    is_held: Callable[[], Awaitable[bool]]
+    """Tells whether no other process has taken it over, and nobody has cancelled it."""
+
+
+def event_claim(store: HostStateStore, event: InboxItem) -> LiveClaim:
+    """Return the claim of an event."""
+
+    async def is_held() -> bool:
+        held = await store.inbox.renew([event])
+        return bool(held) and not held[0].is_cancelled
+
+    return LiveClaim(event.fence, event.fence <= 1, is_held)
+
+
+def run_claim(store: HostStateStore, run: BackgroundRun) -> LiveClaim:
+    """Return the claim of a background run."""
+
+    async def is_held() -> bool:
+        held = await store.background.renew([run])
+        return bool(held) and not held[0].cancelled
+
+    return LiveClaim(_BEHIND_EVENTS + run.fence, run.fence <= 1, is_held)

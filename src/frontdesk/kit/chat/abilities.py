@@ -1,0 +1,95 @@
+"""What a platform may be able to do besides: a channel names an ability as a base class, and supplies its methods."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from frontdesk.kit.chat.commands import Menu
+from frontdesk.kit.chat.messages import Card, Destination, InboundFile, OutboundMessage
+
+
+class EditsMessages(ABC):
+    """A platform on which messages that were sent can be changed and removed."""
+
+    push_edits = True
+
+    @abstractmethod
+    async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
+        """Change a message of ours; one without a text only loses its buttons.
+
+        A platform's "not modified" is a `PushNotModifiedError`, "not found" and "too old" are a `PushNotEditableError`.
+        """
+
+    @abstractmethod
+    async def delete(self, message_id: str, destination: Destination) -> None:
+        """Remove a message of ours; one that is not there is a `PushNotEditableError`."""
+
+
+class AnswersClicks(ABC):
+    """A platform that shows a short text to the person who has pressed a button."""
+
+    @abstractmethod
+    async def answer_click(self, callback_id: str, text: str) -> None:
+        """Show a text to the person who pressed."""
+
+
+class Whispers(ABC):
+    """A platform that gives a token with an event, with which something can be shown to its sender alone."""
+
+    @abstractmethod
+    async def whisper(self, token: str, text: str) -> None:
+        """Show a text to the sender of an event alone."""
+
+
+class PublishesMenus(ABC):
+    """A platform that has menus of commands."""
+
+    @abstractmethod
+    async def publish(self, menu: Menu) -> None:
+        """Set a menu: of everywhere, or of one scope and language."""
+
+
+class RegistersWebhooks(ABC):
+    """A platform that is told by the bot itself where to send events."""
+
+    @abstractmethod
+    async def register(self, url: str) -> None:
+        """Set the address to which events are sent."""
+
+
+class AnswersHandshakes(ABC):
+    """A platform that asks a webhook with a GET request whether it is the right one."""
+
+    @abstractmethod
+    def handshake(self, query: Mapping[str, str]) -> bytes:
+        """Return the answer, as plain text, or raise an `UnauthenticatedError`; nothing was verified before."""
+
+
+class PollsEvents(ABC):
+    """A platform whose events can be fetched."""
+
+    @abstractmethod
+    async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
+        """Wait for events from a number on, and return them with their numbers; this confirms all before it."""
+
+
+class FetchesFiles(ABC):
+    """A platform whose files are not in its events."""
+
+    @abstractmethod
+    async def fetch(self, file: InboundFile, max_bytes: int) -> bytes:
+        """Fetch a file, from the platform's own servers or through the guarded client; a `PushError` if that fails.
+
+        One that is larger than `max_bytes` is a `FileTooLargeError`.
+        """
+
+
+class RepliesInResponses(ABC):
+    """A platform that takes answers in the response to an event."""
+
+    @abstractmethod
+    def response(self, messages: Sequence[tuple[OutboundMessage, Destination, str]]) -> bytes:
+        """Return the body of the response to an event, with messages, their places and keys."""
+
+    @abstractmethod
+    def card_response(self, card: Card) -> bytes:
+        """Return the body of the response to a click that expects a card."""

@@ -1,0 +1,317 @@
+"""The base of all chat channels: a platform supplies a few methods, and the base does the rest."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from frontdesk.abc.channel import Channel, ChannelContext, ChannelContribution
+from frontdesk.abc.commands import BuiltInTexts
+from frontdesk.abc.push import PushPart
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import DestinationKind, InboxItem
+from frontdesk.data.identity import ChannelIdentity
+from frontdesk.data.reply import Reply
+from frontdesk.data.reply_token import SealedToken
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import (
+    InvalidRequestError,
+    PushError,
+    PushNotEditableError,
+    PushRefusedError,
+    RequestError,
+    UnsupportedError,
+)
+from frontdesk.kit.chat.abilities import AnswersClicks, EditsMessages, FetchesFiles, PollsEvents, Whispers
+from frontdesk.kit.chat.command_calls import usual_commands
+from frontdesk.kit.chat.commands import locale_of_person
+from frontdesk.kit.chat.config import ChatConfig
+from frontdesk.kit.chat.live import read_handle
+from frontdesk.kit.chat.markdown import Dialect, Plain, Unit
+from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Whisper
+from frontdesk.kit.chat.questions import asked_in, name_of
+from frontdesk.kit.chat.rendering import Renderer
+from frontdesk.kit.chat.replies import Replies, confirmation, wording_for
+from frontdesk.kit.chat.room import Room, refuse
+from frontdesk.kit.chat.texts import Texts
+from frontdesk.kit.chat.wording import Wording
+from frontdesk.kit.http.asgi import Headers
+from frontdesk.kit.http.endpoint import HttpCall
+
+
+class ChatChannel(Channel):
+    """Answers people on a platform: in direct chats, groups and threads, to messages, commands and buttons.
+
+    A subclass supplies the abstract methods, and names the abilities of `kit/chat/abilities.py` and
+    `kit/chat/live_channel.py` that its platform has as further base classes.
+    """
+
+    session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "host_tracked"
+    # It accepts only what the platform has signed.
+    takes_http: ClassVar[bool] = False
+    dialect: ClassVar[Dialect | None] = Plain()
+    """How answers in Markdown are shown; `None` sends them as the agent wrote them."""
+    text_limit: int = 4096
+    """How long the text of one message may be."""
+    text_unit: ClassVar[Unit] = "characters"
+    """The unit in which the platform counts."""
+    has_buttons: ClassVar[bool] = True
+    """Whether the platform shows buttons; otherwise people answer questions with words."""
+    webhook_path: ClassVar[str] = "/events"
+    """The path below the channel's own to which the platform sends events."""
+    signature_headers: ClassVar[tuple[bytes, ...]] = ()
+    """The headers, in lower case, without which a request is refused before its body is read."""
+    takes_forms: ClassVar[bool] = False
+    """Whether bodies of the webhook may be forms (`application/x-www-form-urlencoded`), which `events` decodes."""
+    one_poller: ClassVar[bool] = True
+    """Whether only one process over all replicas may poll; false for a platform that takes several."""
+
+    def __init__(self, config: ChatConfig, *, name: str, path: str) -> None:
+        """Make a channel with the settings that all chat channels share."""
+        self.name, self.path, self.chat_config = name, path, config
+        self.allowlist, self.require_link = config.allowlist, config.require_link
+        self.confidentiality_tier, self.link_commands = config.confidentiality_tier, config.link_commands
+        self.conversation_scope, self.accept_in_group = config.conversation_scope, config.accept_in_group
+        self.cancel_by, self.on_busy, self.gather_seconds = config.cancel_by, config.on_busy, config.gather_seconds
+        self.album_seconds = config.album_seconds
+        self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
+        self.run_hook, self.response_hook = config.run_hook, config.response_hook
+        self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
+        self.needs_seal_key = config.private_replies
+        self.connected = asyncio.Event()
+        """Set once the platform has said who we are; before that, events are refused and sent again."""
+        self._context: ChannelContext | None = None
+        self._texts: BuiltInTexts = Texts()
+        self._replies: Replies | None = None
+
+    @abstractmethod
+    async def connect(self) -> BotIdentity:
+        """Ask the platform who we are; a `PushError` if it is away, and it is asked again."""
+
+    @abstractmethod
+    def verify(self, headers: Headers, body: bytes, now: float) -> None:
+        """Refuse a body that the platform did not sign, or signed at another time, with an `UnauthenticatedError`."""
+
+    @abstractmethod
+    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+        """Read an event; `None` if it is none of ours, an `InvalidRequestError` if it can't be understood. Pure."""
+
+    @abstractmethod
+    async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str | None:
+        """Send a message; return its id, by which it can be changed later, or raise a `PushError`.
+
+        The key is the same however often the message is sent, for platforms that drop one that they have.
+        """
+
+    @abstractmethod
+    async def direct(self, user_id: str) -> Destination:
+        """Return the direct chat with a person."""
+
+    def is_ready(self) -> bool:
+        """Tell whether the platform has said who we are; before that, its events can't be understood."""
+        return self.connected.is_set()
+
+    async def check_online(self) -> Sequence[str]:
+        """Ask the platform who we are, and return what is wrong."""
+        try:
+            await self.connect()
+        except PushError as error:
+            return [f"the platform does not say who we are: {error}"]
+        finally:
+            await self.close()
+        return []
+
+    def challenge(self, body: bytes) -> bytes | None:
+        """Return the response to a signed challenge of the platform; `None` if a body is an event."""
+        return None
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        """Return the events of a body, for a platform that sends several at once."""
+        return (body,)
+
+    def payload(self, event: bytes) -> Any:
+        """Return an event as JSON for hooks and commands, without what is large or secret."""
+        try:
+            return msgspec.json.decode(event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidRequestError(f"The event can't be understood: {error}.") from None
+
+    async def answer_error(self, call: HttpCall, error: RequestError) -> None:
+        """Answer a request of the platform that was refused."""
+        await refuse(call, error)
+
+    async def close(self) -> None:
+        """Close the connections to the platform."""
+        return
+
+    def findings(self) -> list[str]:
+        wrong = self.chat_config.findings()
+        if self.chat_config.transport == "polling" and not isinstance(self, PollsEvents):
+            wrong.append("transport='polling' has no effect: the platform's events can't be fetched")
+        if self.chat_config.private_replies and not isinstance(self, Whispers):
+            wrong.append("private_replies has no effect: the platform shows nothing to one person alone")
+        return wrong
+
+    def contribute(self, context: ChannelContext) -> ChannelContribution:
+        fetch = self.fetch if isinstance(self, FetchesFiles) else None
+        self._context, self._replies = context, Replies(context, fetch, self.chat_config.media)
+        self._texts = context.texts
+        room = Room(self, context)
+        own = {command.name for command in self.commands}
+        return ChannelContribution(
+            routes=room.routes(),
+            commands=(*(command for command in usual_commands(context) if command.name not in own), *self.commands),
+            on_serving=(room.start,),
+            on_shutdown=(room.stop,),
+        )
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        """Return what renders for the platform."""
+        return Renderer(
+            dialect=self.dialect,
+            limit=self.text_limit,
+            unit=self.text_unit,
+            has_buttons=self.has_buttons,
+            max_sent_bytes=self.chat_config.media.max_sent_bytes,
+        )
+
+    def _renderer_for(self, locale: str | None) -> Renderer:
+        """Return what renders for a person, who is asked questions in their language."""
+        return replace(self.renderer, wording=Wording(self._texts, locale))
+
+    def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
+        """Return the messages of an answer as JSON values; the first is a reply where a group was asked."""
+        messages = self._renderer_for(result.locale).answer(result)
+        return _with_reply(messages, result.run.details if result.run.channel == self.name else None)
+
+    def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any] | None:
+        """Return the messages of a reply as JSON values; some events let their sender be shown something alone."""
+        if reply.to == "only_me":
+            clicked = item.request.attributes.get("callback_id", "")
+            can_whisper = (clicked and isinstance(self, AnswersClicks)) or item.reply_token is not None
+            text = reply.full_text[: self.text_limit]
+            return [msgspec.to_builtins(Whisper(callback_id=clicked, text=text))] if can_whisper else None
+        return _with_reply(self.renderer.reply(reply), item.request.details if reply.to == "here" else None)
+
+    async def push_part(self, part: PushPart) -> str | None:
+        """Send one message, or change one that was sent; return its id."""
+        if part.replaces is not None:
+            return await self._change(part, part.replaces)
+        if "callback_id" in part.content:
+            return await self._whisper(msgspec.convert(part.content, Whisper), part.reply_token)
+        return await self.send(*await self.placed(part))
+
+    async def placed(self, part: PushPart) -> tuple[OutboundMessage, Destination, str]:
+        """Return the message of a part, the place that it goes to, and its key."""
+        message = msgspec.convert(part.content, OutboundMessage)
+        # A message is a reply only in the chat of the question.
+        reply_to = message.reply_to if message.answers == part.conversation_id else ""
+        message = msgspec.structs.replace(message, reply_to=reply_to, answers="")
+        return message, await self._place_of(part), part.idempotency_key
+
+    async def destination(
+        self,
+        identity: ChannelIdentity,
+        conversation_id: str | None,
+        kind: DestinationKind = "direct",
+        reference: Mapping[str, Any] | None = None,
+    ) -> Destination:
+        """Return the place of a conversation, or the direct chat with a person."""
+        if conversation_id is not None:
+            return Destination.from_conversation_id(conversation_id, kind=kind, reference=reference)
+        place = await self.direct(identity.native_id)
+        return msgspec.structs.replace(place, reference=reference) if reference else place
+
+    async def _place_of(self, part: PushPart) -> Destination:
+        return await self.destination(part.identity, part.conversation_id, part.kind, part.reference)
+
+    async def push(self, identity: ChannelIdentity, result: Any) -> str | None:
+        """Send a result to a person's direct chat; return the id of the last message."""
+        receipt: str | None = None
+        place = await self.direct(identity.native_id)
+        for message in self._renderer_for(locale_of_person(identity)).answer(result):
+            receipt = await self.send(message, place, "")
+        return receipt
+
+    async def _change(self, part: PushPart, replaces: str) -> str:
+        """Change or remove a message as a part says; return its id."""
+        if not isinstance(self, EditsMessages):
+            raise PushNotEditableError("The platform changes no messages.")
+        message_id, place = read_handle(replaces).message_id, await self._place_of(part)
+        if part.action == "retract":
+            await self.delete(message_id, place)
+            return message_id
+        content = OutboundMessage() if part.content is None else msgspec.convert(part.content, OutboundMessage)
+        if content.media:
+            # A text can't become a picture: it goes, and the picture is sent as a message of its own.
+            with suppress(PushNotEditableError):
+                await self.delete(message_id, place)
+            raise PushNotEditableError("A message can't get other media.")
+        buttons = () if part.action == "settle" else content.buttons
+        edited = OutboundMessage(text=content.text, entities=content.entities, buttons=buttons)
+        await self.edit(message_id, edited, place)
+        return message_id
+
+    async def _whisper(self, whisper: Whisper, sealed: SealedToken | None) -> None:
+        """Show a text to one person alone, as long as the platform lets us."""
+        if whisper.callback_id and isinstance(self, AnswersClicks):
+            return await self.answer_click(whisper.callback_id, whisper.text)
+        token = None if self._context is None else self._context.open_reply_token(sealed)
+        if token is None or not isinstance(self, Whispers):
+            raise PushRefusedError("The token of the event has expired.", code="token_expired")
+        await self.whisper(token, whisper.text)
+
+    @property
+    def context(self) -> ChannelContext:
+        """Return what the host lets the channel call; an `UnsupportedError` before it is part of one."""
+        if self._context is None:
+            raise UnsupportedError("The channel is not part of a host.")
+        return self._context
+
+    async def prepare(self, item: InboxItem) -> ChannelRequest | None:
+        """Return the request of an event for the target, or `None`."""
+        return await self._need_replies().prepare(item)
+
+    async def settle_answers(
+        self, item: InboxItem, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+    ) -> Sequence[ApprovalAnswer]:
+        """Find the questions of the buttons that were pressed."""
+        return await self._need_replies().settle(answers, waiting)
+
+    def confirm_answer(self, item: InboxItem, approval: PendingApproval) -> Sequence[Reply]:
+        """Return what is said to the person who has answered a question."""
+        return confirmation(item, approval, wording_for(item, self._texts))
+
+    def question_in(self, content: Any) -> str | None:
+        """Return the id of the question that a message asks, by its buttons."""
+        return asked_in(msgspec.convert(content, OutboundMessage).buttons)
+
+    def settled_question(self, approval: PendingApproval, by: ChannelIdentity | None) -> Any:
+        """Return the message that says what was decided."""
+        locale = None if approval.requester is None else locale_of_person(approval.requester.identity)
+        (message, *_) = self.renderer.plain(Wording(self._texts, locale).decided(approval, name_of(by)))
+        return msgspec.to_builtins(message)
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer."""
+        return await self._need_replies().refuse(item, error)
+
+    def _need_replies(self) -> Replies:
+        if self._replies is None:
+            raise UnsupportedError("The channel is not part of a host.")
+        return self._replies
+
+
+def _with_reply(messages: list[OutboundMessage], details: Mapping[str, Any] | None) -> list[Any]:
+    """Return messages as JSON values; the first is a reply if the details of the request name a message."""
+    if messages and details is not None and "reply_to" in details:
+        answers = details.get("chat_id", "")
+        messages[0] = msgspec.structs.replace(messages[0], reply_to=details["reply_to"], answers=answers)
+    return [msgspec.to_builtins(message) for message in messages]

@@ -1,0 +1,91 @@
+"""The settings that all chat channels share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from frontdesk.abc.allowlist import Allowlist, Inherit
+from frontdesk.abc.channel import ChannelCommand
+from frontdesk.abc.hooks import ResponseHook, RunHook, StreamTransformHook
+from frontdesk.abc.live import LiveMode, LiveTerms
+from frontdesk.data.limits import EventLimits
+from frontdesk.data.request import AcceptInGroup, CancelBy, ConversationScope, OnBusy
+from frontdesk.kit.chat.media import MediaLimits
+
+Transport = Literal["webhook", "polling"]
+OnEdit = Literal["ignore", "answer"]
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "transport": ("webhook", "polling"),
+    "on_edit": ("ignore", "answer"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatConfig:
+    """The settings of a chat channel; they check themselves."""
+
+    positive: ClassVar[tuple[str, ...]] = (
+        "max_body_bytes",
+        "body_timeout",
+        "poll_seconds",
+        "reply_seconds",
+        "token_seconds",
+        "receipt_seconds",
+    )
+    """The names of the settings that must be above 0; a subclass adds its own."""
+
+    transport: Transport = "webhook"
+    """Whether the platform sends events, or they are fetched."""
+    public_url: str | None = None
+    """Where the platform reaches the host; the webhook is registered there at the start."""
+    on_edit: OnEdit = "ignore"
+    """What the edit of a message does: nothing, or the same as a new message."""
+    max_body_bytes: int = 2 * 1024 * 1024
+    body_timeout: float = 10.0
+    poll_seconds: float = 20.0
+    """How long the platform may wait with its answer to a poll until something happens."""
+    reply_seconds: float = 5.0
+    """For how long an event that expects a reply is kept waiting for it; what comes later is sent."""
+    private_replies: bool = False
+    """Whether the tokens of events are kept, to show something to their senders alone; the host needs a `seal_key`."""
+    token_seconds: float = 900.0
+    """For how long the platform takes a token."""
+    receipt_seconds: float = 60.0
+    """For how long a receipt for a message that nobody knows is refused, so that the platform sends it again."""
+    register_native_commands: bool = True
+    """Whether the platform's menu is set at start; otherwise it stays as it is."""
+    media: MediaLimits = field(default_factory=MediaLimits)
+    """How many files are taken, and how large."""
+
+    allowlist: Allowlist | Inherit | None = "inherit"
+    require_link: bool = False
+    confidentiality_tier: str | None = None
+    link_commands: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    conversation_scope: ConversationScope = "per_user_per_conversation"
+    accept_in_group: AcceptInGroup = "mention_only"
+    cancel_by: CancelBy = "sender"
+    on_busy: OnBusy = "queue"
+    gather_seconds: float = 0.0
+    album_seconds: float = 1.0
+    event_limits: EventLimits | None = None
+    live: LiveMode = "auto"
+    live_terms: LiveTerms = field(default_factory=LiveTerms)
+    commands: Sequence[ChannelCommand] = ()
+    """Commands beside the usual ones; one of the same name takes the place of a usual one."""
+    run_hook: RunHook | None = None
+    response_hook: ResponseHook | None = None
+    stream_transform_hook: StreamTransformHook | None = None
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each; what all channels have in common is checked by the host."""
+        wrong = [
+            f"{name} must be {' or '.join(map(repr, allowed))}, not {getattr(self, name)!r}"
+            for name, allowed in _CHOICES.items()
+            if getattr(self, name) not in allowed
+        ]
+        if self.public_url is not None and not self.public_url.startswith(("http://", "https://")):
+            wrong.append("public_url must begin with http:// or https://")
+        if self.transport == "polling" and self.public_url is not None:
+            wrong.append("public_url has no effect with transport='polling'")
+        wrong += [f"{name} must be positive" for name in self.positive if getattr(self, name) <= 0]
+        return wrong + self.media.findings()

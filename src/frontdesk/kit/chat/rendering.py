@@ -1,0 +1,169 @@
+"""From results and replies to messages in the dialect of a platform, within its limits. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agent_framework import AgentResponse, Content, Message, WorkflowRunResult
+from msgspec import structs
+
+from frontdesk.data.reply import Reply
+from frontdesk.data.result import HostedRunResult
+from frontdesk.kit.chat.markdown import Dialect, Document, Unit, parse, split
+from frontdesk.kit.chat.markdown.nodes import Break, Inline, Paragraph, Text
+from frontdesk.kit.chat.media import is_too_large, outbound_file
+from frontdesk.kit.chat.messages import Button, OutboundMessage
+from frontdesk.kit.chat.questions import approval_buttons, choice_buttons, name_on_button
+from frontdesk.kit.chat.text import split_text
+from frontdesk.kit.chat.wording import ENGLISH_WORDING, Wording
+from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text, wanted_phrase
+from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renderer:
+    """Renders for one platform."""
+
+    dialect: Dialect | None
+    """The dialect of the platform; `None` leaves texts as they are."""
+    limit: int
+    unit: Unit = "characters"
+    has_buttons: bool = True
+    max_sent_bytes: int | None = None
+    wording: Wording = ENGLISH_WORDING
+    """What questions are asked with."""
+
+    def answer(self, result: Any) -> list[OutboundMessage]:
+        """Return the messages that are sent for a result, in their order."""
+        value: Any = cast("HostedRunResult[Any]", result).result if isinstance(result, HostedRunResult) else result
+        if isinstance(value, str):
+            return self.markdown(value)
+        if is_response(value):
+            parts = [*self._messages(value.messages, _role(value)), *self._questions(_asked(value))]
+            return parts + [part for request in _requests(value) for part in self._request_of_agent(request)]
+        if isinstance(value, WorkflowRunResult):
+            return self._workflow(value)
+        return []
+
+    def reply(self, reply: Reply) -> list[OutboundMessage]:
+        """Return the messages that are sent for a reply, with the buttons under its text."""
+        parts = self.plain(reply.full_text)
+        if parts and reply.buttons and self.has_buttons:
+            buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
+            parts[-1] = structs.replace(parts[-1], buttons=buttons)
+        return parts + [part for content in reply.media for part in self._media(content)]
+
+    def markdown(self, text: str, *, partial: bool = False) -> list[OutboundMessage]:
+        """Return the messages of an agent's text; with `partial`, of one that still grows."""
+        return self._split(text) if self.dialect is None else self._rendered(parse(text, partial=partial), self.dialect)
+
+    def plain(self, text: str) -> list[OutboundMessage]:
+        """Return the messages of a text that is no Markdown."""
+        return self._split(text) if self.dialect is None else self._rendered(_literal(text), self.dialect)
+
+    def _split(self, text: str) -> list[OutboundMessage]:
+        # A platform takes no message without visible text.
+        units = "utf16" if self.unit == "utf16" else "characters"
+        return [OutboundMessage(text=part) for part in split_text(text, self.limit, units=units) if part.strip()]
+
+    def _rendered(self, document: Document, dialect: Dialect) -> list[OutboundMessage]:
+        parts = split(document, dialect, self.limit, unit=self.unit)
+        return [OutboundMessage(text=part.text, entities=part.entities) for part in parts if part.text.strip()]
+
+    def _request_of_agent(self, content: Content) -> list[OutboundMessage]:
+        """Show a request of a workflow that is run as an agent."""
+        payload: dict[str, Any] = content.parse_arguments() or {}
+        kind = payload.get("response_type")
+        labels: list[str] = payload.get("choices") or []
+        plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+        return self._request(question_text(payload.get("data")), str(content.call_id), plain.get(kind, kind), labels)
+
+    def _request(self, question: str, call_id: str, wanted: Any, labels: Sequence[str]) -> list[OutboundMessage]:
+        """Ask a question of a workflow, with its choices as buttons if they are few."""
+        if not self.has_buttons or not 0 < len(labels) <= MOST_BUTTONS:
+            answer = wanted_phrase(wanted, labels)
+            please = "" if answer is None else f"\n\n{self.wording.say('question.please', answer=answer)}"
+            return self.plain(f"{question}{please}")
+        if wanted is bool:
+            labels = [self.wording.say("question.yes"), self.wording.say("question.no")]
+        return self._with_buttons(question, choice_buttons(call_id, labels))
+
+    def _with_buttons(self, question: str, buttons: tuple[Button, ...]) -> list[OutboundMessage]:
+        *before, last = self.plain(question) or [OutboundMessage(text=question)]
+        return [*before, structs.replace(last, buttons=buttons)]
+
+    def _workflow(self, result: WorkflowRunResult) -> list[OutboundMessage]:
+        parts: list[OutboundMessage] = []
+        for output in whole_outputs(result):
+            if is_response(output):
+                parts += self._messages(output.messages)
+            elif isinstance(output, Message):
+                parts += self._messages([output])
+            elif is_messages(output):
+                parts += self._messages(output)
+            else:
+                parts += self.markdown(str(output))
+        waiting = requests_of(result)
+        for request in calls_in(waiting):
+            wanted: Any = request.response_type
+            labels = [choice.label for choice in choices_of(wanted)]
+            parts += self._request(question_text(request.data), call_id_of(request), wanted, labels)
+        return parts + self._questions(approvals_in(waiting))
+
+    def _messages(self, messages: Sequence[Message], role: str = "assistant") -> list[OutboundMessage]:
+        parts: list[OutboundMessage] = []
+        for message in messages:
+            if message.role != role:
+                continue
+            texts = (content.text or "" for content in message.contents if content.type == "text")
+            parts += self.markdown("".join(texts))
+            for content in message.contents:
+                parts += self._media(content)
+        return parts
+
+    def _media(self, content: Content) -> list[OutboundMessage]:
+        if content.type == "uri" and content.uri:
+            return self.plain(content.uri)
+        if content.type != "data":
+            return []
+        if is_too_large(content, self.max_sent_bytes):
+            name = file_name(content) or self.wording.say("media.unnamed")
+            return self.plain(self.wording.say("media.too_large", name=name))
+        file = outbound_file(content)
+        return [] if file is None else [OutboundMessage(media=(file,))]
+
+    def _questions(self, requests: Sequence[Content]) -> list[OutboundMessage]:
+        """Make a question for each call that waits; it shows all arguments, with the buttons under its last part."""
+        parts: list[OutboundMessage] = []
+        for request in requests:
+            tool, arguments = asked_for(request)
+            question, approval_id = f"{self.wording.say('approval.ask', tool=tool)}\n{arguments}", str(request.id)
+            if self.has_buttons:
+                parts += self._with_buttons(question, approval_buttons(approval_id, self.wording))
+            else:
+                words = self.wording.say("approval.words", name=name_on_button(approval_id))
+                parts += self.plain(f"{question}\n\n{words}")
+        return parts
+
+
+def _literal(text: str) -> Document:
+    """Return a document that shows a text as it is."""
+    inlines: list[Inline] = []
+    for line in text.split("\n"):
+        inlines += [Text(line), Break(hard=True)]
+    return Document((Paragraph(tuple(inlines[:-1])),))
+
+
+def _role(response: AgentResponse[Any]) -> str:
+    """Return the role that is shown: the agent's, or the user's if there is no other, as in an echo."""
+    return "user" if all(message.role == "user" for message in response.messages) else "assistant"
+
+
+def _asked(response: AgentResponse[Any]) -> list[Content]:
+    return [content for content in response.user_input_requests if content.type == "function_approval_request"]
+
+
+def _requests(response: AgentResponse[Any]) -> list[Content]:
+    return [content for message in response.messages for content in message.contents if is_request(content)]

@@ -1,0 +1,152 @@
+"""Processes events in their turn: commands, buttons and files, and what is said where there is no answer."""
+
+from collections.abc import Sequence
+
+import msgspec
+from agent_framework import Content, Message
+
+from frontdesk.abc.channel import ChannelContext
+from frontdesk.abc.commands import BuiltInTexts
+from frontdesk.data.approval import ApprovalAnswer, PendingApproval
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.reply import Reply
+from frontdesk.data.request import ChannelRequest
+from frontdesk.errors import LinkRequiredError, NotFoundError, RequestError
+from frontdesk.kit.chat.command_calls import CommandCall
+from frontdesk.kit.chat.commands import locale_of
+from frontdesk.kit.chat.inbound import FILES
+from frontdesk.kit.chat.media import FetchFile, MediaLimits, fetch_contents
+from frontdesk.kit.chat.messages import Card, InboundFile
+from frontdesk.kit.chat.questions import card_of, find_question, name_of, read_button, read_choice
+from frontdesk.kit.chat.wording import Wording
+from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
+
+
+class Replies:
+    """Processes events one by one."""
+
+    def __init__(self, context: ChannelContext, fetch: FetchFile | None, limits: MediaLimits) -> None:
+        self._context = context
+        self._fetch = fetch
+        self._limits = limits
+
+    async def prepare(self, item: InboxItem) -> ChannelRequest | None:
+        """Return the request of an event for the target, or `None` if it is done."""
+        request = item.request
+        if request.operation in ("message", "message.create"):
+            return await self._with_files(request) if FILES in request.attributes else request
+        if request.operation == "approval":
+            return await self._pressed(item)
+        # A command may reply more than once, and each reply is a message of its own.
+        count = 0
+
+        async def reply(said: Reply | str) -> None:
+            nonlocal count
+            count += 1
+            await self._context.reply(item, said, number=count)
+
+        call = CommandCall(item, self._context, reply)
+        if not await self._context.run_command(call.name, call) and request.attributes["named"]:
+            locale = locale_of(request, item.caller.identity)
+            await reply(self._context.texts.say("command.unknown", locale, name=call.name))
+        return None
+
+    async def _with_files(self, request: ChannelRequest) -> ChannelRequest:
+        """Fetch the files of a message; its sender was let in."""
+        if self._fetch is None:
+            return request
+        files = msgspec.convert(request.attributes[FILES], tuple[InboundFile, ...])
+        contents = await fetch_contents(files, self._fetch, self._limits)
+        said = request.input
+        if not isinstance(said, Message):
+            said = Message("user", [Content.from_text(said)] if said else [])
+        own = [content for content in said.contents if content.type != "text" or content.text]
+        return request.replace(input=Message("user", [*own, *contents], author_name=said.author_name))
+
+    async def _pressed(self, item: InboxItem) -> ChannelRequest:
+        """Make the request of a button, which has only a short name of its question."""
+        choice = read_choice(item.request.attributes["data"])
+        if choice is not None:
+            return item.request.replace(attributes={QUESTION: choice[0], CHOICE: choice[1]})
+        name, approved = read_button(item.request.attributes["data"])
+        answer = ApprovalAnswer(approval_id=name, approved=approved)
+        request = await self._context.approval_request(item.caller, [answer])
+        return request.replace(conversation_id=item.conversation_id, group=item.request.group)
+
+    async def settle(
+        self, answers: Sequence[ApprovalAnswer], waiting: Sequence[PendingApproval]
+    ) -> Sequence[ApprovalAnswer]:
+        """Find the questions of buttons among those that wait."""
+        settled: list[ApprovalAnswer] = []
+        for answer in answers:
+            question = find_question(answer.approval_id, waiting)
+            if question is None:
+                raise NotFoundError
+            settled.append(answer.replace(approval_id=question.approval_id))
+        return settled
+
+    async def _challenge(self, item: InboxItem, error: LinkRequiredError, wording: Wording) -> str:
+        try:
+            return challenge_text(await self._context.begin_link(item.caller))
+        except RequestError as failure:
+            # For example of a person who got too many challenges: no answer at all would be worse.
+            return f"{wording.error(error)} {wording.error(failure)}"
+
+    async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+        """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
+        request, wording = item.request, wording_for(item, self._context.texts)
+        if request.operation == "approval":
+            to = "only_me" if "callback_id" in request.attributes else "here"
+            return [Reply(wording.answer_error(error), to=to)]
+        here, direct = wording.refusal(error, group=request.group)
+        if isinstance(error, LinkRequiredError):
+            challenge = await self._challenge(item, error, wording)
+            here, direct = (here, challenge) if request.group else (challenge, "")
+        return [Reply(here), *([Reply(direct, to="direct")] if direct else [])]
+
+
+def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
+    """Return what is said to the sender of an event, in their language."""
+    return Wording(texts, locale_of(item.request, item.caller.identity))
+
+
+def confirmation(item: InboxItem, approval: PendingApproval, wording: Wording) -> Sequence[Reply]:
+    """Return what is said to the person who has answered a question, once that has decided it.
+
+    The message itself is settled by a delivery of the host's. Of a question of an earlier version the host does not
+    know where it is shown.
+    """
+    answered = item.request.attributes
+    text = wording.decided(approval, name_of(item.caller.identity))
+    if "callback_id" not in answered:
+        return [Reply(text)] if "data" in answered else []
+    pop_up = Reply(text, to="only_me")
+    if approval.target_request_id is not None or not answered["message_id"]:
+        return [pop_up]
+    return [pop_up, Reply(text, replaces=answered["message_id"])]
+
+
+async def decide_click(context: ChannelContext, item: InboxItem) -> Card | None:
+    """Decide the question of a button, and return what is shown; `None` if the button answers no question.
+
+    If the platform sends the click again, because it got no response, the decision is there, and shown again.
+    """
+    name, approved = read_button(item.request.attributes["data"])
+    if not name:
+        return None
+    wording = wording_for(item, context.texts)
+    try:
+        question = find_question(name, await context.pending_approvals(item.caller))
+        decision = await context.decide(item.caller, name if question is None else question.approval_id, approved)
+    except RequestError as error:
+        if error.status == 429 or error.status >= 500:
+            # The platform sends it again.
+            raise
+        return Card(notice=wording.answer_error(error))
+    return card_of(decision, name_of(item.caller.identity), wording)
+
+
+def challenge_text(challenge: LinkChallenge) -> str:
+    """Return the instructions for linking an account. Pure."""
+    return "\n".join(filter(None, (challenge.instructions, challenge.url)))

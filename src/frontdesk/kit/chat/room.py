@@ -1,0 +1,231 @@
+"""The way of events into the inbox: from the webhook, or from a poll."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.routing import Route
+from starlette.types import Scope
+
+from frontdesk.abc.channel import ChannelContext
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.errors import InvalidRequestError, RequestError, UnauthenticatedError, UnavailableError
+from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
+from frontdesk.kit.chat.inbound import InboundRules, to_item
+from frontdesk.kit.chat.intake import Intake, webhook_url
+from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
+from frontdesk.kit.chat.replies import decide_click
+from frontdesk.kit.http.asgi import Headers, error_headers, send_json, send_text
+from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
+
+if TYPE_CHECKING:
+    from frontdesk.kit.chat.channel import ChatChannel
+
+_NOTHING = b"{}"
+_RETRY_AFTER = 1.0
+_FORM = b"application/x-www-form-urlencoded"
+_MOST_FIELDS = 20
+
+
+class Room:
+    """The room of one chat channel in its host."""
+
+    def __init__(self, channel: "ChatChannel", context: ChannelContext) -> None:
+        self._channel = channel
+        self._config = channel.chat_config
+        self._context = context
+        self._intake = Intake(context, self._connect, channel, self.take)
+        self._deadline = BodyDeadline(self._config.body_timeout)
+        self._rules = InboundRules(
+            channel=channel.name,
+            accept_in_group=channel.accept_in_group,
+            on_edit=self._config.on_edit,
+            hooked=channel.run_hook is not None,
+            has_buttons=channel.has_buttons,
+        )
+
+    def routes(self) -> list[Route]:
+        """Return the route of the webhook, if events come by it."""
+        if self._config.transport != "webhook":
+            return []
+        channel = self._channel
+        greets = isinstance(channel, AnswersHandshakes)
+        verifier = SignatureVerifier(channel.name, channel.signature_headers, greets=greets)
+        endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive)
+        if greets:
+            endpoint = HttpEndpoint(verifier, channel.answer_error, POST=self.receive, GET=self.greet)
+        return [Route(channel.webhook_path, endpoint=endpoint)]
+
+    async def start(self) -> None:
+        """Make the bot known to its platform."""
+        polls = self._config.transport == "polling"
+        paths = (self._channel.path, self._channel.webhook_path)
+        self._intake.start(
+            publish=self._config.register_native_commands,
+            webhook=None if polls else webhook_url(self._config.public_url, paths),
+            poll=polls,
+            one_poller=self._channel.one_poller,
+        )
+
+    async def _connect(self) -> BotIdentity:
+        bot = await self._channel.connect()
+        self._channel.connected.set()
+        return bot
+
+    async def stop(self) -> None:
+        """End."""
+        await self._intake.stop()
+        await self._channel.close()
+
+    async def greet(self, call: HttpCall) -> None:
+        """Answer a platform that asks whether this is the right webhook."""
+        if not isinstance(self._channel, AnswersHandshakes):
+            raise UnauthenticatedError("The webhook has no handshake.")
+        try:
+            query = parse_qsl(call.scope["query_string"].decode("latin-1"), max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise InvalidRequestError("The query can't be understood.") from None
+        await send_text(call.send, 200, self._channel.handshake(dict(query)))
+
+    async def _body(self, call: HttpCall) -> bytes:
+        kind = call.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        read = call.whole_body if self._channel.takes_forms and kind == _FORM else call.json_body
+        return await read(limit=self._config.max_body_bytes, deadline=self._deadline)
+
+    async def receive(self, call: HttpCall) -> None:
+        """Verify a body, store its events, and only then acknowledge it."""
+        body = await self._body(call)
+        self._channel.verify(call.headers, body, self._context.now())
+        challenge = self._channel.challenge(body)
+        if challenge is not None:
+            return await send_json(call.send, 200, challenge)
+        events = self._channel.events(body)
+        if len(events) == 1 and await self._answered(call, events[0]):
+            return None
+        unreadable: InvalidRequestError | None = None
+        for event in events:
+            try:
+                await self.take(event)
+            except InvalidRequestError as error:
+                # One that can't be read keeps back none of the others.
+                unreadable = error
+        if unreadable is not None:
+            raise unreadable
+        await send_json(call.send, 200, _NOTHING)
+
+    async def _answered(self, call: HttpCall, event: bytes) -> bool:
+        """Answer an event whose platform takes something in the response to it; tell whether it was one."""
+        channel = self._channel
+        if not isinstance(channel, RepliesInResponses):
+            return False
+        message = channel.read(event, self._intake.known())
+        if not isinstance(message, InboundMessage):
+            await self._take(message, event)
+            await send_json(call.send, 200, _NOTHING)
+            return True
+        item = self._item(message, event)
+        if item is not None and message.click is not None and message.click.expects_card:
+            card = await decide_click(self._context, item)
+            if card is not None:
+                await send_json(call.send, 200, channel.card_response(card))
+                return True
+        if item is None or not message.expects_reply:
+            await self._accept(item)
+            await send_json(call.send, 200, _NOTHING)
+            return True
+        async with self._context.accept_and_wait(item, self._config.reply_seconds) as reply:
+            messages = [await channel.placed(part) for part in reply.parts]
+            await send_json(call.send, 200, channel.response(messages))
+        return True
+
+    async def take(self, event: bytes) -> None:
+        """Store an event that is meant for us."""
+        await self._take(self._channel.read(event, self._intake.known()), event)
+
+    async def _take(self, inbound: Inbound | None, event: bytes) -> None:
+        match inbound:
+            case InboundMessage():
+                await self._accept(self._item(inbound, event))
+            case DeliveryReceipt():
+                await self._note(inbound)
+            case ConversationMove(old=old, new=new):
+                await self._context.alias_conversation(old.conversation_id, new.conversation_id)
+            case None:
+                pass
+
+    async def _note(self, receipt: DeliveryReceipt) -> None:
+        """Settle the delivery of a message, or refuse a receipt that may have come before the delivery was recorded.
+
+        The platform sends again what was refused. After so many seconds the message is none of the outbox's, such as
+        one that was removed again, and its receipt is forgotten.
+        """
+        status, reason = "delivered" if receipt.delivered else "failed", receipt.reason or None
+        known = await self._context.settle_delivery(
+            receipt=receipt.message_id, status=status, reason=reason, at=receipt.at
+        )
+        if not known and self._context.now() < receipt.at + self._config.receipt_seconds:
+            raise UnavailableError("Nothing is known of the message yet.", retry_after=_RETRY_AFTER)
+
+    async def _accept(self, item: InboxItem | None) -> None:
+        if item is not None:
+            await self._context.accept(item)
+
+    def _item(self, message: InboundMessage, event: bytes) -> InboxItem | None:
+        item = to_item(
+            message,
+            self._rules,
+            self._intake.known(),
+            now=self._context.now(),
+            payload=lambda: self._channel.payload(event),
+        )
+        if item is None:
+            return None
+        if message.reply_token and self._config.private_replies:
+            until = message.at + self._config.token_seconds
+            item = self._context.seal_reply_token(item, message.reply_token, expires_at=until)
+        return item.replace(kind="control") if self._is_control(item) else item
+
+    def _is_control(self, item: InboxItem) -> bool:
+        if item.request.operation != "command":
+            return False
+        command = self._context.find_command(item.request.attributes["command"])
+        return command is not None and command.control
+
+
+class SignatureVerifier(HttpVerifier):
+    """Refuses requests without a signature; the signature itself is checked when the body has been read."""
+
+    def __init__(self, channel: str, headers: Sequence[bytes], *, greets: bool = False) -> None:
+        """Make a verifier; if the channel `greets`, a GET request is verified by its handshake instead."""
+        super().__init__(channel, None)
+        self._greets = greets
+        self._platform = Caller(identity=ChannelIdentity(channel=channel, native_id="the platform"))
+        self._headers = tuple(headers)
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        is_greeting = self._greets and scope["method"] == "GET"
+        if not is_greeting and not all(headers.get(name) for name in self._headers):
+            raise UnauthenticatedError("The event is not signed.")
+        return self._platform
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """The reason why a request of the platform was refused."""
+
+    code: str
+    message: str
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """The shape of an error in the response to a platform."""
+
+    error: Problem
+
+
+async def refuse(call: HttpCall, error: RequestError) -> None:
+    """Answer the platform with an error."""
+    body = Refusal(error=Problem(code=error.code, message=error.message))
+    await send_json(call.send, error.status, msgspec.json.encode(body), error_headers(error))

@@ -1,0 +1,94 @@
+"""Begins the spans of a host; without telemetry of the operator's they do nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from frontdesk.abc.telemetry import Span, SpanKind, Telemetry
+from frontdesk.errors import PushError, RequestError
+from frontdesk.loggers import host as log
+
+LONGEST_CARRIED = 1024
+"""The characters that a span may carry into stored rows."""
+T = TypeVar("T")
+
+
+class NoSpan:
+    """A span that does nothing."""
+
+    def carry(self) -> str | None:
+        return None
+
+    def end(self, outcome: str) -> None:
+        return None
+
+
+_NO_SPAN = NoSpan()
+
+
+class Spans:
+    """Begins spans with labels that were made before, so that nothing is made for them on the way of a request."""
+
+    def __init__(self, telemetry: Telemetry | None = None, channels: Iterable[str] = ()) -> None:
+        """Take the operator's telemetry, if there is one; what it raises is logged, and fails nothing."""
+        self._telemetry = None if telemetry is None else _Guarded(telemetry)
+        self._labels: Mapping[str, Mapping[str, str]] = {name: {"channel": name} for name in channels}
+
+    def begin(self, kind: SpanKind, channel: str, parent: str | None) -> Span:
+        """Begin a span of a channel."""
+        if self._telemetry is None:
+            return _NO_SPAN
+        return self._telemetry.begin(kind, parent, self._labels.get(channel) or {"channel": channel})
+
+
+NO_SPANS = Spans()
+"""Spans that do nothing."""
+
+
+def telemetry_findings(given: Any) -> list[str]:
+    """List what is wrong with the telemetry of an operator, a line each."""
+    if given is None or callable(getattr(given, "begin", None)):
+        return []
+    return [f"telemetry must have begin(kind, parent, labels), and {type(given).__name__} has none"]
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return the outcome of a span that an error has ended."""
+    if isinstance(error, (RequestError, PushError)):
+        return error.code
+    return "cancelled" if isinstance(error, (asyncio.CancelledError, GeneratorExit)) else "error"
+
+
+class _Guarded:
+    """Telemetry of an operator, whose failures are only logged."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+
+    def begin(self, kind: SpanKind, parent: str | None, labels: Mapping[str, str]) -> Span:
+        span = _call(lambda: self._telemetry.begin(kind, parent, labels))
+        return _NO_SPAN if span is None else _GuardedSpan(span, parent)
+
+
+class _GuardedSpan:
+    def __init__(self, span: Span, parent: str | None) -> None:
+        self._span = span
+        self._parent = parent
+
+    def carry(self) -> str | None:
+        carried = _call(self._span.carry)
+        if isinstance(carried, str) and len(carried) > LONGEST_CARRIED:
+            log.warning("a span carries %d characters, and may carry %d", len(carried), LONGEST_CARRIED)
+            return self._parent
+        return carried
+
+    def end(self, outcome: str) -> None:
+        _call(lambda: self._span.end(outcome))
+
+
+def _call(work: Callable[[], T]) -> T | None:
+    try:
+        return work()
+    except Exception as error:  # It is the operator's code, and a request must not fail by it.
+        log.error("the telemetry has failed", exc_info=error)
+        return None

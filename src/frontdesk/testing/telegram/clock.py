@@ -1,0 +1,51 @@
+"""A clock that runs by itself, stands still, or is moved by a test, and that can be waited for."""
+
+import asyncio
+from contextlib import suppress
+
+from frontdesk.clock import SystemClock
+
+
+class MovableClock:
+    """The time of the platform; `running=False` stops it, so that only `advance` moves it."""
+
+    def __init__(self, *, running: bool = True, start: float | None = None) -> None:
+        self._system = SystemClock()
+        self._running = running
+        self._steady = self._system.steady()
+        self._start = self._system.now() if start is None else start
+        self._ahead = 0.0
+        self._moved = asyncio.Event()
+
+    def now(self) -> float:
+        """Return the time of day in seconds."""
+        passed = self._system.steady() - self._steady if self._running else 0.0
+        return self._start + self._ahead + passed
+
+    def advance(self, seconds: float) -> float:
+        """Let time pass at once, and wake those who waited for it; return the new time."""
+        self._ahead += seconds
+        self._moved.set()
+        self._moved = asyncio.Event()
+        return self.now()
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait until an event is set, but not longer than some seconds of this clock; tell whether it was."""
+        until = self.now() + seconds
+        while not event.is_set() and (left := until - self.now()) > 0:
+            await _first(event, self._moved, left if self._running else None)
+        return event.is_set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for some seconds of this clock."""
+        await self.wait(asyncio.Event(), seconds)
+
+
+async def _first(event: asyncio.Event, moved: asyncio.Event, seconds: float | None) -> None:
+    waits = [asyncio.ensure_future(event.wait()), asyncio.ensure_future(moved.wait())]
+    try:
+        with suppress(TimeoutError):
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

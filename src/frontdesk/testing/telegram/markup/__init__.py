@@ -1,0 +1,1 @@
+"""Texts with entities: how the server parses, checks and finds them."""

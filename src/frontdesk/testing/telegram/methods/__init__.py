@@ -1,0 +1,1 @@
+"""The methods that the fake acts on, by group."""

@@ -1,0 +1,29 @@
+"""The contract of chat channels, asked of the message channel and of the channel of a made-up platform."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+from frontdesk.testing import ChatContract, FakePlatform
+from frontdesk.testing.messages import MessageChannel
+from tests.contracts.message_platform import SECRET, DrivenPlatform, driven_platform
+from tests.kit.chat.postbox.channel import PostboxChannel
+from tests.kit.chat.postbox.platform import SECRET as POSTBOX_SECRET
+from tests.kit.chat.postbox.platform import TOKEN, Postbox, postbox
+
+
+class TestMessages(ChatContract):
+    def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
+        return driven_platform()
+
+    def channel(self, platform: FakePlatform, **settings: Any) -> MessageChannel:
+        driven = cast(DrivenPlatform, platform)
+        return MessageChannel(platform_url=driven.url, token=driven.token, secret=SECRET, **settings)
+
+
+class TestPostbox(ChatContract):
+    def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
+        return postbox()
+
+    def channel(self, platform: FakePlatform, **settings: Any) -> PostboxChannel:
+        url = cast(Postbox, platform).url
+        return PostboxChannel(url=url, token=TOKEN, secret=POSTBOX_SECRET, allow_private=True, **settings)

@@ -1,0 +1,31 @@
+"""The reference of Telegram has every setting with its default, and every code of an error."""
+
+import dataclasses
+
+from frontdesk.channels.telegram import TelegramChannel, errors
+from frontdesk.channels.telegram.config import TelegramConfig
+from frontdesk.kit.chat.config import ChatConfig
+from tests.docs.pages import ROOT, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+PAGE = ROOT / "docs/reference/telegram.md"
+
+
+def test_every_parameter_is_documented_with_its_default() -> None:
+    wanted = {name: shown(parameter) for name, parameter in signature(TelegramChannel).items()}
+    assert parameters(PAGE, TelegramChannel) == wanted
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    shared = {field.name for field in dataclasses.fields(ChatConfig)} | set(signature(TelegramChannel))
+    own = {field.name: repr(field.default) for field in dataclasses.fields(TelegramConfig) if field.name not in shared}
+    assert parameters(PAGE, TelegramConfig) == own
+
+
+def test_every_code_of_an_error_is_documented() -> None:
+    documented = {code for _, codes, _ in tables(PAGE)["Errors"] for code in spans(codes)}
+    own = {errors.UNAUTHORIZED, errors.CONFLICT, errors.WEBHOOK_ACTIVE, errors.ChatMigratedError.code}
+    assert own <= documented
+    unusual = {"is_bot", errors.REPLY_NOT_FOUND, "too_large", errors.MEDIA_REFUSED, "button_invalid"}
+    assert set(errors._REFUSED) - unusual <= documented
+    assert set(errors._NOT_EDITABLE) <= documented

@@ -1,0 +1,81 @@
+"""Coming in: a host is killed around each commit of an album. Its messages are answered in one turn, and once."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from frontdesk.testing.messages import MessagePlatform, Person
+from tests.faults.inbox.desk import heard, texts
+from tests.faults.inbox.processes import Desks
+from tests.testing.messages.starting import forked_platform
+
+pytestmark = pytest.mark.xdist_group("processes")
+
+WHOLE = "heard one\ntwo"
+ACCEPTED = 2
+"""The commits that accept the messages."""
+COMMITS = 6
+"""After those the first is taken up, then the second, the session gets its id, and the turn is recorded."""
+KILLS = [*((passes, "before_commit") for passes in range(1, COMMITS + 1)), (COMMITS, "after_commit")]
+
+
+async def send_album(platform: MessagePlatform, who: Person) -> None:
+    for text in ("one", "two"):
+        await platform.say(who, text, album_id="album")
+
+
+async def assert_answered(platform: MessagePlatform, who: Person, *, split: bool = False) -> None:
+    """See that each message of the album was answered once, and in one turn unless it may be split."""
+    answers: list[str] = []
+
+    async def is_whole() -> bool:
+        answers[:] = texts(await platform.answers(who.chat_id))
+        return [line.removeprefix("heard ") for answer in answers for line in answer.split("\n")] == ["one", "two"]
+
+    await platform.until(is_whole)
+    assert split or answers == [WHOLE]
+    whole = list(answers)
+    await platform.say(who, "after")
+    assert await heard(platform, who, len(whole) + 1) == [*whole, "heard after"]
+
+
+@pytest.mark.parametrize(("passes", "point"), KILLS)
+async def test_a_kill_around_each_commit(passes: int, point: str, tmp_path: Path) -> None:
+    async with forked_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", album=0.5) as desks:
+            host = await desks.host()
+            await host.arm(point, passes)
+            await send_album(platform, ann)
+            assert await host.ended() == -signal.SIGKILL
+            await desks.host()
+            # If the host comes back too late, the time for which the first waited is over.
+            await assert_answered(platform, ann, split=passes <= ACCEPTED)
+        assert desks.asked().count("one") <= 2
+
+
+@pytest.mark.parametrize(("passes", "point"), [(4, "before_commit"), (4, "after_commit"), (6, "before_commit")])
+async def test_another_host_takes_an_album_over(passes: int, point: str, postgres: str, tmp_path: Path) -> None:
+    async with forked_platform(tmp_path / "log") as platform:
+        ann = await platform.user("Ann")
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=0.5, lease=1.0) as desks:
+            host = await desks.host()
+            await host.arm(point, passes)
+            await send_album(platform, ann)
+            assert await host.ended() == -signal.SIGKILL
+            await desks.host()
+            await assert_answered(platform, ann)
+
+
+async def test_two_hosts_answer_an_album_once(postgres: str, tmp_path: Path) -> None:
+    async with forked_platform(tmp_path / "log") as platform:
+        people = [await platform.user(name) for name in ("Ann", "Bob", "Eve")]
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=0.5) as desks:
+            for _ in range(2):
+                await desks.host()
+            for who in people:
+                await send_album(platform, who)
+            for who in people:
+                await assert_answered(platform, who)
+        assert desks.asked().count("one") == len(people)

@@ -1,0 +1,212 @@
+"""What the base of chat channels does beyond its contract: words for buttons, batches, moves, polls and large files."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+import pytest
+
+from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
+from frontdesk.errors import UnauthenticatedError
+from frontdesk.kit.chat.abilities import AnswersHandshakes, PollsEvents
+from frontdesk.kit.chat.media import MediaLimits
+from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
+from frontdesk.testing import ChatContract, ChatFile, EchoAgent, serving
+from frontdesk.testing.chat_questions import Bank
+from frontdesk.testing.chat_wire import Chat
+from tests.kit.chat.postbox.channel import PostboxChannel
+from tests.kit.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+
+
+def channel_on(platform: Postbox, kind: type[PostboxChannel] = PostboxChannel, **settings: Any) -> PostboxChannel:
+    return kind(url=platform.url, token=TOKEN, secret=SECRET, allow_private=True, **settings)
+
+
+@asynccontextmanager
+async def open_chat(
+    target: Any = None, *, kind: type[PostboxChannel] = PostboxChannel, **settings: Any
+) -> AsyncIterator[tuple[Chat, Postbox]]:
+    """Serve a host on Postbox."""
+
+    class Wire(ChatContract):
+        def channel(self, platform: Any, **given: Any) -> PostboxChannel:
+            return channel_on(platform, kind, **given)
+
+    async with postbox() as platform, Wire().chat(target, platform=platform, **settings) as chat:
+        yield chat, platform
+
+
+class Wordy(PostboxChannel):
+    has_buttons = False
+
+
+@pytest.mark.parametrize(("word", "paid"), [("yes", [5]), ("no", [])])
+async def test_without_buttons_a_question_is_answered_with_words(word: str, paid: list[int]) -> None:
+    bank = Bank()
+    async with open_chat(bank.agent("done"), kind=Wordy) as (chat, platform):
+        ada = await platform.person("Ada")
+        await platform.say(ada, "pay 5")
+        (question,) = await chat.texts(ada.chat_id, 1)
+        approval_id = question.partition("yes ")[2].split()[0].rstrip(".,")
+        await platform.say(ada, f"{word} {approval_id}")
+        assert "done" in (await chat.texts(ada.chat_id, 3))[1:]
+        await platform.say(ada, f"{word} {approval_id}")
+        assert "answered before" in (await chat.texts(ada.chat_id, 4))[3]
+    assert bank.paid == paid
+
+
+class Batching(PostboxChannel):
+    """Takes bodies with several events."""
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        return [bytes(event) for event in msgspec.json.decode(body, type=list[msgspec.Raw])]
+
+
+async def test_an_event_that_cannot_be_read_keeps_back_none_of_its_batch() -> None:
+    async with open_chat(kind=Batching) as (chat, platform):
+        ada = await platform.person("Ada")
+        body = b'[{"id": 7}, %s]' % platform.event(ada, "hello")
+        for _ in range(2):
+            headers = {"content-type": "application/json", **platform.signed(body, at=time.time())}
+            answer = await chat.client.http.post(chat.webhook, content=body, headers=headers)
+            assert answer.status_code == 400
+        await chat.until_shown(ada.chat_id, "hello")
+
+
+class Greeting(PostboxChannel, AnswersHandshakes):
+    """Is asked who it is, and takes forms."""
+
+    takes_forms = True
+
+    def handshake(self, query: Mapping[str, str]) -> bytes:
+        if query.get("word") != "open sesame":
+            raise UnauthenticatedError("The word is wrong.")
+        return query["challenge"].encode()
+
+    def events(self, body: bytes) -> Sequence[bytes]:
+        return [body if body.startswith(b"{") else dict(parse_qsl(body.decode()))["payload"].encode()]
+
+
+async def test_a_handshake_is_answered_for_who_knows_the_word() -> None:
+    async with open_chat(kind=Greeting) as (chat, _):
+        right = await chat.client.http.get(chat.webhook, params={"word": "open sesame", "challenge": "42"})
+        assert (right.status_code, right.text, right.headers["content-type"]) == (
+            200,
+            "42",
+            "text/plain; charset=utf-8",
+        )
+        assert (await chat.client.http.get(chat.webhook, params={"word": "please"})).status_code == 401
+        assert (await chat.client.http.get(f"{chat.webhook}?{'&'.join(['a=b'] * 99)}")).status_code == 400
+
+
+@pytest.mark.parametrize(("kind", "status"), [(Greeting, 200), (PostboxChannel, 415)])
+async def test_a_form_is_taken_where_the_platform_sends_forms(kind: type[PostboxChannel], status: int) -> None:
+    async with open_chat(kind=kind) as (chat, platform):
+        ada = await platform.person("Ada")
+        body = urlencode({"payload": platform.event(ada, "hello").decode()}).encode()
+        form = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+        unsigned = await chat.client.http.post(chat.webhook, content=body, headers=form)
+        assert unsigned.status_code == 401
+        signed = {**form, **platform.signed(body, at=time.time())}
+        assert (await chat.client.http.post(chat.webhook, content=body, headers=signed)).status_code == status
+        if status == 200:
+            await chat.until_shown(ada.chat_id, "hello")
+
+
+class Moving(PostboxChannel):
+    """Knows a platform whose groups move: an event says so with its text."""
+
+    def read(self, event: bytes, bot: BotIdentity) -> Inbound | None:
+        said = super().read(event, bot)
+        if said is None or not said.text.startswith("moved to "):
+            return said
+        new = Destination(chat_id=said.text.removeprefix("moved to "), kind="group")
+        return ConversationMove(old=said.place, new=new)
+
+
+async def test_a_group_that_has_moved_goes_on() -> None:
+    async with open_chat(kind=Moving, accept_in_group="all") as (chat, platform):
+        ada = await platform.person("Ada")
+        old, new = await platform.group(ada), await platform.group(ada)
+        await platform.say(ada, "before", chat_id=old)
+        await chat.until_shown(old, "before")
+        await platform.say(ada, f"moved to {new}", chat_id=old)
+        await platform.say(ada, "after", chat_id=new)
+        await chat.until_shown(new, "after")
+        assert len(await chat.sessions()) == 1
+
+
+async def test_a_file_that_is_too_large_is_refused_and_its_sender_is_told() -> None:
+    agent = EchoAgent()
+    async with open_chat(agent, media=MediaLimits(max_bytes=5)) as (chat, platform):
+        ada = await platform.person("Ada")
+        await platform.say(ada, "look", files=[ChatFile(media_type="text/plain", data=b"too long")])
+        (refusal,) = await chat.texts(ada.chat_id, 1)
+        assert "5 bytes" in refusal
+    assert agent.seen == []
+
+
+class Polled(PostboxChannel, PollsEvents):
+    """Fetches what others would be sent."""
+
+    polls = 0
+
+    async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
+        type(self).polls += 1
+        self.polling.set()
+        if offset or not self.waiting:
+            await asyncio.Event().wait()
+        return list(enumerate(self.waiting))
+
+    polling: asyncio.Event
+    waiting: list[bytes]
+
+
+async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
+    store = InMemoryStateStore()
+
+    def polled(platform: Postbox, *waiting: bytes) -> Polled:
+        channel = channel_on(platform, Polled, transport="polling", live="off")
+        assert isinstance(channel, Polled)
+        channel.polling, channel.waiting = asyncio.Event(), list(waiting)
+        return channel
+
+    async with postbox() as platform:
+        ada = await platform.person("Ada")
+        first, second = polled(platform), polled(platform, platform.event(ada, "hello"))
+        async with serving(AgentFrameworkHost(EchoAgent(), channels=[first], store=store)):
+            await first.polling.wait()
+            async with serving(AgentFrameworkHost(EchoAgent(), channels=[second], store=store)):
+                await second.connected.wait()
+                assert not second.polling.is_set()
+            assert Polled.polls == 1
+        third = polled(platform, platform.event(ada, "hello"))
+        async with serving(AgentFrameworkHost(EchoAgent(), channels=[third], store=store)):
+            await third.polling.wait()
+
+            async def answered() -> bool:
+                return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
+
+            await platform.until(answered)
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"transport": "polling"}, "can't be fetched"),
+        ({"transport": "pigeon"}, "transport must be 'webhook' or 'polling', not 'pigeon'"),
+        ({"public_url": "ftp://x"}, "public_url must begin with"),
+        ({"private_replies": True}, "shows nothing to one person alone"),
+        ({"poll_seconds": 0}, "poll_seconds must be positive"),
+        ({"media": MediaLimits(max_files=0)}, "media: max_files must be positive"),
+        ({"album_seconds": -1.0}, "album_seconds must not be negative"),
+    ],
+)
+def test_what_is_wrong_is_found_at_build(settings: dict[str, Any], finding: str) -> None:
+    channel = PostboxChannel(url="https://postbox.example", token=TOKEN, secret=SECRET, **settings)
+    with pytest.raises(ChannelConfigurationError, match=finding):
+        AgentFrameworkHost(EchoAgent(), channels=[channel], seal_key="k" * 32)
