@@ -118,6 +118,14 @@ async def test_a_failure_says_so_and_hides_the_reason() -> None:
         assert "secret" not in notice["text"]
 
 
+async def test_notices_are_in_the_language_of_the_visitor() -> None:
+    async with web_host(FailingAgent()) as url, visiting(url) as ada:
+        await ada.say("hello")
+        await ada.say("hallo", locale="de")
+        english, german = [one["text"] for one in await ada.heard(4) if one.get("role") == "notice"]
+        assert english != german
+
+
 async def test_a_failure_in_mid_answer_settles_what_was_shown() -> None:
     async with web_host(FailingAgent(after=2)) as url, visiting(url) as ada:
         await ada.say("one two three")

@@ -123,12 +123,15 @@ class WebChatChannel(Channel):
 
     def parts(self, result: HostedRunResult[Any]) -> Sequence[Any]:
         """Return the messages of an answer as JSON values: its text, and a card for each question."""
+        wording = Wording(self._need_context().texts, result.locale)
         origin = "" if result.run.channel == self.name else result.run.channel
-        failed = {"role": "notice", "code": "failed"} if result.run.status == "failed" else {}
-        return [
-            msgspec.to_builtins(msgspec.structs.replace(content, origin=origin, **failed))
-            for content in contents_of(result, Wording(self._need_context().texts))
-        ]
+        contents = [msgspec.structs.replace(content, origin=origin) for content in contents_of(result, wording)]
+        if result.run.status == "failed":
+            contents = [
+                msgspec.structs.replace(content, role="notice", code="failed", text=wording.failure(content.text))
+                for content in contents
+            ]
+        return [msgspec.to_builtins(content) for content in contents]
 
     def reply_parts(self, item: InboxItem, reply: Reply) -> Sequence[Any]:
         """Return the notice that shows a reply; nobody but the visitor sees the page."""
