@@ -20,7 +20,7 @@ from frontdesk import (
     OAuthIdentityLinker,
     Oidc,
 )
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext, ChannelContribution
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
@@ -36,8 +36,6 @@ from tests.access_matrix.purposes import SAYING, SOCKET, Door
 class ChatWithCommand(MessageChannel):
     """A chat whose platform is away, with a command of the operator's own; what it could call is shown."""
 
-    context: ChannelContext
-
     def __init__(self) -> None:
         async def open_the_safe(call: ChannelCommandContext) -> None:
             await call.reply("The safe is open.")
@@ -45,10 +43,6 @@ class ChatWithCommand(MessageChannel):
         command = ChannelCommand(name="safe", description="Open the safe", handler=open_the_safe)
         secret = "the-secret-of-the-platform"
         super().__init__(platform_url="http://127.0.0.1:1", token="a-token", secret=secret, commands=[command])
-
-    def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self.context = context
-        return super().contribute(context)
 
 
 class EveryDoorHost:
