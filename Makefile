@@ -111,6 +111,10 @@ help: ## Show this list
 demo: $(RUN) ## Start the demo host (ARGS: options of `frontdesk demo`)
 	@.venv-run/bin/frontdesk demo $(ARGS)
 
+.PHONY: screenshots
+screenshots: $(DEV) $(BROWSER) ## Make the pictures of the documents anew
+	@.venv/bin/python -m tests.screenshots
+
 .PHONY: test
 test: lint types $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
 	@$(SPREAD) $(ARGS)

@@ -18,10 +18,12 @@ OPTIONAL = {"verify"}
 # The API of Responses is the largest there is: it assembles streams, takes bodies in and looks up what they refer to,
 # speaks over WebSockets with a memory of their own, and compacts. Telegram has codes in the texts of its errors alone,
 # dozens of kinds of contents, and the command with which every chat begins. Each of these is a subject, and none fits
-# one of the seven.
+# one of the seven. The web chat is its own platform: it serves a page and its files, keeps what was said and tells
+# pages what is new.
 MORE = {
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
+    "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},
 }
 
 NO_VERBS = {

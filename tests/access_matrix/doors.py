@@ -20,11 +20,12 @@ from frontdesk import (
     OAuthIdentityLinker,
     Oidc,
 )
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext, ChannelContribution
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.abc.linker import IdentityLinker
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.web import WebChatChannel
 from frontdesk.testing import EchoAgent, serving
 from frontdesk.testing.messages import MessageChannel
 from tests.access_matrix.callers import OTHER_KEY, OWNER_KEY, Keys, owner
@@ -35,8 +36,6 @@ from tests.access_matrix.purposes import SAYING, SOCKET, Door
 class ChatWithCommand(MessageChannel):
     """A chat whose platform is away, with a command of the operator's own; what it could call is shown."""
 
-    context: ChannelContext
-
     def __init__(self) -> None:
         async def open_the_safe(call: ChannelCommandContext) -> None:
             await call.reply("The safe is open.")
@@ -44,10 +43,6 @@ class ChatWithCommand(MessageChannel):
         command = ChannelCommand(name="safe", description="Open the safe", handler=open_the_safe)
         secret = "the-secret-of-the-platform"
         super().__init__(platform_url="http://127.0.0.1:1", token="a-token", secret=secret, commands=[command])
-
-    def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self.context = context
-        return super().contribute(context)
 
 
 class EveryDoorHost:
@@ -89,6 +84,7 @@ class EveryDoorHost:
         names = {"run_id": self.ids.get(run, "x"), "model:path": self.agent.name, "path:path": "a/b/c/d"}
         names["text"] = "lnk_0192f0c1a2b3<script>.made-up"
         names |= {"conversation_id": self.ids.get("conversation", "x"), "item_id": self.ids.get("item", "x")}
+        names |= {"chat": "main", "approval_id": "apr_1", "version": "x", "name:path": "chat.js", "file": "f"}
         return re.sub(r"\{([\w:]+)\}", lambda one: names[one.group(1)], path)
 
     async def furnish(self) -> None:
@@ -170,6 +166,7 @@ async def open_house(
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
             chat,
+            WebChatChannel(),
             *more,
         ],
         state_dir=place,

@@ -75,6 +75,21 @@ PURPOSES: dict[str, Purpose] = {
     "GET /link/confirm/{text}": Purpose("page"),
     "POST /link/confirm/{text}": Purpose("page"),
     "POST /link/cancel/{text}": Purpose("page"),
+    "GET /chat": Purpose("open"),
+    "GET /chat/static/{version}/{name:path}": Purpose("visitor"),
+    "GET /chat/api/me": Purpose("visitor"),
+    "POST /chat/api/conversations": Purpose("visitor", {"client_id": "c"}),
+    "POST /chat/api/conversations/{chat}": Purpose("visitor", {"title": "t"}),
+    "DELETE /chat/api/conversations/{chat}": Purpose("visitor"),
+    "GET /chat/api/conversations/{chat}/messages": Purpose("visitor"),
+    "POST /chat/api/conversations/{chat}/messages": Purpose("visitor", {"client_id": "c", "text": "hello"}),
+    "POST /chat/api/conversations/{chat}/stop": Purpose("visitor", {"client_id": "c"}),
+    "GET /chat/api/approvals/{approval_id}": Purpose("visitor"),
+    "POST /chat/api/approvals/{approval_id}": Purpose("visitor", {"approved": True, "digest": "d"}),
+    "GET /chat/api/files/{file}": Purpose("visitor"),
+    "GET /chat/api/events": Purpose("visitor"),
+    "GET /chat/api/poll": Purpose("visitor"),
+    f"{SOCKET} /chat/api/feed": Purpose("visitor"),
     **{f"{method} {base}/{{path:path}}": Purpose("unknown") for method in METHODS for base in ("/responses", "")},
     **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
 }
@@ -92,5 +107,5 @@ def named(door: Door) -> str:
 
 def shape(door: Door) -> set[str]:
     """What an error of this door has."""
-    plain = door.path.startswith(("/invocations", "/messages"))
+    plain = door.path.startswith(("/invocations", "/messages", "/chat"))
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

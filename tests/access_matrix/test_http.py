@@ -17,7 +17,7 @@ from frontdesk import Channel, ChannelContext, ChannelContribution
 from tests.access_matrix.callers import CALLERS, Caller
 from tests.access_matrix.doors import EveryDoorHost, open_house
 from tests.access_matrix.issuer import issuing
-from tests.access_matrix.purposes import PURPOSES, Door, Purpose, named, purpose, shape
+from tests.access_matrix.purposes import PURPOSES, SOCKET, Door, Purpose, named, purpose, shape
 
 # What the issue names; more is better.
 NAMED = {
@@ -142,7 +142,31 @@ async def _webhook(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
     return wrong if before == (len(house.agent.seen), house.rows()) else [*wrong, "something ran, or was stored"]
 
 
-KNOCKS = {"socket": _socket, "page": _page, "webhook": _webhook}
+async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str]:
+    """Whoever has no cookie of the page is nobody there, whatever else they may do; its files are for everybody."""
+    before = len(house.agent.seen), house.rows()
+    target, data = house.filled(door.path), json.dumps(purpose(door).body or {}).encode()
+    headers = {"origin": house.url, **caller.credentials(house.keys, door.method, target, data)}
+    if door.method == SOCKET:
+        status = await _handshake(f"{house.url.replace('http', 'ws', 1)}{target}", headers)
+    else:
+        sent = {"content-type": "application/json", **headers, **FORGED}
+        status = (await house.http.request(door.method, target, content=data, headers=sent)).status_code
+    wanted = 404 if "/static/" in door.path else 401 if headers["origin"] == house.url else 403
+    wrong = [] if status == wanted else [f"{status} and not {wanted}"]
+    return wrong if before == (len(house.agent.seen), house.rows()) else [*wrong, "something ran, or was stored"]
+
+
+async def _handshake(url: str, headers: dict[str, str]) -> int:
+    try:
+        async with connect(url, additional_headers={**headers, **FORGED}, proxy=None):
+            return 101
+    except InvalidStatus as refused:
+        return refused.response.status_code
+
+
+FORGED = {"cookie": f"frontdesk_visitor=vis_1.{'A' * 43}"}
+KNOCKS = {"socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
 
 
 async def test_the_order_in_which_credentials_are_offered_makes_no_difference(tmp_path: Path) -> None:

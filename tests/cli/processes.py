@@ -70,7 +70,8 @@ class Running:
     def url(self) -> str:
         """The base of the URLs that a server prints."""
         output = self.read_until("Ctrl-C stops")
-        return next(word for word in output.split() if word.startswith("http://")).partition("/invocations")[0]
+        first = next(word for word in output.split() if word.startswith("http://"))
+        return "/".join(first.split("/")[:3])
 
     def type(self, text: str) -> None:
         """Writes a line."""

@@ -51,6 +51,9 @@ def test_the_urls_are_served(demo: Running) -> None:
     base = demo.url()
     assert httpx.get(f"{base}/invocations/docs/openapi.json").json()["info"]["title"] == "Concierge"
     assert httpx.get(f"{base}/healthz").status_code == 200
+    assert "<title>The Marmalade</title>" in httpx.get(f"{base}/chat").text
+    # The page comes first: it is what a newcomer opens.
+    assert demo.output.find("http") == demo.output.find(f"{base}/chat")
     assert all(url in demo.output for url in (f"{base}/invocations/docs/openapi.json", f"{base}/healthz"))
 
 
@@ -103,7 +106,7 @@ def test_a_port_that_was_asked_for_is_not_replaced() -> None:
 def test_it_is_not_shown_to_other_machines() -> None:
     ended = frontdesk("demo", "--host", "0.0.0.0")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("frontdesk: the demo: 3 findings\n")
+    assert ended.stderr.startswith("frontdesk: the demo: 4 findings\n")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("agent_framework_openai") is not None, reason="the extra is installed")

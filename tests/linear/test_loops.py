@@ -25,9 +25,13 @@ from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.channels.responses import parse as responses
 from frontdesk.channels.telegram import parse as telegram
+from frontdesk.channels.web import files as page_files
+from frontdesk.channels.web import parse as page
+from frontdesk.channels.web.wire import SendBody
 from frontdesk.cli import terminal
 from frontdesk.cli.door import read_events
 from frontdesk.data import codec, json_tree
+from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.demo.script import next_step
 from frontdesk.errors import FrontdeskError
 from frontdesk.kit import names
@@ -51,6 +55,16 @@ from tests.examples import examples
 
 SOURCE = str(Path(frontdesk.__file__).parent)
 Reads = Callable[[str, int], Any]
+
+
+def page_message(text: str, units: int) -> Any:
+    """A body of the page: its text, a choice, a locale, the name of a file and the files."""
+    file = {"media_type": text, "data": "AAAA", "name": text}
+    sent = {"client_id": "c", "text": f"/{text}", "choice": text, "locale": text, "files": [file] * units}
+    body = page.decode(SendBody, json.dumps(sent).encode())
+    page_files.read_files(body.files[:1], most=1, max_bytes=10)
+    caller = Caller(identity=ChannelIdentity("web", "vis_1"))
+    return page.to_item(body, page.read_text(body, 10**9), channel="web", caller=caller, chat="main", now=0.0)
 
 
 def lines_of(call: Callable[[], Any]) -> int:
@@ -170,6 +184,7 @@ READERS: dict[str, Reads] = {
     "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
+    "a message on the page": page_message,
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
     "an allowed host": lambda text, units: network.plain_host(text),
     "a target": lambda text, units: hmac_auth._target({"raw_path": text.encode("latin-1", "replace"), "path": text}),
@@ -266,5 +281,5 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
-    assert rooms == {"conversations", "invocations", "responses", "telegram"}
+    assert rooms == {"conversations", "invocations", "responses", "telegram", "web"}
     assert InvocationBody.__struct_fields__

@@ -385,6 +385,8 @@ class Channel(ABC):
     """Whether its routes have names of their own below its path, so that channels of other kinds can have it too."""
     takes_http: ClassVar[bool] = True
     """Whether strangers can reach it over HTTP, so that it needs `auth` on a public address."""
+    tells_callers_apart: ClassVar[bool] = False
+    """Whether callers without credentials have identities of their own, such as by a cookie, and can be linked."""
 
     @abstractmethod
     def contribute(self, context: ChannelContext) -> ChannelContribution:

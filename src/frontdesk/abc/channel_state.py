@@ -51,10 +51,11 @@ class ChannelStateContext(Protocol):
         """
         ...
 
-    def channel_storage(self, name: str) -> ChannelStorage:
+    def channel_storage(self, name: str, *, holds_tokens: bool = True) -> ChannelStorage:
         """Return a storage for values of this channel; ask for it in `contribute`, so that warnings name the channel.
 
-        The values are encrypted if the host has a `seal_key`.
+        The values are encrypted if the host has a `seal_key`. A host without one warns of a storage that holds tokens
+        of other services; what is only as confidential as the conversations in the host's own store needs none.
         """
         ...
 

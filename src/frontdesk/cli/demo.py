@@ -63,6 +63,7 @@ def welcome(base: str, note: str, telegram_url: str = "") -> str:
 The Marmalade, a small hotel by the sea: a real agent with three tools, behind its front desk.
 {note}
 
+  talk     {base}/chat   (a page for your browser)
   ask      {url}
   OpenAPI  {url}/docs/openapi.json
   OpenAI   {base}/v1   (the base URL for any client of the OpenAI Responses API; any key will do)

@@ -1,4 +1,4 @@
-"""The demo's host: one agent, three tools, three channels."""
+"""The demo's host: one agent, three tools, four channels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +10,7 @@ from frontdesk.abc.channel import Channel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
+from frontdesk.channels.web import WebChatChannel
 from frontdesk.demo.hotel import HOURS, PRICES, Hotel, tools_of
 from frontdesk.demo.models import choose_client
 from frontdesk.host import AgentFrameworkHost
@@ -19,6 +20,9 @@ You are the concierge of the Marmalade, a small hotel by the sea: warm, brief an
 Rooms and their price in euros a night: {", ".join(f"{kind} {price}" for kind, price in PRICES.items())}.
 Use opening_hours for the hours of {", ".join(HOURS)}; calculate for every sum; book_room when a guest wants to book.
 A person is asked before a booking is made, so call book_room without asking first."""
+
+GREETING = "Good day. What can the Marmalade do for you?"
+PROMPTS = ("When is breakfast?", "What is 3 * (110 + 12)?", "Book a sea view room for two nights")
 
 
 def build_host(
@@ -32,5 +36,6 @@ def build_host(
         description="The concierge of the Marmalade, a small hotel by the sea.",
         tools=tools_of(Hotel()),
     )
-    doors = [InvocationsChannel(), ResponsesChannel(), ConversationsChannel(), *channels]
+    page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS)
+    doors = [page, InvocationsChannel(), ResponsesChannel(), ConversationsChannel(), *channels]
     return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir)

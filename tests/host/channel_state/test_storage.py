@@ -169,6 +169,7 @@ async def test_a_channel_that_keeps_values_without_a_key_is_warned_of(
         for _ in range(2):
             early.context.channel_storage("more")
             late.context.channel_storage("tokens")
+            never.context.channel_storage("notes", holds_tokens=False)
     assert [record.message.split(":")[0] for record in caplog.records if "seal_key" in record.message] == [
         "channel 'early'",
         "channel 'late'",

@@ -29,9 +29,9 @@ class Storages:
         """Warn at once from here on: the warnings of the host were logged."""
         self._has_started = True
 
-    def of(self, channel: str, name: str) -> "HostStorage":
-        """Return a storage of a channel."""
-        if channel not in self._channels:
+    def of(self, channel: str, name: str, *, holds_tokens: bool = True) -> "HostStorage":
+        """Return a storage of a channel; one that `holds_tokens` should be encrypted."""
+        if holds_tokens and channel not in self._channels:
             self._channels[channel] = None
             if self._has_started and not self.sealer.has_key:
                 log.warning(_NOT_SEALED.format(channel))

@@ -81,7 +81,7 @@ class Access:
     def _rule_findings(self, channel: Channel, rule: AccessRule) -> Iterator[str]:
         if rule.require_link and self.linker is None:
             yield "a link is required, and the host has no linker="
-        elif rule.require_link and channel.takes_http and channel.auth is None:
+        elif rule.require_link and channel.takes_http and channel.auth is None and not channel.tells_callers_apart:
             yield "a link is required, and without auth= every caller is anonymous and has nothing to link"
         if getattr(self.linker, "gives_claims", False) or _proves_claims(channel):
             return

@@ -105,8 +105,13 @@ def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig)
     if not is_public(address) or config.allow_anonymous:
         return []
     return [
-        f"channel {channel.name!r}: {address} can be reached by other machines, and the channel has no auth=; "
-        "add it, bind to 127.0.0.1, or set allow_anonymous=True on the host"
+        f"channel {channel.name!r}: {address} can be reached by other machines, and {_unguarded(channel)}"
+        "bind to 127.0.0.1, or set allow_anonymous=True on the host"
         for channel in channels
         if channel.takes_http and channel.auth is None
     ]
+
+
+def _unguarded(channel: Channel) -> str:
+    """Return why a channel lets in strangers, and what else could be done about it."""
+    return "lets in every visitor; " if channel.tells_callers_apart else "the channel has no auth=; add it, "

@@ -17,8 +17,8 @@ class ChannelCalls(SessionCalls):
     def leadership(self, name: str) -> AbstractAsyncContextManager[Leadership]:
         return self._parts.leaders.lead(self.channel, name)
 
-    def channel_storage(self, name: str) -> ChannelStorage:
-        return self._parts.storages.of(self.channel, name)
+    def channel_storage(self, name: str, *, holds_tokens: bool = True) -> ChannelStorage:
+        return self._parts.storages.of(self.channel, name, holds_tokens=holds_tokens)
 
     def seal_reply_token(self, item: InboxItem, token: str, *, expires_at: float) -> InboxItem:
         return self._tokens().seal(item, token, expires_at)

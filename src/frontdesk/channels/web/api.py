@@ -1,0 +1,303 @@
+"""The routes of the page, and what it asks for: conversations, messages, and answers to questions."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from frontdesk.abc.channel import ChannelContext
+from frontdesk.channels.web.client import NO_CHAT, Mailbox, Spot
+from frontdesk.channels.web.config import LANGUAGES, WebChatConfig
+from frontdesk.channels.web.feed import shown_chat
+from frontdesk.channels.web.files import as_shown_file, file_headers, read_files
+from frontdesk.channels.web.head import LONGEST_TITLE, Chat, Head
+from frontdesk.channels.web.pages import DATA_HEADERS
+from frontdesk.channels.web.parse import client_id, decode, new_chat_id, number_in, read_text, to_item, to_stop
+from frontdesk.channels.web.render import error_body, storable
+from frontdesk.channels.web.replies import show_said
+from frontdesk.channels.web.site import OpenVerifier, Site
+from frontdesk.channels.web.stream import FeedServer, query_of
+from frontdesk.channels.web.verify import Visitors, VisitorVerifier
+from frontdesk.channels.web.wire import (
+    MAIN,
+    DecideBody,
+    NewBody,
+    SendBody,
+    SentFile,
+    ShownFile,
+    StopBody,
+    TitleBody,
+)
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.identity import Caller
+from frontdesk.errors import ConflictError, InvalidRequestError, LinkRequiredError, NotFoundError, RequestError
+from frontdesk.kit.aio.large import run_sized
+from frontdesk.kit.chat.text import one_line
+from frontdesk.kit.framework.contents import asked_for
+from frontdesk.kit.http.asgi import error_headers, send_json
+from frontdesk.kit.http.endpoint import BodyDeadline, Handler, HttpCall, HttpEndpoint
+from frontdesk.kit.http.limits import Limiter
+from frontdesk.kit.http.sockets import SocketEndpoint
+from frontdesk.kit.names import plain_id
+
+PAGE = 50
+"""The number of messages that a page gets at once."""
+_FIELDS_BYTES = 4_096
+"""The bytes of a body besides its text."""
+_LONGEST_REASON = 2_000
+
+
+class Api:
+    """Answers what the page asks for."""
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        config: WebChatConfig,
+        context: ChannelContext,
+        mailbox: Mailbox,
+        busy_seconds: float,
+    ) -> None:
+        self._name, self._config = name, config
+        self._context, self._mailbox = context, mailbox
+        self._busy_seconds = busy_seconds
+        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id)
+        self._verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
+        self._site = Site(path, config.title, visitors)
+        self._feeds = FeedServer(mailbox, config, context.now)
+        self._limiter = None if config.limits is None else Limiter(config.limits)
+        self._deadline = BodyDeadline(config.body_timeout)
+        # A character of a text has six bytes at most in JSON.
+        self._max_body = 6 * config.max_text + _FIELDS_BYTES
+        if config.max_files:
+            self._max_body += config.max_file_bytes * 4 // 3 + config.max_files * _FIELDS_BYTES
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes below the channel's path."""
+        everybody, chat = OpenVerifier(self._name, self._verifier), "/api/conversations/{chat}"
+        feed = SocketEndpoint(
+            self._verifier,
+            error_body,
+            self._feeds.socket,
+            self._config.feed,
+            self._limiter,
+            allow=self._let_in,
+        )
+        return [
+            Route("/", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.page)),
+            Route("/static/{version}/{name:path}", endpoint=HttpEndpoint(everybody, self.refuse, GET=self._site.file)),
+            Route("/api/me", endpoint=self._endpoint(GET=self.me)),
+            Route("/api/conversations", endpoint=self._endpoint(POST=self.new)),
+            Route(chat, endpoint=self._endpoint(POST=self.rename, DELETE=self.delete)),
+            Route(f"{chat}/messages", endpoint=self._endpoint(runs=["POST"], GET=self.messages, POST=self.send)),
+            Route(f"{chat}/stop", endpoint=self._endpoint(POST=self.stop)),
+            Route("/api/approvals/{approval_id}", endpoint=self._endpoint(GET=self.question, POST=self.decide)),
+            Route("/api/files/{file}", endpoint=self._endpoint(GET=self.file)),
+            Route("/api/events", endpoint=self._endpoint(GET=self._feeds.events)),
+            Route("/api/poll", endpoint=self._endpoint(GET=self._feeds.poll)),
+            WebSocketRoute("/api/feed", endpoint=feed),
+        ]
+
+    def _endpoint(self, *, runs: Sequence[str] = (), **methods: Handler) -> HttpEndpoint:
+        return HttpEndpoint(
+            self._verifier, self.refuse, limiter=self._limiter, allow=self._let_in, runs=runs, **methods
+        )
+
+    async def refuse(self, call: HttpCall, error: RequestError) -> None:
+        """Answer with an error."""
+        await send_json(call.send, error.status, error_body(error), [*error_headers(error), *DATA_HEADERS])
+
+    async def _let_in(self, caller: Caller) -> None:
+        """Refuse a visitor who may not come in; who has to link first is told so in the conversation."""
+        with suppress(LinkRequiredError):
+            await self._context.allow(caller)
+
+    async def me(self, call: HttpCall) -> None:
+        """Answer with what the page has to know first: the settings, the conversations, and where the feed begins."""
+        await self._let_in(call.caller)
+        head, config, now = await self._mailbox.head(_visitor(call)), self._config, self._context.now()
+        chats = sorted(head.chats, key=lambda chat: (chat.id != MAIN, -chat.at))
+        await _answer(
+            call,
+            {
+                "title": config.title,
+                "greeting": config.greeting,
+                "prompts": config.prompts,
+                "languages": LANGUAGES,
+                "max_text": config.max_text,
+                "max_files": config.max_files,
+                "max_file_bytes": config.max_file_bytes,
+                "conversations": [shown_chat(chat, now) for chat in chats],
+                "cursor": head.change,
+            },
+        )
+
+    async def messages(self, call: HttpCall) -> None:
+        """Answer with messages of a conversation, the last ones or those before a number."""
+        await self._let_in(call.caller)
+        before = number_in(query_of(call.scope), "before")
+        messages = await self._mailbox.page(_spot(call), before, PAGE)
+        await _answer(call, {"messages": [msgspec.to_builtins(message) for message in messages]})
+
+    async def send(self, call: HttpCall) -> None:
+        """Keep a message and have it answered; a page that got no answer sends it again under the same id."""
+        body, kept = await self._read_message(call)
+        given, text = client_id(body.client_id), read_text(body, self._config.max_text)
+        await self._let_in(call.caller)
+        spot, now = await self._known_spot(call), self._context.now()
+        item = to_item(
+            msgspec.structs.replace(body, client_id=given),
+            text,
+            channel=self._name,
+            caller=call.caller,
+            chat=spot.chat,
+            now=now,
+            files=[await self._keep(call.caller, file, data) for file, data in kept],
+        )
+        if self._is_control(item.request.attributes.get("command")):
+            item = item.replace(kind="control")
+        # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
+        await self._context.accept(item)
+        number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
+        await _answer(call, {"number": number})
+
+    async def _read_message(self, call: HttpCall) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
+        raw = await call.json_body(limit=self._max_body, deadline=self._deadline)
+        return await run_sized(len(raw), self._decoded, raw)
+
+    def _decoded(self, raw: bytes) -> tuple[SendBody, list[tuple[SentFile, bytes]]]:
+        body, config = decode(SendBody, raw), self._config
+        kept = read_files(body.files, most=config.max_files, max_bytes=config.max_file_bytes)
+        return msgspec.structs.replace(body, files=tuple(file for file, _ in kept)), kept
+
+    async def _keep(self, caller: Caller, file: SentFile, data: bytes) -> ShownFile:
+        return as_shown_file(
+            await self._context.put_file(caller, data, media_type=file.media_type, name=storable(file.name))
+        )
+
+    async def file(self, call: HttpCall) -> None:
+        """Answer with a file of the visitor's."""
+        kept, data = await self._context.get_file(call.caller, plain_id(call.scope["path_params"]["file"], "file"))
+        headers = [*file_headers(kept), (b"content-length", str(len(data)).encode())]
+        await call.send({"type": "http.response.start", "status": 200, "headers": headers})
+        await call.send({"type": "http.response.body", "body": data})
+
+    def _is_control(self, name: str | None) -> bool:
+        command = None if name is None else self._context.find_command(name)
+        return command is not None and command.control
+
+    async def stop(self, call: HttpCall) -> None:
+        """Stop what is being answered in a conversation, and what waits there to be."""
+        body = decode(StopBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
+        await self._let_in(call.caller)
+        spot = await self._known_spot(call)
+        item = to_stop(
+            client_id(body.client_id),
+            channel=self._name,
+            caller=call.caller,
+            chat=spot.chat,
+            now=self._context.now(),
+        )
+        await self._context.accept(item)
+        await _answer(call, {})
+
+    async def new(self, call: HttpCall) -> None:
+        """Make a conversation, once for each id that the page gives."""
+        body = decode(NewBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
+        await self._let_in(call.caller)
+        chat = Chat(id=new_chat_id(_visitor(call), client_id(body.client_id)), at=self._context.now())
+
+        def add(head: Head) -> Head | None:
+            if head.chat(chat.id) is not None:
+                return None
+            if len(head.chats) >= self._config.max_conversations:
+                raise ConflictError("There are too many conversations; delete one first.", code="too_many_chats")
+            return head.with_chat(chat)
+
+        await self._mailbox.change(_visitor(call), add)
+        await _answer(call, {"conversation": shown_chat(chat, chat.at)})
+
+    async def rename(self, call: HttpCall) -> None:
+        """Give a conversation a title."""
+        body = decode(TitleBody, await call.json_body(limit=_FIELDS_BYTES, deadline=self._deadline))
+        await self._let_in(call.caller)
+        spot, title = _spot(call), one_line(storable(body.title))
+        if not title or len(title) > LONGEST_TITLE:
+            raise InvalidRequestError(f"A title has 1 to {LONGEST_TITLE} characters.", param="title")
+
+        def retitle(head: Head) -> Head:
+            chat = head.chat(spot.chat)
+            if chat is None:
+                raise NotFoundError(NO_CHAT, param="conversation")
+            return head.with_chat(msgspec.structs.replace(chat, title=title))
+
+        await self._mailbox.change(spot.visitor, retitle)
+        await _answer(call, {})
+
+    async def delete(self, call: HttpCall) -> None:
+        """Remove a conversation from the page; the main one stays."""
+        await self._let_in(call.caller)
+        spot = _spot(call)
+        if spot.chat == MAIN:
+            raise ConflictError("This conversation is the same on all channels, and stays.", code="main_conversation")
+        await self._mailbox.drop(spot)
+        await _answer(call, {})
+
+    async def question(self, call: HttpCall) -> None:
+        """Answer with a question and every argument of its call."""
+        approval = await self._context.get_approval(call.caller, _approval_id(call))
+        await _answer(call, _shown_question(approval, self._context.now()))
+
+    async def decide(self, call: HttpCall) -> None:
+        """Decide a question as the visitor was shown it."""
+        raw = await call.json_body(limit=6 * _LONGEST_REASON + _FIELDS_BYTES, deadline=self._deadline)
+        body = decode(DecideBody, raw)
+        decision = await self._context.decide(
+            call.caller,
+            _approval_id(call),
+            body.approved,
+            digest=body.digest,
+            reason=storable(body.reason)[:_LONGEST_REASON] or None,
+        )
+        approval = decision.approval
+        shown = None if approval is None else _shown_question(approval, self._context.now())
+        await _answer(call, {"outcome": decision.outcome, "question": shown})
+
+    async def _known_spot(self, call: HttpCall) -> Spot:
+        spot = _spot(call)
+        if (await self._mailbox.head(spot.visitor)).chat(spot.chat) is None:
+            raise NotFoundError(NO_CHAT, param="conversation")
+        return spot
+
+
+def _shown_question(approval: PendingApproval, now: float) -> dict[str, Any]:
+    _, arguments = asked_for(approval.request)
+    left = None if approval.expires_at is None else max(0.0, approval.expires_at - now)
+    return {
+        "approval_id": approval.approval_id,
+        "tool": approval.tool,
+        "arguments": arguments,
+        "digest": approval.digest,
+        "status": approval.status,
+        "reason": approval.reason or "",
+        "seconds_left": left,
+    }
+
+
+def _visitor(call: HttpCall) -> str:
+    return call.caller.identity.native_id
+
+
+def _spot(call: HttpCall) -> Spot:
+    return Spot(_visitor(call), plain_id(call.scope["path_params"]["chat"], "conversation"))
+
+
+def _approval_id(call: HttpCall) -> str:
+    return plain_id(call.scope["path_params"]["approval_id"], "approval id")
+
+
+async def _answer(call: HttpCall, body: Any) -> None:
+    await send_json(call.send, 200, msgspec.json.encode(body), DATA_HEADERS)

@@ -1,0 +1,79 @@
+"""What an operator can set."""
+
+from dataclasses import dataclass
+
+from frontdesk.abc.live import LiveTerms
+from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
+from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
+
+LANGUAGES = ("en", "de")
+"""The languages of the page, as the catalogues in `static/` have them."""
+
+LIVE_TERMS = LiveTerms(interval=0.15)
+"""How often an answer that is being written is stored, and so shown, unless the operator sets something else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedLimits:
+    """Limits of the connections by which pages hear what is new."""
+
+    max_open: int = 2_000
+    max_open_per_caller: int = 20
+    """The number of tabs that one visitor can have open."""
+    max_message_bytes: int = 1_024
+    """A page says nothing on its connection, so that a small message is large enough."""
+    messages_per_minute: int = 60
+    send_seconds: float = DEFAULT_TIMES.send_seconds
+    look_seconds: float = 2.0
+    """The seconds after which a connection looks for what another process has written."""
+    poll_seconds: float = 20.0
+    """The seconds for which a poll waits until there is something new."""
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        return [f"feed: {name} must be positive" for name, value in vars(self).items() if value <= 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebChatConfig:
+    """The settings of the channel; they check themselves."""
+
+    title: str = "Chat"
+    """The name at the top of the page."""
+    greeting: str = ""
+    """A sentence above an empty conversation."""
+    prompts: tuple[str, ...] = ()
+    """Things to ask first, each a button in an empty conversation."""
+    keep_days: float = 90.0
+    """The days for which a message is kept on the page after it was last changed."""
+    max_text: int = 32_000
+    """The largest number of characters of a message that a visitor sends."""
+    max_conversations: int = 100
+    """The number of conversations that one visitor can have."""
+    max_files: int = 5
+    """The number of files that a visitor can send with a message; 0 takes none."""
+    max_file_bytes: int = 10 * 1024 * 1024
+    """The bytes of all files of a message together."""
+    body_timeout: float = 30.0
+    limits: Limits | None = DEFAULT_LIMITS
+    streams: StreamTimes = DEFAULT_TIMES
+    feed: FeedLimits = FeedLimits()
+    live_terms: LiveTerms = LIVE_TERMS
+
+    def findings(self) -> list[str]:
+        """List what is wrong, a line each."""
+        names = ("keep_days", "max_text", "max_conversations", "max_file_bytes", "body_timeout")
+        wrong = [f"{name} must be positive" for name in names if getattr(self, name) <= 0]
+        if self.max_conversations > _MOST_CONVERSATIONS:
+            wrong.append(f"max_conversations must be {_MOST_CONVERSATIONS} at most")
+        if self.max_files < 0:
+            wrong.append("max_files must not be negative")
+        if not self.title.strip():
+            wrong.append("title must not be empty")
+        wrong += [f"prompts: {prompt!r} is empty" for prompt in self.prompts if not prompt.strip()]
+        wrong += self.streams.findings() + self.feed.findings()
+        return wrong + self.live_terms.findings() + limit_findings(self.limits)
+
+
+_MOST_CONVERSATIONS = 100
+"""The number of conversations whose list fits into one stored value."""

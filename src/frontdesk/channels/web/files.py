@@ -1,0 +1,70 @@
+"""Files of messages: which kind they are, and how they are sent to a browser. Pure."""
+
+import binascii
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from frontdesk.channels.web.wire import SentFile, ShownFile
+from frontdesk.data.file import StoredFile
+from frontdesk.errors import BodyTooLargeError, InvalidRequestError
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_BEGINNINGS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What a browser shows as a picture and never runs; everything else is a download."""
+_ANY = "application/octet-stream"
+_LONGEST_NAME = 120
+
+
+def kind_of(claimed: str, data: bytes) -> str:
+    """Return the media type of a file: that of a picture by its content, any other as it was claimed."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    for beginning, kind in _BEGINNINGS.items():
+        if data.startswith(beginning):
+            return kind
+    kind = claimed.partition(";")[0].strip().lower()
+    return kind if _MEDIA_TYPE.fullmatch(kind) and kind not in PICTURES else _ANY
+
+
+def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[tuple[SentFile, bytes]]:
+    """Return files with their bytes; refuse them if they are too many, too large or no base64."""
+    if len(files) > most:
+        raise InvalidRequestError(f"A message has {most} files at most.", param="files", code="too_many_files")
+    read: list[tuple[SentFile, bytes]] = []
+    for file in files:
+        try:
+            data = binascii.a2b_base64(file.data, strict_mode=True)
+        except (binascii.Error, ValueError):
+            raise InvalidRequestError("A file is no base64.", param="files") from None
+        name = " ".join(file.name.split())[-_LONGEST_NAME:]
+        read.append((SentFile(media_type=kind_of(file.media_type, data), data=file.data, name=name), data))
+    if sum(len(data) for _, data in read) > max_bytes:
+        raise BodyTooLargeError(f"The files of a message have {max_bytes} bytes at most.", code="files_too_large")
+    return read
+
+
+def as_shown_file(stored: StoredFile) -> ShownFile:
+    """Return a file that is kept, as a message names it."""
+    return ShownFile(id=stored.file_id, media_type=stored.media_type, name=stored.name, size=stored.size)
+
+
+def file_headers(stored: StoredFile) -> list[tuple[bytes, bytes]]:
+    """Return the headers with which a file is sent: as a picture, or as a download that no browser runs."""
+    is_picture = stored.media_type in PICTURES
+    name = quote(stored.name or "file", safe="")
+    way = "inline" if is_picture else "attachment"
+    return [
+        (b"content-type", (stored.media_type if is_picture else _ANY).encode()),
+        (b"content-disposition", f"{way}; filename*=UTF-8''{name}".encode()),
+        (b"content-security-policy", b"default-src 'none'; sandbox"),
+        (b"cross-origin-resource-policy", b"same-origin"),
+        (b"cache-control", b"private, max-age=3600"),
+        (b"x-content-type-options", b"nosniff"),
+    ]

@@ -1,0 +1,91 @@
+"""The page itself, and the files that it loads: no inline script, no other site, and a policy that says so."""
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Final, NamedTuple
+
+STATIC: Final = Path(__file__).parent / "static"
+_KINDS: Final[Mapping[str, bytes]] = {
+    ".js": b"text/javascript; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".json": b"application/json",
+    ".svg": b"image/svg+xml",
+}
+_DIGITS = 16
+
+POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types lit-html"
+)
+_EVERYWHERE: Final = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+PAGE_HEADERS: Final = (
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"content-security-policy", POLICY),
+    (b"cache-control", b"no-store"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+    *_EVERYWHERE,
+)
+DATA_HEADERS: Final = ((b"cache-control", b"no-store"), *_EVERYWHERE)
+"""The headers of every answer with data of a visitor."""
+
+
+class Asset(NamedTuple):
+    """A file of the page, as it is sent."""
+
+    body: bytes
+    zipped: bytes
+    kind: bytes
+
+    def headers(self, *, zipped: bool) -> list[tuple[bytes, bytes]]:
+        """Return the headers with which it is sent: it never changes under its path."""
+        body = self.zipped if zipped else self.body
+        return [
+            (b"content-type", self.kind),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"public, max-age=31536000, immutable"),
+            (b"vary", b"accept-encoding"),
+            (b"cross-origin-resource-policy", b"same-origin"),
+            *([(b"content-encoding", b"gzip")] if zipped else []),
+            *_EVERYWHERE,
+        ]
+
+
+class Assets(NamedTuple):
+    """All files of the page by their names, and a hash of all of them that is part of their path."""
+
+    files: Mapping[str, Asset]
+    version: str
+
+
+@cache
+def assets() -> Assets:
+    """Read the files of the page, once in a process."""
+    files: dict[str, Asset] = {}
+    whole = hashlib.sha256()
+    for path in sorted(path for path in STATIC.rglob("*") if path.suffix in _KINDS):
+        name, body = path.relative_to(STATIC).as_posix(), path.read_bytes()
+        whole.update(f"{name}\n{len(body)}\n".encode() + body)
+        files[name] = Asset(body, gzip.compress(body, 9, mtime=0), _KINDS[path.suffix])
+    return Assets(files, whole.hexdigest()[:_DIGITS])
+
+
+def shell(title: str, base: str) -> bytes:
+    """Return the page without any data; `base` is the path of the channel, as a browser has to ask for it."""
+    files = f"{base}/static/{assets().version}"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1,interactive-widget=resizes-content">'
+        '<meta name="color-scheme" content="light dark">'
+        f'<title>{escape(title)}</title><link rel="icon" href="{escape(files)}/icon.svg">'
+        f'<link rel="stylesheet" href="{escape(files)}/chat.css">'
+        f'<script type="module" src="{escape(files)}/chat.js"></script></head>'
+        f'<body data-base="{escape(base)}" data-files="{escape(files)}"><div id="app"></div>'
+        "<noscript>This page needs JavaScript.</noscript></body></html>"
+    ).encode()

@@ -1,0 +1,167 @@
+"""From a body of the page to an `InboxItem`. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from agent_framework import Content, Message
+
+from frontdesk.channels.web.render import storable
+from frontdesk.channels.web.wire import MAIN, Said, SendBody, ShownFile, StoredMessage
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.chat.commands import LOCALE
+from frontdesk.kit.framework.request_choices import CHOICE, QUESTION
+from frontdesk.kit.http.bodies import decode_as
+from frontdesk.kit.names import digest, is_plain_id
+
+STOP = "stop"
+"""The attribute of an event that stops what is being answered."""
+COMMAND = "command"
+_COMMAND = re.compile(r"/(\w{1,32})(?:\s+(.*))?", re.DOTALL)
+_CHOICE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,3})")
+_LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}")
+_LONGEST_CLIENT_ID = 64
+_DIGITS = 15
+
+T = TypeVar("T")
+
+
+def decode(kind: type[T], raw: bytes) -> T:
+    """Decode a body of the page, or refuse it."""
+    return decode_as(msgspec.json.Decoder(kind), raw)
+
+
+def client_id(given: str) -> str:
+    """Return the page's own id of what it sends, or refuse it."""
+    if not is_plain_id(given) or len(given) > _LONGEST_CLIENT_ID:
+        raise InvalidRequestError("client_id must be 1 to 64 letters, digits or any of . _ : -", param="client_id")
+    return given
+
+
+def new_chat_id(visitor: str, given: str) -> str:
+    """Return the id of a new conversation: the same for the same request of the same visitor."""
+    return f"cnv_{digest(f'{visitor}:{given}')[:24]}"
+
+
+def conversation_name(visitor: str, chat: str) -> str:
+    """Return the name by which the host knows a conversation of a visitor."""
+    return f"{visitor}:{chat}"
+
+
+def chat_of(conversation_id: str | None) -> str:
+    """Return the conversation that a name stands for; without one, the main one."""
+    return MAIN if conversation_id is None else conversation_id.partition(":")[2] or MAIN
+
+
+def number_in(query: dict[str, str], name: str) -> int | None:
+    """Return a number of the query; `None` if it is not there."""
+    given = query.get(name)
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) <= _DIGITS):
+        raise InvalidRequestError(f"{name} must be a number.", param=name)
+    return int(given)
+
+
+def read_text(body: SendBody, most: int) -> str:
+    """Return the text of a message, or refuse it."""
+    text = storable(body.text)
+    if len(text) > most:
+        raise InvalidRequestError(f"A message has {most} characters at most.", param="text", code="text_too_long")
+    if not text.strip() and not body.choice and not body.files:
+        raise InvalidRequestError("A message needs a text.", param="text", code="text_empty")
+    return text
+
+
+def to_item(
+    body: SendBody,
+    text: str,
+    *,
+    channel: str,
+    caller: Caller,
+    chat: str,
+    now: float,
+    files: Sequence[ShownFile] = (),
+) -> InboxItem:
+    """Make the event of a message, a command or a choice; its details are what the page shows of it."""
+    visitor = caller.identity.native_id
+    request = ChannelRequest(
+        channel=channel,
+        conversation_id=conversation_name(visitor, chat),
+        # The main conversation is the person's own on every channel; each other one is a session of its own.
+        session=None if chat == MAIN else ChannelSession(key=f"web:{chat}"),
+        attributes={LOCALE: body.locale} if _LOCALE.fullmatch(body.locale) else {},
+        details=msgspec.to_builtins(Said(client_id=body.client_id, text=text, files=tuple(files))),
+    )
+    return _item(body.client_id, _asked(request, body, text), caller, now)
+
+
+def said_in(item: InboxItem) -> tuple[str, StoredMessage] | None:
+    """Return the conversation and the message of an event, as the page shows it; `None` if nothing was said."""
+    if not item.request.details:
+        return None
+    said, chat = msgspec.convert(item.request.details, Said), chat_of(item.conversation_id)
+    return chat, StoredMessage(
+        number=0,
+        at=item.received_at,
+        role="user",
+        text=said.text,
+        files=said.files,
+        client_id=said.client_id,
+        key=f"{chat}:{said.client_id}",
+    )
+
+
+def _asked(request: ChannelRequest, body: SendBody, text: str) -> ChannelRequest:
+    if body.choice:
+        choice = _CHOICE.fullmatch(body.choice)
+        if choice is None:
+            raise InvalidRequestError("There is no such choice.", param="choice")
+        chosen: dict[str, Any] = {QUESTION: choice[1], CHOICE: int(choice[2])}
+        return request.replace(operation="approval", attributes={**request.attributes, **chosen})
+    if body.files:
+        return request.replace(input=_message(body, text))
+    command = _COMMAND.fullmatch(text.strip())
+    if command is None:
+        return request.replace(input=text)
+    attributes = {**request.attributes, COMMAND: command[1].lower()}
+    return request.replace(operation="command", input=(command[2] or "").strip(), attributes=attributes)
+
+
+def _message(body: SendBody, text: str) -> Message:
+    files = [
+        Content.from_uri(
+            f"data:{file.media_type};base64,{file.data}",
+            media_type=file.media_type,
+            additional_properties={"filename": file.name} if file.name else None,
+        )
+        for file in body.files
+    ]
+    return Message("user", [*([Content.from_text(text)] if text.strip() else []), *files])
+
+
+def to_stop(given: str, *, channel: str, caller: Caller, chat: str, now: float) -> InboxItem:
+    """Make the event that stops what is being answered in a conversation; it waits for nothing."""
+    request = ChannelRequest(
+        channel=channel,
+        operation="command",
+        conversation_id=conversation_name(caller.identity.native_id, chat),
+        attributes={STOP: True},
+    )
+    return _item(given, request, caller, now).replace(kind="control")
+
+
+def _item(given: str, request: ChannelRequest, caller: Caller, now: float) -> InboxItem:
+    visitor = caller.identity.native_id
+    return InboxItem(
+        channel=request.channel,
+        event_id=f"{visitor}:{given}",
+        conversation_id=str(request.conversation_id),
+        caller=caller,
+        request=request.replace(identity=caller.identity),
+        received_at=now,
+    )

@@ -1,0 +1,165 @@
+"""From a result or an error to the messages of the page. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import agent_framework as framework
+import msgspec
+
+from frontdesk.channels.web.wire import Button, Content, Part, Question, SentFile, StoredMessage
+from frontdesk.data.approval import PendingApproval
+from frontdesk.data.link import LinkChallenge
+from frontdesk.data.reply import Reply
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import RequestError
+from frontdesk.kit.chat.wording import Wording
+from frontdesk.kit.framework.contents import asked_for, file_name
+from frontdesk.kit.framework.request_choices import (
+    MOST_BUTTONS,
+    choices_of,
+    question_text,
+    short_name,
+    wanted_phrase,
+)
+from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
+from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
+
+_LONGEST_TOOL = 200
+
+
+def contents_of(given: Any, wording: Wording) -> list[Part]:
+    """Return what the page shows for a result, in its order: the text, and a card for each question."""
+    value: Any = cast("HostedRunResult[Any]", given).result if isinstance(given, HostedRunResult) else given
+    if isinstance(value, str):
+        return _texts([value])
+    if is_response(value):
+        asked = [content for content in value.user_input_requests if content.type == "function_approval_request"]
+        requests = [content for message in value.messages for content in message.contents if is_request(content)]
+        return [
+            *_said(value.messages),
+            *map(_question, asked),
+            *(_request_of_agent(content, wording) for content in requests),
+        ]
+    if isinstance(value, framework.WorkflowRunResult):
+        return _workflow(value, wording)
+    return []
+
+
+def _workflow(result: framework.WorkflowRunResult, wording: Wording) -> list[Part]:
+    said: list[Part] = []
+    for output in whole_outputs(result):
+        if is_response(output):
+            said += _said(output.messages)
+        elif isinstance(output, framework.Message):
+            said += _said([output])
+        elif is_messages(output):
+            said += _said(output)
+        else:
+            said += _texts([str(output)])
+    waiting = requests_of(result)
+    for request in calls_in(waiting):
+        labels = [choice.label for choice in choices_of(request.response_type)]
+        question = question_text(request.data)
+        said.append(_request(question, call_id_of(request), request.response_type, labels, wording))
+    return said + [_question(content) for content in approvals_in(waiting)]
+
+
+def _said(messages: Sequence[framework.Message]) -> list[Part]:
+    """Return what the assistant has said as one message; an echo holds the user's messages alone."""
+    is_echo = all(message.role == "user" for message in messages)
+    role = "user" if is_echo else "assistant"
+    said = [message for message in messages if message.role == role]
+    media = tuple(file for message in said for content in message.contents if (file := _file(content)) is not None)
+    text = _joined([_text_of(message) for message in said])
+    return [Part(text=text, role=role, media=media)] if text.strip() or media else []
+
+
+def _text_of(message: framework.Message) -> str:
+    texts = "".join(content.text or "" for content in message.contents if content.type == "text")
+    links = [content.uri for content in message.contents if content.type == "uri" and content.uri]
+    return _joined([texts, *links])
+
+
+def _file(content: framework.Content) -> SentFile | None:
+    """Return the file that a content holds."""
+    head, _, data = (content.uri or "").partition(";base64,")
+    if content.type != "data" or not data:
+        return None
+    media_type = content.media_type or head.removeprefix("data:")
+    return SentFile(media_type=storable(media_type), data=data, name=storable(file_name(content)))
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return storable("\n\n".join(filter(None, texts)))
+
+
+def _texts(texts: Sequence[str]) -> list[Part]:
+    text = _joined(texts)
+    return [Part(text=text)] if text.strip() else []
+
+
+def _question(request: framework.Content) -> Part:
+    tool, _ = asked_for(request)
+    return Part(question=Question(approval_id=str(request.id), tool=storable(tool)[:_LONGEST_TOOL]))
+
+
+def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
+    """Show a request of a workflow that is run as an agent."""
+    payload: dict[str, Any] = content.parse_arguments() or {}
+    kind = payload.get("response_type")
+    plain: dict[Any, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+    labels: list[str] = payload.get("choices") or []
+    question = question_text(payload.get("data"))
+    return _request(question, str(content.call_id), plain.get(kind, kind), labels, wording)
+
+
+def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
+    """Ask a question of a workflow, with its choices as buttons if they are few."""
+    if not 0 < len(labels) <= MOST_BUTTONS:
+        answer = wanted_phrase(wanted, labels)
+        please = "" if answer is None else f"\n\n{wording.say('question.please', answer=answer)}"
+        return Part(text=storable(question + please))
+    if wanted is bool:
+        labels = [wording.say("question.yes"), wording.say("question.no")]
+    name = short_name(call_id)
+    buttons = tuple(Button(text=storable(label), data=f"{name}:{number}") for number, label in enumerate(labels))
+    return Part(text=storable(question), buttons=buttons)
+
+
+def content_of_reply(reply: Reply) -> Content:
+    """Return the notice that shows a reply of the host's own."""
+    buttons = tuple(Button(text=button.text, data=button.data) for button in reply.buttons)
+    return Content(text=storable(reply.full_text), role="notice", buttons=buttons)
+
+
+def challenge_text(challenge: LinkChallenge) -> str:
+    """Return the instructions for linking an account."""
+    return "\n".join(filter(None, (challenge.instructions, challenge.url)))
+
+
+def settled(approval: PendingApproval) -> Content:
+    """Return the card of a question that was decided."""
+    question = Question(
+        approval_id=approval.approval_id,
+        tool=storable(approval.tool)[:_LONGEST_TOOL],
+        outcome=approval.status,
+        reason=storable(approval.reason or ""),
+    )
+    return Content(question=question)
+
+
+def stored(content: Content, key: str, at: float) -> StoredMessage:
+    """Return a new message with a content."""
+    fields = {name: getattr(content, name) for name in Content.__struct_fields__}
+    return StoredMessage(number=0, at=at, key=key, **fields)
+
+
+def storable(text: str) -> str:
+    """Return a text without the halves of characters, which no JSON can hold."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def error_body(error: RequestError) -> bytes:
+    """Return an error as the page reads it: a code for the catalogue, and a sentence for all others."""
+    body = {"code": error.code, "message": error.message, "retry_after": error.retry_after}
+    return msgspec.json.encode({"error": body})

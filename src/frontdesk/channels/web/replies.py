@@ -1,0 +1,100 @@
+"""Processes the events of the page in their turn: messages, commands, choices, and the wish to stop."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
+from frontdesk.abc.commands import CommandState
+from frontdesk.channels.web.client import Mailbox, Spot
+from frontdesk.channels.web.head import LONGEST_TITLE
+from frontdesk.channels.web.parse import COMMAND, STOP, said_in
+from frontdesk.channels.web.render import challenge_text
+from frontdesk.channels.web.wire import MAIN
+from frontdesk.data.delivery import InboxItem
+from frontdesk.data.reply import Reply
+from frontdesk.data.request import ChannelRequest, ChannelSession
+from frontdesk.data.result import HostedRunResult
+from frontdesk.errors import LinkRequiredError, RequestError
+from frontdesk.kit.chat.commands import locale_of, scope_of
+from frontdesk.kit.chat.session_commands import described_command, session_commands
+from frontdesk.kit.chat.text import one_line
+from frontdesk.kit.chat.wording import Wording
+
+
+class CommandCall:
+    """One call of a command, as its handler sees it."""
+
+    def __init__(
+        self, item: InboxItem, context: ChannelContext, reply: Callable[[Reply | str], Awaitable[None]]
+    ) -> None:
+        self.request: ChannelRequest = item.request
+        self.caller = item.caller
+        self.session: ChannelSession | None = item.request.session
+        self.state: CommandState
+        self.raw_event: Any = None
+        self.event: InboxItem | None = item
+        self._context = context
+        self._reply = reply
+
+    async def reply(self, reply: Reply | str, /) -> None:
+        await self._reply(reply)
+
+    async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
+        return await self._context.run(request, self.caller)
+
+
+def page_commands(context: ChannelContext) -> list[ChannelCommand]:
+    """Return the commands that can be typed on the page; it has buttons for what else other chats have commands for."""
+
+    async def explain(call: ChannelCommandContext) -> None:
+        locale = locale_of(call.request, call.caller.identity)
+        commands = context.commands(scope=scope_of(call.request), locale=locale)
+        lines = (f"/{command.name} - {command.description}" for command in commands if command.expose_in_ui)
+        await call.reply("\n".join(lines))
+
+    cancel = [command for command in session_commands(context) if command.name == "cancel"]
+    return [*cancel, described_command(context, "help", explain, control=True)]
+
+
+async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.0) -> int | None:
+    """Show the message of an event in its conversation, once however often this is called; return its number."""
+    said = said_in(item)
+    if said is None:
+        return None
+    chat, message = said
+    title = "" if chat == MAIN else one_line(message.text[: 4 * LONGEST_TITLE])[:LONGEST_TITLE]
+    return await mailbox.add(Spot(item.caller.identity.native_id, chat), message, title=title, busy_until=busy_until)
+
+
+async def prepare(context: ChannelContext, item: InboxItem) -> ChannelRequest | None:
+    """Return the request of an event for the target, or `None` if it is done."""
+    request = item.request
+    if request.attributes.get(STOP):
+        await context.cancel_turns(item)
+        return None
+    if request.operation != "command":
+        return request
+    count = 0
+
+    async def reply(said: Reply | str) -> None:
+        nonlocal count
+        count += 1
+        await context.reply(item, said, number=count)
+
+    name = str(request.attributes[COMMAND])
+    if not await context.run_command(name, CommandCall(item, context, reply)):
+        locale = locale_of(request, item.caller.identity)
+        await reply(context.texts.say("command.unknown", locale, name=name))
+    return None
+
+
+async def refuse(context: ChannelContext, item: InboxItem, error: RequestError) -> Sequence[Reply]:
+    """Return the reason why there is no answer, or what to do to get one."""
+    if item.request.attributes.get(STOP):
+        return []
+    if not isinstance(error, LinkRequiredError):
+        return [Reply(Wording(context.texts, locale_of(item.request, item.caller.identity)).error(error))]
+    try:
+        return [Reply(challenge_text(await context.begin_link(item.caller)))]
+    except RequestError as failure:
+        return [Reply(f"{error.message} {failure.message}")]

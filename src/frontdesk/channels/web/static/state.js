@@ -1,0 +1,70 @@
+// What the page shows, and the one function that changes it by the events of the feed.
+
+const MOST_SHOWN = 200; // Of more messages than these, the oldest are dropped while the reader is at the end.
+
+export function newState() {
+  return {
+    me: null,
+    chats: new Map(),
+    current: "main",
+    messages: new Map(),
+    hasEarlier: false,
+    pending: [],
+    attached: [],
+    problem: null,
+    questions: new Map(),
+    online: true,
+    drawer: false,
+    dialog: null,
+    failure: null,
+    finished: null,
+  };
+}
+
+export function setChat(state, chat) {
+  const until = chat.busy ? performance.now() + chat.busy * 1000 : 0;
+  state.chats.set(chat.id, { ...chat, busyUntil: until });
+}
+
+export function isBusy(state) {
+  return (state.chats.get(state.current)?.busyUntil ?? 0) > performance.now();
+}
+
+export function setMessage(state, message) {
+  const before = state.messages.get(message.number);
+  if (message.client_id) state.pending = state.pending.filter((one) => one.client_id !== message.client_id);
+  if (message.state === "removed") return void state.messages.delete(message.number);
+  if (before?.state === "live" && (message.state ?? "done") !== "live") state.finished = message;
+  // What was read of the text stays with it, so that only what is new is read.
+  state.messages.set(message.number, { ...message, parsed: before?.parsed });
+}
+
+// Tells whether the event could be applied; if not, the conversation has to be read again.
+export function apply(state, event) {
+  if (event.type === "chat") setChat(state, event.chat);
+  else if (event.type === "gone") state.chats.delete(event.id);
+  else if (event.type === "reset") return false;
+  else if (event.chat !== state.current) return true;
+  else if (event.type === "message") setMessage(state, event.message);
+  else if (event.type === "delta") return grow(state, event);
+  return true;
+}
+
+function grow(state, event) {
+  const message = state.messages.get(event.number);
+  if (!message || (message.epoch ?? 0) !== event.epoch || (message.length ?? 0) !== event.from) return false;
+  message.text = (message.text ?? "") + event.text;
+  message.length = event.length;
+  return true;
+}
+
+export function shown(state) {
+  return [...state.messages.values()].sort((one, other) => one.number - other.number);
+}
+
+export function trim(state) {
+  const numbers = [...state.messages.keys()].sort((one, other) => one - other);
+  if (numbers.length <= MOST_SHOWN) return;
+  for (const number of numbers.slice(0, numbers.length - MOST_SHOWN)) state.messages.delete(number);
+  state.hasEarlier = true;
+}

@@ -1,0 +1,92 @@
+"""Tells a page what is new: on a WebSocket, by server-sent events, or as the answer to a poll."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from starlette.types import Scope
+
+from frontdesk.channels.web.client import Mailbox
+from frontdesk.channels.web.config import WebChatConfig
+from frontdesk.channels.web.feed import Feed, Frame
+from frontdesk.channels.web.pages import DATA_HEADERS
+from frontdesk.channels.web.parse import number_in
+from frontdesk.kit.aio.stopping import stopped
+from frontdesk.kit.aio.tasks import spawn_within
+from frontdesk.kit.http.asgi import send_json
+from frontdesk.kit.http.endpoint import HttpCall
+from frontdesk.kit.http.sockets import Socket
+from frontdesk.kit.http.sse import EventStream, encode_event
+
+_LAST_EVENT = b"last-event-id"
+
+
+class FeedServer:
+    """Serves the feeds of all pages."""
+
+    def __init__(self, mailbox: Mailbox, config: WebChatConfig, now: Callable[[], float]) -> None:
+        self._mailbox, self._config, self._now = mailbox, config, now
+
+    async def socket(self, socket: Socket) -> None:
+        """Send what is new on a WebSocket, until the page leaves."""
+        feed = self._feed(socket.scope, socket.caller.identity.native_id)
+        sending = spawn_within(self._send_all(feed, socket))
+        leaving = spawn_within(_read_all(socket))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            for task in (leaving, sending):
+                if task.done():
+                    task.result()
+        finally:
+            await stopped(sending)
+            await stopped(leaving)
+
+    async def _send_all(self, feed: Feed, socket: Socket) -> None:
+        while True:
+            frame = await feed.wait(self._config.feed.look_seconds, self._config.streams.keep_alive)
+            # An empty frame is sent too: so the page knows that it would hear what is new.
+            await socket.check()
+            await socket.send(msgspec.json.encode(Frame(feed.cursor, []) if frame is None else frame))
+
+    async def events(self, call: HttpCall) -> None:
+        """Send what is new as server-sent events, until the page leaves."""
+        feed = self._feed(call.scope, call.caller.identity.native_id, call.headers.get(_LAST_EVENT))
+        times = self._config.streams
+        events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
+        try:
+            call.begun = True
+            await events.start(DATA_HEADERS[1:])
+            while True:
+                frame = await feed.wait(self._config.feed.look_seconds, math.inf)
+                if frame is not None:
+                    await events.send(encode_event(b"frame", msgspec.json.encode(frame), frame.cursor))
+        finally:
+            events.stop()
+
+    async def poll(self, call: HttpCall) -> None:
+        """Answer with what is new, once something is, or after a while with nothing."""
+        feed = self._feed(call.scope, call.caller.identity.native_id)
+        limits = self._config.feed
+        frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or Frame(feed.cursor, [])
+        await send_json(call.send, 200, msgspec.json.encode(frame), DATA_HEADERS)
+
+    def _feed(self, scope: Scope, visitor: str, last_event: bytes | None = None) -> Feed:
+        query = query_of(scope)
+        if last_event is not None:
+            query["after"] = last_event.decode("latin-1")
+        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now)
+
+
+async def _read_all(socket: Socket) -> None:
+    """Read what a page sends, which has no meaning, until it leaves."""
+    while True:
+        await socket.receive()
+
+
+def query_of(scope: Scope) -> dict[str, Any]:
+    """Return the query of a request; of a repeated name the last value."""
+    given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return {name: values[-1] for name, values in given.items()}

@@ -1,0 +1,114 @@
+"""Knows visitors by a cookie that this channel has signed."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from starlette.types import Scope
+
+from frontdesk.abc.channel_state import ChannelStorage
+from frontdesk.data.identity import Caller, ChannelIdentity
+from frontdesk.errors import ForbiddenError, UnauthenticatedError
+from frontdesk.kit.auth.local_callers import is_local
+from frontdesk.kit.auth.verifier import HttpVerifier
+from frontdesk.kit.http.asgi import Headers
+from frontdesk.kit.names import is_plain_id
+
+_NAME, _SAFE_NAME = "frontdesk_visitor", "__Host-frontdesk_visitor"
+_SECRET = "cookie secret"  # noqa: S105
+_SECONDS = 400 * 86_400
+"""The longest time for which browsers keep a cookie."""
+_LONGEST = 300
+_READS = ("GET", "HEAD")
+
+
+class Visitors:
+    """Signs the cookies of visitors, with a secret that all processes of the host share."""
+
+    def __init__(self, storage: ChannelStorage, new_id: Callable[[str], str]) -> None:
+        self._storage = storage
+        self._new_id = new_id
+        self._secret: bytes | None = None
+
+    async def visitor(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the visitor of a request; `None` if there is no cookie of ours."""
+        name = _cookie_name(scope, headers)
+        for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+            given, _, value = pair.strip().partition("=")
+            if given == name and len(value) <= _LONGEST:
+                return await self._opened(value)
+        return None
+
+    async def new_cookie(self, scope: Scope, headers: Headers) -> bytes:
+        """Return the `Set-Cookie` header of a new visitor."""
+        visitor = self._new_id("vis")
+        name = _cookie_name(scope, headers)
+        value = f"{visitor}.{await self._signature(visitor)}"
+        secure = "; Secure" if name == _SAFE_NAME else ""
+        return f"{name}={value}; Path=/; Max-Age={_SECONDS}; HttpOnly; SameSite=Lax{secure}".encode()
+
+    async def _opened(self, value: str) -> str | None:
+        visitor, _, signature = value.rpartition(".")
+        if not is_plain_id(visitor) or not signature.isascii():
+            return None
+        return visitor if hmac.compare_digest(signature, await self._signature(visitor)) else None
+
+    async def _signature(self, visitor: str) -> str:
+        if self._secret is None:
+            self._secret = await self._shared_secret()
+        signed = hmac.digest(self._secret, f"visitor\n{visitor}".encode(), hashlib.sha256)
+        return base64.urlsafe_b64encode(signed).rstrip(b"=").decode()
+
+    async def _shared_secret(self) -> bytes:
+        """Return the secret that is stored, or store a new one; of several processes at once, one does."""
+        while True:
+            value = await self._storage.get(_SECRET)
+            if value is not None:
+                return str(value.value).encode()
+            # Each id has 80 random bits.
+            await self._storage.compare_and_set(_SECRET, None, "".join(self._new_id("key") for _ in range(4)))
+
+
+class VisitorVerifier(HttpVerifier):
+    """Finds the visitor of a request, and refuses what another site has its visitors send."""
+
+    def __init__(self, channel: str, visitors: Visitors, *, allow_anonymous: bool) -> None:
+        super().__init__(channel, None, allow_anonymous=allow_anonymous)
+        self._channel_name = channel
+        self._visitors = visitors
+        self._lets_in = allow_anonymous
+
+    def need_place(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a visitor of another machine, unless the host lets in callers without credentials."""
+        if not self._lets_in and not is_local(scope, headers):
+            raise UnauthenticatedError(
+                "This page is open to this machine alone; set allow_anonymous=True on the host to open it to others.",
+                code="visitors_refused",
+            )
+
+    async def verify(self, scope: Scope, headers: Headers) -> Caller:
+        self.need_place(scope, headers)
+        _need_own_origin(scope, headers)
+        visitor = await self._visitors.visitor(scope, headers)
+        if visitor is None:
+            raise UnauthenticatedError("The page has to be loaded first.", code="no_visitor")
+        return Caller(identity=ChannelIdentity(channel=self._channel_name, native_id=visitor))
+
+
+def _need_own_origin(scope: Scope, headers: Headers) -> None:
+    """Refuse what a page of another origin sends; whatever changes something, or stays open, must say its origin."""
+    origin = headers.get(b"origin")
+    if origin is None and scope["type"] == "http" and scope["method"] in _READS:
+        if headers.get(b"sec-fetch-site", b"same-origin") in (b"same-origin", b"none"):
+            return
+    elif origin is not None:
+        _, _, authority = origin.partition(b"://")
+        if authority and authority == headers.get(b"host"):
+            return
+    raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")
+
+
+def _cookie_name(scope: Scope, headers: Headers) -> str:
+    # Browsers take a `__Host-` cookie over TLS alone, and nothing else than this machine itself is served without it.
+    return _NAME if is_local(scope, headers) else _SAFE_NAME

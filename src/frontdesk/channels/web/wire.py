@@ -1,0 +1,131 @@
+"""The bodies of the page's API, and the messages as they are stored and sent."""
+
+from typing import Literal
+
+import msgspec
+
+MAIN = "main"
+"""The conversation that goes on in the person's tracked session, as on every other channel."""
+
+State = Literal["done", "live", "stopped", "removed"]
+Role = Literal["user", "assistant", "notice"]
+
+
+class Button(msgspec.Struct, frozen=True, kw_only=True):
+    """A choice that a workflow offers."""
+
+    text: str
+    data: str
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool call that waits for an approval; the page asks for its arguments."""
+
+    approval_id: str
+    tool: str
+    outcome: str = ""
+    """What was decided; empty while it waits."""
+    reason: str = ""
+
+
+class SentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file on its way, in base64."""
+
+    media_type: str
+    data: str
+    name: str = ""
+
+
+class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of a message; its bytes are fetched by its id, which is empty if they could not be kept."""
+
+    id: str
+    media_type: str
+    name: str = ""
+    size: int = 0
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said in one message."""
+
+    text: str = ""
+    role: Role = "assistant"
+    code: str = ""
+    """The code of the error that a notice is about."""
+    origin: str = ""
+    """The channel on which it was asked, if that was another one."""
+    question: Question | None = None
+    buttons: tuple[Button, ...] = ()
+    files: tuple[ShownFile, ...] = ()
+
+
+class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said in one message, before its files are kept."""
+
+    media: tuple[SentFile, ...] = ()
+
+
+class Message(Content, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of a conversation, as a page gets it."""
+
+    number: int
+    at: float
+    state: State = "done"
+    epoch: int = 0
+    """The number of times that its text was begun anew; within one epoch a text only grows."""
+    length: int = 0
+    """The number of characters of the text, as code points."""
+    client_id: str = ""
+    """The id by which the page knows a message that it has sent."""
+
+
+class StoredMessage(Message, frozen=True, kw_only=True, omit_defaults=True):
+    """A message as it is stored: the text holds its beginning, and what does not fit lies in values of its own."""
+
+    key: str
+    """The key of what was sent: a second message with it is the same one."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the page shows of a message that a visitor has sent; kept with its event."""
+
+    client_id: str
+    text: str = ""
+    files: tuple[ShownFile, ...] = ()
+
+
+class SendBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message that a visitor sends, or a choice that they make."""
+
+    client_id: str
+    text: str = ""
+    choice: str = ""
+    """The data of a button that was pressed."""
+    files: tuple[SentFile, ...] = ()
+    locale: str = ""
+
+
+class StopBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wish to stop what is being answered."""
+
+    client_id: str
+
+
+class TitleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A title for a conversation."""
+
+    title: str
+
+
+class DecideBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answer to a question; the digest is that of the question as it was shown."""
+
+    approved: bool
+    digest: str
+    reason: str = ""
+
+
+class NewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A wish for a new conversation; the same client id is the same conversation."""
+
+    client_id: str

@@ -1,0 +1,152 @@
+"""Who is a visitor, and what is refused."""
+
+import httpx
+import pytest
+
+from frontdesk import AgentFrameworkHost, ApiKeyAuth, AuthPolicy, OneTimeCodeIdentityLinker
+from frontdesk.channels.invocations import InvocationsChannel
+from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.pages import POLICY
+from frontdesk.channels.web.wire import MAIN
+from frontdesk.testing import EchoAgent, serving
+from tests.channels.web.visiting import visiting, web_host
+
+FOREIGN = "https://elsewhere.example"
+SEND = f"/chat/api/conversations/{MAIN}/messages"
+
+
+async def test_the_page_makes_a_visitor_and_says_what_it_may_load() -> None:
+    async with web_host(EchoAgent(), title="<b>Desk</b>") as url, httpx.AsyncClient(trust_env=False) as http:
+        first, second = await http.get(f"{url}/chat"), await http.get(f"{url}/chat")
+        assert first.headers["content-security-policy"].encode() == POLICY
+        assert "&lt;b&gt;Desk&lt;/b&gt;" in first.text
+        assert "<script>" not in first.text
+        cookie = first.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Lax" in cookie
+        assert "Path=/;" in cookie
+        assert "set-cookie" not in second.headers
+
+
+async def test_from_elsewhere_the_cookie_is_a_host_cookie_and_visitors_have_to_be_allowed() -> None:
+    forwarded = {"x-forwarded-for": "203.0.113.9"}
+    async with web_host(EchoAgent()) as url, httpx.AsyncClient(trust_env=False) as http:
+        refused = await http.get(f"{url}/chat", headers=forwarded)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "visitors_refused")
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], allow_anonymous=True)
+    async with serving(host) as client:
+        cookie = (await client.http.get("/chat", headers=forwarded)).headers["set-cookie"]
+        assert cookie.startswith("__Host-")
+        assert "; Secure" in cookie
+
+
+async def test_a_forged_cookie_is_nobody() -> None:
+    async with web_host(EchoAgent()) as url, visiting(url) as ada:
+        name, value = next(iter(ada.http.cookies.items()))
+        visitor, _, signature = value.rpartition(".")
+        for forged in (f"{visitor}x.{signature}", f"{visitor}.{signature[:-2]}AA", visitor, "", "x" * 400):
+            headers = {"cookie": f"{name}={forged}", "origin": url}
+            async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False) as http:
+                assert (await http.get("/chat/api/me")).json()["error"]["code"] == "no_visitor"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": FOREIGN}, {"origin": "null"}, {"origin": ""}, {"sec-fetch-site": "cross-site"}],
+    ids=["foreign", "null", "empty", "no-origin"],
+)
+async def test_a_page_of_another_site_sends_nothing(headers: dict[str, str]) -> None:
+    agent = EchoAgent()
+    async with web_host(agent) as url, visiting(url) as ada:
+        async with httpx.AsyncClient(base_url=url, cookies=ada.http.cookies, headers=headers, trust_env=False) as http:
+            body = {"client_id": "c1", "text": "hello"}
+            assert (await http.post(SEND, json=body)).json()["error"]["code"] == "origin_refused"
+            assert (await http.get("/chat/api/me")).status_code == 403
+        plain = await ada.http.post(
+            SEND, content=b'{"client_id":"c","text":"x"}', headers={"content-type": "text/plain"}
+        )
+        assert plain.status_code == 415
+        assert await ada.texts() == []
+    assert agent.seen == []
+
+
+async def test_visitors_see_only_what_is_theirs() -> None:
+    async with web_host(EchoAgent()) as url, visiting(url) as ada, visiting(url) as bob:
+        chat = (await ada.post("conversations", client_id="n1")).json()["conversation"]["id"]
+        await ada.say("mine", chat=chat)
+        await ada.heard(2, chat=chat)
+        for method, path in (("GET", f"{chat}/messages"), ("POST", f"{chat}/stop"), ("POST", f"{chat}/messages")):
+            body = {"client_id": "x", **({"text": "hi"} if path.endswith("messages") else {})}
+            response = await bob.http.request(
+                method, f"/chat/api/conversations/{path}", json=body if method == "POST" else None
+            )
+            assert response.status_code == 404
+        assert [one["id"] for one in (await bob.get("me"))["conversations"]] == [MAIN]
+        assert (await bob.post("conversations", client_id="n1")).json()["conversation"]["id"] != chat
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"client_id": "c", "text": "  "}, "text_empty"),
+        ({"client_id": "c", "text": "x" * 50}, "text_too_long"),
+        ({"client_id": "../c", "text": "x"}, "invalid_request"),
+        ({"client_id": "c", "text": "x", "more": 1}, "invalid_request"),
+        ({"client_id": "c", "choice": "no choice"}, "invalid_request"),
+    ],
+)
+async def test_a_body_that_is_wrong_says_why(body: dict[str, str], code: str) -> None:
+    async with web_host(EchoAgent(), max_text=40) as url, visiting(url) as ada:
+        response = await ada.http.post(SEND, json=body)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, code)
+
+
+async def test_files_are_sent_once_and_for_ever() -> None:
+    async with web_host(EchoAgent()) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        page = (await http.get("/chat")).text
+        script = page.partition('type="module" src="')[2].partition('"')[0]
+        response = await http.get(script)
+        assert response.headers["cache-control"].endswith("immutable")
+        assert response.headers["content-encoding"] == "gzip"
+        assert response.headers["content-type"] == "text/javascript; charset=utf-8"
+        for wrong in (script.replace("chat.js", "../config.py"), script.replace("/static/", "/static/x")):
+            assert (await http.get(wrong)).status_code == 404
+
+
+async def test_too_many_conversations_are_refused() -> None:
+    async with web_host(EchoAgent(), max_conversations=2) as url, visiting(url) as ada:
+        assert (await ada.post("conversations", client_id="n1")).status_code == 200
+        assert (await ada.post("conversations", client_id="n2")).json()["error"]["code"] == "too_many_chats"
+
+
+async def test_who_has_to_link_first_is_told_how() -> None:
+    host = AgentFrameworkHost(
+        EchoAgent(),
+        channels=[WebChatChannel(), InvocationsChannel(auth=ApiKeyAuth({"ada": "a-key-of-some-length"}))],
+        linker=OneTimeCodeIdentityLinker(),
+        default_allowlist=AuthPolicy.require_link(),
+    )
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        await ada.say("hello")
+        said = (await ada.heard(2))[1]
+        assert said["role"] == "notice"
+        assert "code" in said["text"]
+
+
+async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
+    agent = EchoAgent()
+    host = AgentFrameworkHost(
+        agent, channels=[WebChatChannel()], default_allowlist=AuthPolicy.native_allowlist(["somebody-else"])
+    )
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        for response in (
+            await ada.post(f"conversations/{MAIN}/messages", client_id="c", text="x"),
+            await ada.http.get("/chat/api/me"),
+        ):
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "denied")
+    assert agent.seen == []
+
+
+def test_settings_check_themselves() -> None:
+    channel = WebChatChannel(title=" ", prompts=["", "x"], keep_days=0, max_conversations=1000)
+    assert len(channel.findings()) == 4

@@ -1,0 +1,47 @@
+"""Makes the pictures of the documents: `make screenshots`."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from frontdesk.demo import build_host
+from frontdesk.demo.client import ScriptedClient
+from frontdesk.testing import serving
+from tests.browser import Tab, chromium, need_chromium
+
+PICTURES = Path(__file__).parents[1] / "docs" / "images"
+DESKTOP: Any = {"width": 1100, "height": 720}
+QUESTIONS = ("When is breakfast?", "What is 3 * (110 + 12)?")
+
+
+async def ask(tab: Tab, text: str, answers: int) -> None:
+    """Says something, and waits for so many answers that are complete."""
+    await tab.page.fill("textarea", text)
+    await tab.page.press("textarea", "Enter")
+    await tab.page.locator(".message.assistant.done").nth(answers - 1).wait_for()
+
+
+async def take() -> None:
+    """Plays a conversation with the demo, and takes its pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    async with serving(build_host(ScriptedClient(pause=0))) as client, chromium(need_chromium("pictures")) as new_tab:
+        tab = await new_tab()
+        await tab.page.goto(f"{client.base_url}/chat")
+        for number, question in enumerate(QUESTIONS, 1):
+            await ask(tab, question, number)
+        await ask(tab, "Book a sea view room for two nights", len(QUESTIONS) + 1)
+        await tab.page.wait_for_selector(".card dl")
+        await tab.page.wait_for_selector(".working", state="detached")
+        await tab.page.screenshot(path=PICTURES / "web-chat-phone.png")
+        await tab.page.click(".card button.primary")
+        await tab.page.wait_for_selector(".card.approved")
+        await tab.page.locator(".message", has_text="Booked").wait_for()
+        await tab.page.wait_for_selector(".working", state="detached")
+        await tab.page.set_viewport_size(DESKTOP)
+        await tab.page.emulate_media(color_scheme="dark")
+        await tab.page.screenshot(path=PICTURES / "web-chat.png")
+        await tab.page.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(take())
