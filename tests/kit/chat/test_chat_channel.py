@@ -198,7 +198,12 @@ async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
     ("settings", "finding"),
     [
         ({"transport": "polling"}, "can't be fetched"),
-        ({"transport": "pigeon"}, "transport must be 'webhook' or 'polling', not 'pigeon'"),
+        ({"transport": "pigeon"}, "transport must be 'webhook' or 'polling' or 'connection', not 'pigeon'"),
+        ({"transport": "connection"}, "sends no events over a connection"),
+        (
+            {"transport": "connection", "public_url": "https://x"},
+            "public_url has no effect with transport='connection'",
+        ),
         ({"public_url": "ftp://x"}, "public_url must begin with"),
         ({"private_replies": True}, "shows nothing to one person alone"),
         ({"poll_seconds": 0}, "poll_seconds must be positive"),
