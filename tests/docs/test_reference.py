@@ -32,7 +32,8 @@ def spans(cell: str) -> list[str]:
     [AgentFrameworkHost, ServerLimits, HostStatePaths, InvocationsChannel, ApiKeyAuth, InMemoryStateStore],
 )
 def test_every_parameter_is_documented_with_its_default(documented: type) -> None:
-    assert parameters(HOST, documented) == {name: shown(one) for name, one in signature(documented).items()}
+    page = INVOCATIONS if documented is InvocationsChannel else HOST
+    assert parameters(page, documented) == {name: shown(one) for name, one in signature(documented).items()}
 
 
 def parameters(page: Path, documented: type) -> dict[str, str]:
@@ -90,7 +91,7 @@ def test_every_route_is_documented() -> None:
         for path, methods in document("/invocations", host.target, {})["paths"].items()
         for method in methods
     }
-    documented = {spans(route)[0] for route, _ in tables(INVOCATIONS)["The Invocations protocol"]}
+    documented = {spans(route)[0] for route, _ in tables(INVOCATIONS)["Routes"]}
     assert documented == served | {"GET /invocations/docs/openapi.json"}
 
 

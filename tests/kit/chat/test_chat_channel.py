@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import pytest
+from agent_framework import Executor, Message, Workflow, WorkflowBuilder, WorkflowContext, handler, response_handler
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
 from frontdesk.errors import UnauthenticatedError
@@ -57,6 +58,39 @@ async def test_without_buttons_a_question_is_answered_with_words(word: str, paid
         await platform.say(ada, f"{word} {approval_id}")
         assert "answered before" in (await chat.texts(ada.chat_id, 4))[3]
     assert bank.paid == paid
+
+
+TWO_COLOURS: Any = Literal["red", "sky blue"]
+
+
+class Colours(Executor):
+    """Asks for one of two colours."""
+
+    @handler
+    async def ask(self, messages: list[Message], context: WorkflowContext[str, str]) -> None:
+        await context.request_info("Which colour?", TWO_COLOURS)
+
+    @response_handler
+    async def chosen(
+        self, question: str, colour: Literal["red", "sky blue"], context: WorkflowContext[str, str]
+    ) -> None:
+        await context.yield_output(f"you like {colour}")
+
+
+def colours() -> Workflow:
+    executor = Colours(id="colours")
+    return WorkflowBuilder(name="colours", start_executor=executor, output_from=[executor]).build()
+
+
+@pytest.mark.parametrize("answer", ["2", "Sky blue"])
+async def test_without_buttons_a_choice_is_answered_with_its_number_or_its_words(answer: str) -> None:
+    async with open_chat(colours, kind=Wordy) as (chat, platform):
+        ada = await platform.person("Ada")
+        await platform.say(ada, "hello")
+        (question,) = await chat.texts(ada.chat_id, 1)
+        assert question == "Which colour?\n\n1. red\n2. sky blue\n\nPlease answer with one of these, or its number."
+        await platform.say(ada, answer)
+        assert (await chat.texts(ada.chat_id, 2))[1] == "you like sky blue"
 
 
 class Batching(PostboxChannel):
@@ -198,7 +232,12 @@ async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
     ("settings", "finding"),
     [
         ({"transport": "polling"}, "can't be fetched"),
-        ({"transport": "pigeon"}, "transport must be 'webhook' or 'polling', not 'pigeon'"),
+        ({"transport": "pigeon"}, "transport must be 'webhook' or 'polling' or 'connection', not 'pigeon'"),
+        ({"transport": "connection"}, "sends no events over a connection"),
+        (
+            {"transport": "connection", "public_url": "https://x"},
+            "public_url has no effect with transport='connection'",
+        ),
         ({"public_url": "ftp://x"}, "public_url must begin with"),
         ({"private_replies": True}, "shows nothing to one person alone"),
         ({"poll_seconds": 0}, "poll_seconds must be positive"),

@@ -24,6 +24,10 @@ class Level(IntEnum):
     HIGH = 2
 
 
+Named = Enum("Named", {"2": "first", "1": "second"})
+"""Names of which nobody has heard."""
+
+
 class Odd(Enum):
     """A value that no button can show."""
 
@@ -73,6 +77,15 @@ def test_a_type_has_choices_and_words(wanted: Any, choices: list[tuple[str, Any]
         (Colour, "sky", None),
         (Level, "high", 2),
         (Level, "1", 1),
+        (Level, "1.", None),
+        (Colour, "2", "sky blue"),
+        (Colour, " 1.", "red"),
+        (Colour, "3", None),
+        (Colour, "0", None),
+        (bool, "1", None),
+        (Named, "1", "first"),
+        (Literal["-1", "red"], "2", None),
+        (Literal["1st", "2nd"], "1", None),
         (str, "yes", None),
     ],
 )

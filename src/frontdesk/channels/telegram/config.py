@@ -57,7 +57,8 @@ class TelegramConfig(ChatConfig):
             wrong.append("max_connections must be from 1 to 100")
         if self.max_messages is not None and self.max_messages < 1:
             wrong.append("max_messages must be at least 1")
-        return wrong + (self._webhook_findings() if self.transport == "webhook" else self._polling_findings())
+        own = {"webhook": self._webhook_findings, "polling": self._polling_findings}
+        return wrong + (own[self.transport]() if self.transport in own else [])
 
     def _webhook_findings(self) -> list[str]:
         wrong: list[str] = []

@@ -12,6 +12,7 @@ from frontdesk.data.link import LinkChallenge
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
 from frontdesk.errors import RequestError
+from frontdesk.kit.chat.questions import question_in_words
 from frontdesk.kit.chat.wording import Wording
 from frontdesk.kit.framework.contents import asked_for, file_name
 from frontdesk.kit.framework.request_choices import (
@@ -19,7 +20,6 @@ from frontdesk.kit.framework.request_choices import (
     choices_of,
     question_text,
     short_name,
-    wanted_phrase,
 )
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
@@ -116,9 +116,7 @@ def _request_of_agent(content: framework.Content, wording: Wording) -> Part:
 def _request(question: str, call_id: str, wanted: Any, labels: Sequence[str], wording: Wording) -> Part:
     """Ask a question of a workflow, with its choices as buttons if they are few."""
     if not 0 < len(labels) <= MOST_BUTTONS:
-        answer = wanted_phrase(wanted, labels)
-        please = "" if answer is None else f"\n\n{wording.say('question.please', answer=answer)}"
-        return Part(text=storable(question + please))
+        return Part(text=storable(question_in_words(question, wanted, labels, wording)))
     if wanted is bool:
         labels = [wording.say("question.yes"), wording.say("question.no")]
     name = short_name(call_id)

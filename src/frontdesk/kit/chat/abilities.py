@@ -1,7 +1,7 @@
 """What a platform may be able to do besides: a channel names an ability as a base class, and supplies its methods."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from frontdesk.kit.chat.commands import Menu
 from frontdesk.kit.chat.messages import Card, Destination, InboundFile, OutboundMessage
@@ -70,6 +70,18 @@ class PollsEvents(ABC):
     @abstractmethod
     async def poll(self, offset: int) -> Sequence[tuple[int, bytes]]:
         """Wait for events from a number on, and return them with their numbers; this confirms all before it."""
+
+
+class KeepsConnection(ABC):
+    """A platform that sends its events over a connection, which one process over all replicas keeps open."""
+
+    @abstractmethod
+    async def listen(self, take: Callable[[bytes], Awaitable[None]]) -> None:
+        """Open a connection, by a `PlatformSocket`, and hand each event on until it ends; then it is opened again.
+
+        An event is acknowledged only once `take` has returned. What `take` raises must end the connection, so that the
+        platform sends again what was not acknowledged.
+        """
 
 
 class FetchesFiles(ABC):

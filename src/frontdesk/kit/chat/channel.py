@@ -28,7 +28,14 @@ from frontdesk.errors import (
     RequestError,
     UnsupportedError,
 )
-from frontdesk.kit.chat.abilities import AnswersClicks, EditsMessages, FetchesFiles, PollsEvents, Whispers
+from frontdesk.kit.chat.abilities import (
+    AnswersClicks,
+    EditsMessages,
+    FetchesFiles,
+    KeepsConnection,
+    PollsEvents,
+    Whispers,
+)
 from frontdesk.kit.chat.command_calls import usual_commands
 from frontdesk.kit.chat.commands import locale_of_person
 from frontdesk.kit.chat.config import ChatConfig
@@ -154,6 +161,8 @@ class ChatChannel(Channel):
         wrong = self.chat_config.findings()
         if self.chat_config.transport == "polling" and not isinstance(self, PollsEvents):
             wrong.append("transport='polling' has no effect: the platform's events can't be fetched")
+        if self.chat_config.transport == "connection" and not isinstance(self, KeepsConnection):
+            wrong.append("transport='connection' has no effect: the platform sends no events over a connection")
         if self.chat_config.private_replies and not isinstance(self, Whispers):
             wrong.append("private_replies has no effect: the platform shows nothing to one person alone")
         return wrong

@@ -12,10 +12,10 @@ from frontdesk.data.limits import EventLimits
 from frontdesk.data.request import AcceptInGroup, CancelBy, ConversationScope, OnBusy
 from frontdesk.kit.chat.media import MediaLimits
 
-Transport = Literal["webhook", "polling"]
+Transport = Literal["webhook", "polling", "connection"]
 OnEdit = Literal["ignore", "answer"]
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "transport": ("webhook", "polling"),
+    "transport": ("webhook", "polling", "connection"),
     "on_edit": ("ignore", "answer"),
 }
 
@@ -35,7 +35,7 @@ class ChatConfig:
     """The names of the settings that must be above 0; a subclass adds its own."""
 
     transport: Transport = "webhook"
-    """Whether the platform sends events, or they are fetched."""
+    """Whether the platform sends events to a webhook, they are fetched, or they come over a connection."""
     public_url: str | None = None
     """Where the platform reaches the host; the webhook is registered there at the start."""
     on_edit: OnEdit = "ignore"
@@ -85,7 +85,7 @@ class ChatConfig:
         ]
         if self.public_url is not None and not self.public_url.startswith(("http://", "https://")):
             wrong.append("public_url must begin with http:// or https://")
-        if self.transport == "polling" and self.public_url is not None:
-            wrong.append("public_url has no effect with transport='polling'")
+        if self.transport in ("polling", "connection") and self.public_url is not None:
+            wrong.append(f"public_url has no effect with transport={self.transport!r}")
         wrong += [f"{name} must be positive" for name in self.positive if getattr(self, name) <= 0]
         return wrong + self.media.findings()

@@ -1,4 +1,4 @@
-"""Makes a bot known to its platform, and fetches its events where they are not sent."""
+"""Makes a bot known to its platform, and fetches its events, or listens to them, where no webhook gets them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,12 +8,14 @@ from frontdesk.abc.channel import ChannelContext
 from frontdesk.errors import LeadershipLostError, UnavailableError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_clean
-from frontdesk.kit.chat.abilities import PollsEvents, PublishesMenus, RegistersWebhooks
+from frontdesk.kit.chat.abilities import KeepsConnection, PollsEvents, PublishesMenus, RegistersWebhooks
 from frontdesk.kit.chat.commands import menus
+from frontdesk.kit.chat.config import Transport
+from frontdesk.kit.chat.listening import Listener
 from frontdesk.kit.chat.messages import BotIdentity
 from frontdesk.kit.chat.polling import Fetch, Poller, Take, persist
 
-_POLLER = "poller"
+_POLLER, _CONNECTION = "poller", "connection"
 
 
 class Intake:
@@ -36,15 +38,15 @@ class Intake:
             raise UnavailableError("The platform has not said yet who we are.", retry_after=1)
         return self.bot
 
-    def start(self, *, publish: bool, webhook: str | None, poll: bool, one_poller: bool) -> None:
+    def start(self, *, publish: bool, webhook: str | None, transport: Transport, one_poller: bool) -> None:
         """Start; a host starts whether or not its platforms are there."""
-        self._task = spawn_clean(self._work(publish, webhook, poll, one_poller))
+        self._task = spawn_clean(self._work(publish, webhook, transport, one_poller))
 
     async def stop(self) -> None:
         """Stop; events that were fetched and not stored will be fetched again."""
         await stopped(self._task)
 
-    async def _work(self, publish: bool, webhook: str | None, poll: bool, one_poller: bool) -> None:
+    async def _work(self, publish: bool, webhook: str | None, transport: Transport, one_poller: bool) -> None:
         name, platform = self._context.channel, self._platform
         self.bot = await persist(f"asking who {name} is", self._connect)
         if publish and isinstance(platform, PublishesMenus):
@@ -52,15 +54,18 @@ class Intake:
                 await persist(f"the menu of {name}", partial(platform.publish, menu))
         if webhook is not None and isinstance(platform, RegistersWebhooks):
             await persist(f"the webhook of {name}", partial(platform.register, webhook))
-        if poll and isinstance(platform, PollsEvents):
-            await (self._lead(platform.poll) if one_poller else self._poll(platform.poll))
+        if transport == "polling" and isinstance(platform, PollsEvents):
+            poll = partial(self._poll, platform.poll)
+            await (self._lead(_POLLER, poll) if one_poller else poll())
+        if transport == "connection" and isinstance(platform, KeepsConnection):
+            await self._lead(_CONNECTION, Listener(name, platform.listen, self._take).run)
 
-    async def _lead(self, fetch: Fetch) -> None:
-        """Poll while this process is the only one that does."""
+    async def _lead(self, what: str, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a function while this process is the only one that does."""
         while True:
             try:
-                async with self._context.leadership(_POLLER):
-                    await self._poll(fetch)
+                async with self._context.leadership(what):
+                    await run()
             except LeadershipLostError:
                 continue
 

@@ -11,13 +11,14 @@ T = TypeVar("T")
 Fetch = Callable[[int], Awaitable[Sequence[tuple[int, bytes]]]]
 Take = Callable[[bytes], Awaitable[None]]
 
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 30.0
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 30.0
+"""The seconds between two tries."""
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
     """Call a function until it succeeds, with longer and longer pauses between; failures are logged."""
-    pause = _FIRST_PAUSE
+    pause = FIRST_PAUSE
     while True:
         try:
             return await call()
@@ -26,7 +27,7 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
             wait = pause if asked is None else asked
             log.warning("%s did not work, and is tried again in %.2f s: %s", what, wait, error)
         await asyncio.sleep(wait)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+        pause = min(pause * 2, LONGEST_PAUSE)
 
 
 class Poller:

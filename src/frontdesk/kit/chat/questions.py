@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from frontdesk.data.approval import Decision, PendingApproval
 from frontdesk.data.identity import ChannelIdentity
+from frontdesk.errors import Phrase
 from frontdesk.kit.chat.messages import Button, Card
 from frontdesk.kit.chat.wording import Wording
-from frontdesk.kit.framework.request_choices import short_name
+from frontdesk.kit.framework.request_choices import are_numbered, short_name, wanted_phrase
 from frontdesk.kit.names import digest
 
 APPROVE, REJECT, CHOOSE = "ok", "no", "choose"
@@ -37,6 +39,15 @@ def choice_buttons(call_id: str, labels: Sequence[str]) -> tuple[Button, ...]:
     """Return the buttons of a question of a workflow."""
     name = short_name(call_id)
     return tuple(Button(text=label, data=f"{CHOOSE}:{name}:{number}") for number, label in enumerate(labels))
+
+
+def question_in_words(question: str, wanted: Any, labels: Sequence[str], wording: Wording) -> str:
+    """Return the text of a question of a workflow that has no buttons, with what is taken for an answer."""
+    answer = wanted_phrase(wanted, labels)
+    if wanted is not bool and labels and are_numbered(labels):
+        choices = "\n".join(f"{number}. {label}" for number, label in enumerate(labels, 1))
+        question, answer = f"{question}\n\n{choices}", Phrase("question.listed")
+    return question if answer is None else f"{question}\n\n{wording.say('question.please', answer=answer)}"
 
 
 def name_on_button(approval_id: str) -> str:

@@ -13,11 +13,11 @@ from frontdesk.kit.chat.markdown import Dialect, Document, Unit, parse, split
 from frontdesk.kit.chat.markdown.nodes import Break, Inline, Paragraph, Text
 from frontdesk.kit.chat.media import is_too_large, outbound_file
 from frontdesk.kit.chat.messages import Button, OutboundMessage
-from frontdesk.kit.chat.questions import approval_buttons, choice_buttons, name_on_button
+from frontdesk.kit.chat.questions import approval_buttons, choice_buttons, name_on_button, question_in_words
 from frontdesk.kit.chat.text import split_text
 from frontdesk.kit.chat.wording import ENGLISH_WORDING, Wording
 from frontdesk.kit.framework.contents import asked_for, file_name
-from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text, wanted_phrase
+from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
 
@@ -83,9 +83,7 @@ class Renderer:
     def _request(self, question: str, call_id: str, wanted: Any, labels: Sequence[str]) -> list[OutboundMessage]:
         """Ask a question of a workflow, with its choices as buttons if they are few."""
         if not self.has_buttons or not 0 < len(labels) <= MOST_BUTTONS:
-            answer = wanted_phrase(wanted, labels)
-            please = "" if answer is None else f"\n\n{self.wording.say('question.please', answer=answer)}"
-            return self.plain(f"{question}{please}")
+            return self.plain(question_in_words(question, wanted, labels, self.wording))
         if wanted is bool:
             labels = [self.wording.say("question.yes"), self.wording.say("question.no")]
         return self._with_buttons(question, choice_buttons(call_id, labels))

@@ -1,4 +1,4 @@
-"""The way of events into the inbox: from the webhook, or from a poll."""
+"""The way of events into the inbox: from the webhook, a poll, or a connection."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -64,12 +64,12 @@ class Room:
 
     async def start(self) -> None:
         """Make the bot known to its platform."""
-        polls = self._config.transport == "polling"
+        transport = self._config.transport
         paths = (self._channel.path, self._channel.webhook_path)
         self._intake.start(
             publish=self._config.register_native_commands,
-            webhook=None if polls else webhook_url(self._config.public_url, paths),
-            poll=polls,
+            webhook=webhook_url(self._config.public_url, paths) if transport == "webhook" else None,
+            transport=transport,
             one_poller=self._channel.one_poller,
         )
 

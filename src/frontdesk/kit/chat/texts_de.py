@@ -97,6 +97,7 @@ GERMAN: Mapping[str, str] = {
     "question.no": "Nein",
     "question.yes_or_no": "ja oder nein",
     "question.one_of": "eins von: {choices}",
+    "question.listed": "eins davon, oder seine Nummer",
     "question.number": "eine Zahl",
     "question.text": "ein Text",
     "question.json": "{kind}, als JSON",

@@ -95,6 +95,7 @@ ENGLISH: Mapping[str, str] = {
     "question.no": "No",
     "question.yes_or_no": "yes or no",
     "question.one_of": "one of: {choices}",
+    "question.listed": "one of these, or its number",
     "question.number": "a number",
     "question.text": "a text",
     "question.json": "{kind}, as JSON",

@@ -45,7 +45,25 @@ def choices_of(wanted: Any) -> list[Choice]:
         values = [(str(value), value) for value in get_args(wanted)]
     if not all(isinstance(value, (str, int, float, bool, NoneType)) for _, value in values):
         return []
-    return [Choice(str(value), value, (str(value).casefold(), name.casefold())) for name, value in values]
+    labels = [str(value) for _, value in values]
+    numbers = are_numbered(labels)
+    return [
+        Choice(label, value, (label.casefold(), *_other_words(name, number if numbers else None)))
+        for number, (label, (name, value)) in enumerate(zip(labels, values, strict=True), 1)
+    ]
+
+
+def _other_words(name: str, number: int | None) -> tuple[str, ...]:
+    if number is None:
+        return (name.casefold(),)
+    # A member may be named by a number too, but nobody has seen that name.
+    names = () if name[:1].isdigit() else (name.casefold(),)
+    return (*names, str(number), f"{number}.")
+
+
+def are_numbered(labels: Sequence[str]) -> bool:
+    """Tell whether choices can be named by their numbers in the list, because none looks like a number itself."""
+    return not any(label.lstrip(" -+.")[:1].isdigit() for label in labels)
 
 
 def chosen(choices: list[Choice], text: str) -> Choice | None:

@@ -7,7 +7,7 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -217,11 +217,14 @@ def _event(event_id: str, kind: str, who: ChatPerson, chat_id: str, **fields: An
     return msgspec.json.encode({**about, **fields})
 
 
+P = TypeVar("P", bound=Postbox)
+
+
 @asynccontextmanager
-async def postbox() -> AsyncIterator[Postbox]:
+async def postbox(kind: type[P] = Postbox) -> AsyncIterator[P]:
     """Start the platform."""
     async with httpx.AsyncClient(timeout=40, trust_env=False) as http:
-        platform = Postbox(http)
+        platform = kind(http)
         server = await asyncio.get_running_loop().create_server(lambda: Connection(platform.answer), "127.0.0.1", 0)
         platform.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api"
         delivering = asyncio.create_task(platform.deliver_events())
