@@ -37,7 +37,7 @@ from frontdesk.kit.chat.markdown import Dialect, Plain, Unit
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Whisper
 from frontdesk.kit.chat.questions import asked_in, name_of
 from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.kit.chat.replies import Replies, confirmation, wording_for
+from frontdesk.kit.chat.replies import Replies, confirmation, is_choice_click, wording_for
 from frontdesk.kit.chat.room import Room, refuse
 from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.chat.wording import Wording
@@ -277,6 +277,9 @@ class ChatChannel(Channel):
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
+        if isinstance(self, AnswersClicks) and is_choice_click(item):
+            # Nothing else ends the waiting sign on a button that makes a choice.
+            await self.context.reply(item, Reply(to="only_me"))
         return await self._need_replies().prepare(item)
 
     async def settle_answers(
