@@ -83,7 +83,7 @@ class ChatChannel(Channel):
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
         self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
-        self.needs_seal_key = config.private_replies
+        self.needs_seal_key, self.fetches_events = config.private_replies, config.transport == "polling"
         self.connected = asyncio.Event()
         """Set once the platform has said who we are; before that, events are refused and sent again."""
         self._context: ChannelContext | None = None
