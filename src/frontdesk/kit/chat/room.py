@@ -47,6 +47,7 @@ class Room:
             on_edit=self._config.on_edit,
             hooked=channel.run_hook is not None,
             has_buttons=channel.has_buttons,
+            has_albums=channel.album_seconds > 0,
         )
 
     def routes(self) -> list[Route]:
@@ -134,7 +135,7 @@ class Room:
             if card is not None:
                 await send_json(call.send, 200, channel.card_response(card))
                 return True
-        if item is None or not message.expects_reply:
+        if item is None or not item.addressed or not message.expects_reply:
             await self._accept(item)
             await send_json(call.send, 200, _NOTHING)
             return True
