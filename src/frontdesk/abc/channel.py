@@ -376,6 +376,8 @@ class Channel(ABC):
     """Whether its `push_part` can change and remove messages that were sent: see `PushPart.action` and `replaces`."""
     needs_seal_key: bool = False
     """Whether it keeps tokens of its platform with events; the host is refused without a `seal_key` then."""
+    fetches_events: bool = False
+    """Whether it asks its platform for events, which come only while a process of the host runs."""
     run_prefix: ClassVar[str] = "run"
     """How the ids of its runs begin."""
     session_family: ClassVar[Literal["caller_supplied", "host_tracked"]] = "caller_supplied"

@@ -64,6 +64,8 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     """The platform's id of the album that it is a part of; the messages of an album are answered in one turn."""
     album_position: int = 0
     """Its place among the messages of its album, which may come in another order, such as the number of its message."""
+    addressed: bool = True
+    """Whether it was meant for us. Otherwise it is a part of an album, and answered only with a part that was."""
 
     @property
     def is_message(self) -> bool:
@@ -92,9 +94,17 @@ class InboxItem(Noun, frozen=True, kw_only=True):
         return tuple(member for _, member in sorted(zip(places, self.members, strict=True), key=lambda pair: pair[0]))
 
     @property
+    def heard(self) -> tuple["InboxItem", ...]:
+        """Return its members that are answered, as they were sent: those that were meant for us, and their albums."""
+        if all(member.addressed for member in self.members):
+            return self.as_sent
+        albums = {member.album_id for member in self.members if member.addressed and member.album_id is not None}
+        return tuple(member for member in self.as_sent if member.addressed or member.album_id in albums)
+
+    @property
     def protocol_request(self) -> Any:
         """Return the platform's event for the channel's `run_hook`; a list where several are answered together."""
-        return [member.payload for member in self.as_sent] if self.bundle else self.payload
+        return [member.payload for member in self.heard] if self.bundle else self.payload
 
     @property
     def is_cancelled(self) -> bool:

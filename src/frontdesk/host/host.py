@@ -38,6 +38,7 @@ from frontdesk.host.checks.checks import (
     bind_findings,
     history_findings,
     interrupt_findings,
+    polling_warnings,
     push_findings,
     runner_findings,
     runtime_findings,
@@ -287,6 +288,7 @@ class AgentFrameworkHost:
             *origin_warnings(self._middleware, self.channels),
             *self._parts.storages.warnings(),
             *runtime_warnings(self.runtime_mode, self._parts.runner),
+            *polling_warnings(self.runtime_mode, self.channels),
         ]
 
     @property

@@ -91,6 +91,22 @@ class Pushes(ChatWire):
         files = [base64.b64decode((content.uri or "").partition(",")[2]) for content in contents]
         assert files == [PICTURE.data, second.data]
 
+    async def test_the_rest_of_an_album_comes_with_the_message_that_is_addressed(self) -> None:
+        if not self.has_albums or not self.takes_files:
+            pytest.skip("the platform has no albums")
+        agent = EchoAgent()
+        async with self.chat(agent, album_seconds=0.2) as chat:
+            ada = await chat.platform.person("Ada")
+            group = await chat.platform.group(ada)
+            for album, text in (("a-1", "among us"), ("a-2", f"{chat.platform.mention} look")):
+                await chat.platform.say(ada, text, chat_id=group, files=[PICTURE], album=album)
+                await chat.platform.say(ada, "", chat_id=group, files=[PICTURE], album=album)
+            await chat.until_shown(group, "look")
+            assert await chat.pushed(ada) == ["the last word"]
+            assert [message.text.strip() for message in await chat.platform.shown(group)] == ["look"]
+        contents = [content.type for message in agent.seen[0] for content in message.contents]
+        assert contents == ["text", "data", "data"]
+
     async def test_a_file_goes_out(self) -> None:
         if not self.sends_files:
             pytest.skip("the channel sends no files")

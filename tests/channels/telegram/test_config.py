@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from frontdesk import AgentFrameworkHost
 from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
 from frontdesk.channels.telegram.client import UPLOAD_SECONDS
 from frontdesk.kit.auth.secrets import Secret
+from frontdesk.testing import EchoAgent
+from tests.scenarios.stores import new_store
 
 TOKEN = "4839574812:AAFD39kkdpWt3ywyRZergyOLMaJhac60qcK"
 SECRET = "a-secret-of-the-webhook"
@@ -64,6 +67,19 @@ def test_a_webhook_that_nobody_registers_is_a_warning() -> None:
     assert "public_url" in made().warnings()[0]
     assert made(public_url="https://desk.example.com").warnings() == []
     assert made(transport="polling", secret_token="").warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("transport", "mode", "warned"),
+    [("polling", "ephemeral", True), ("polling", "long_running", False), ("webhook", "ephemeral", False)],
+)
+def test_polling_in_a_process_that_ends_between_requests_is_a_warning(transport: str, mode: Any, warned: bool) -> None:
+    channel = made(transport=transport, secret_token=SECRET if transport == "webhook" else "")
+    host = AgentFrameworkHost(
+        EchoAgent(), channels=[channel], store=new_store(), runtime_mode=mode, allow_in_process_runner=True
+    )
+    warning = "channel 'telegram': events are fetched only while this process runs"
+    assert any(line.startswith(warning) for line in host.warnings) == warned
 
 
 def test_the_rates_are_within_those_of_the_platform() -> None:

@@ -12,7 +12,7 @@ import pytest
 from agent_framework import Executor, Message, Workflow, WorkflowBuilder, WorkflowContext, handler, response_handler
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
-from frontdesk.errors import UnauthenticatedError
+from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk.kit.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.kit.chat.media import MediaLimits
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
@@ -21,6 +21,7 @@ from frontdesk.testing.chat_questions import Bank
 from frontdesk.testing.chat_wire import Chat
 from tests.kit.chat.postbox.channel import PostboxChannel
 from tests.kit.chat.postbox.platform import SECRET, TOKEN, Postbox, postbox
+from tests.scenarios.messages.test_questions import flow
 
 
 def channel_on(platform: Postbox, kind: type[PostboxChannel] = PostboxChannel, **settings: Any) -> PostboxChannel:
@@ -174,6 +175,27 @@ async def test_a_group_that_has_moved_goes_on() -> None:
         assert len(await chat.sessions()) == 1
 
 
+async def test_a_move_that_contradicts_an_earlier_one_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_chat(kind=Moving, accept_in_group="all") as (chat, platform):
+        ada = await platform.person("Ada")
+        old, new = await platform.group(ada), await platform.group(ada)
+        for place, text in ((old, f"moved to {new}"), (new, f"moved to {old}"), (old, "moved to elsewhere")):
+            await platform.say(ada, text, chat_id=place)
+        await platform.say(ada, "after", chat_id=new)
+        await chat.until_shown(new, "after")
+    assert caplog.text.count("an event of postbox is passed over") == 2
+
+
+async def test_the_click_on_a_choice_is_answered_with_nothing() -> None:
+    async with open_chat(flow) as (chat, platform):
+        ada = await platform.person("Ada")
+        await platform.say(ada, "colour")
+        (question,) = await chat.messages(ada.chat_id, 1)
+        click = await platform.press(ada, question, question.buttons[1].data)
+        assert (await chat.texts(ada.chat_id, 2))[1] == "colour BLUE"
+        assert platform.clicks == {click: ""}
+
+
 async def test_a_file_that_is_too_large_is_refused_and_its_sender_is_told() -> None:
     agent = EchoAgent()
     async with open_chat(agent, media=MediaLimits(max_bytes=5)) as (chat, platform):
@@ -226,6 +248,32 @@ async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
                 return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
 
             await platform.until(answered)
+
+
+async def test_polling_goes_on_after_a_leadership_that_the_store_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = InMemoryStateStore()
+    claim, refusals = store.leaderships.claim, iter([StoreError("full"), OSError("gone")])
+
+    async def refused(*args: Any) -> Any:
+        for error in refusals:
+            raise error
+        return await claim(*args)
+
+    monkeypatch.setattr(store.leaderships, "claim", refused)
+    async with postbox() as platform:
+        ada = await platform.person("Ada")
+        channel = channel_on(platform, Polled, transport="polling", live="off")
+        assert isinstance(channel, Polled)
+        channel.polling, channel.waiting = asyncio.Event(), [platform.event(ada, "hello")]
+        async with serving(AgentFrameworkHost(EchoAgent(), channels=[channel], store=store)):
+
+            async def answered() -> bool:
+                return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
+
+            await platform.until(answered)
+    assert caplog.text.count("leading the polls of postbox") == 2
 
 
 @pytest.mark.parametrize(

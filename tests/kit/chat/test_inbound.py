@@ -93,6 +93,32 @@ def test_what_is_meant_for_us(fields: dict[str, Any], rules: dict[str, Any], tak
     assert (item(message(**fields), **rules) is not None) == taken
 
 
+@pytest.mark.parametrize(
+    ("fields", "rules", "addressed"),
+    [
+        ({}, {}, False),
+        ({"mentioned": True}, {}, True),
+        ({}, {"accept_in_group": "mention_or_command"}, False),
+        ({}, {"accept_in_group": "all"}, True),
+        ({"text": "yes apr_1"}, {"has_buttons": False}, False),
+        ({"place": DIRECT}, {}, True),
+        # No message of such a group is answered, only commands.
+        ({}, {"accept_in_group": "command_only"}, None),
+        ({}, {"has_albums": False}, None),
+        ({"edited": True}, {"on_edit": "answer"}, None),
+        ({"text": "/new"}, {}, None),
+        ({"text": "/new@other"}, {}, None),
+        ({"sender": Sender(id="b", is_bot=True)}, {}, None),
+    ],
+)
+def test_a_part_of_an_album_is_taken_for_the_part_that_is_addressed(
+    fields: dict[str, Any], rules: dict[str, Any], addressed: bool | None
+) -> None:
+    made = item(message(**{"place": GROUP, "album": "a", **fields}), **rules)
+    assert (None if made is None else made.addressed) == addressed
+    assert made is None or (made.is_message and made.album_id == "a")
+
+
 def test_a_command_that_the_platform_names_is_one() -> None:
     made = item(message("whatever", command=Command(name="new", args="now")))
     assert made is not None

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from frontdesk.errors import CodecError, InvalidRequestError, PushError, StoreError
 from frontdesk.kit.chat.polling import Poller, persist
 
-KINDS = ("good", "nonsense", "unkeepable", "late", "later")
+KINDS = ("good", "nonsense", "unkeepable", "late", "later", "shaky", "broken")
+PASSED_OVER = ("nonsense", "unkeepable", "broken")
 
 
 class Platform:
-    """Events that are taken at once, never, or at the second or third try."""
+    """Events that are taken at once, never, or at the second or third try; some fail as nobody foresaw."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self.kinds = kinds
@@ -28,7 +29,7 @@ class Platform:
         return [(number, str(number).encode()) for number in range(offset, len(self.kinds))][:3]
 
     def settled(self, number: int) -> bool:
-        return number in self.kept or self.kinds[number] in ("nonsense", "unkeepable")
+        return number in self.kept or self.kinds[number] in PASSED_OVER
 
     async def take(self, event: bytes) -> None:
         number = int(event)
@@ -40,6 +41,8 @@ class Platform:
             raise CodecError
         if kind.startswith("late") and tries <= KINDS.index(kind) - 2:
             raise StoreError
+        if kind == "broken" or (kind == "shaky" and tries < 3):
+            raise KeyError(kind)
         self.kept.append(number)
 
 
@@ -52,7 +55,7 @@ def test_every_event_is_kept_once_or_passed_over(kinds: list[str]) -> None:
         for _ in range(4 * len(kinds) + 4):
             try:
                 await poller.poll()
-            except StoreError:
+            except (StoreError, KeyError):
                 continue
         assert poller.offset == len(kinds)
 
@@ -61,7 +64,7 @@ def test_every_event_is_kept_once_or_passed_over(kinds: list[str]) -> None:
         asyncio.run(all_of_it())
     finally:
         logging.disable(logging.NOTSET)
-    assert platform.kept == [number for number, kind in enumerate(kinds) if kind in ("good", "late", "later")]
+    assert platform.kept == [number for number, kind in enumerate(kinds) if kind not in PASSED_OVER]
 
 
 async def test_what_is_passed_over_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,8 +74,28 @@ async def test_what_is_passed_over_is_logged(caplog: pytest.LogCaptureFixture) -
     assert platform.kept == [1]
 
 
+async def test_an_event_with_an_error_that_nobody_foresaw_is_passed_over_at_the_third_try(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    platform = Platform(["broken", "broken", "good"])
+    done = asyncio.Event()
+
+    async def fetch(offset: int) -> list[tuple[int, bytes]]:
+        if offset == 3:
+            done.set()
+            await asyncio.Event().wait()
+        return await platform.fetch(offset)
+
+    running = asyncio.create_task(Poller("messages", fetch, platform.take).run())
+    await done.wait()
+    running.cancel()
+    assert platform.tried == {0: 3, 1: 3, 2: 1}
+    assert caplog.text.count("is passed over") == 2
+    assert caplog.text.count("polling for messages failed") == 4
+
+
 async def test_persisting_ends_with_the_first_success(caplog: pytest.LogCaptureFixture) -> None:
-    failures = iter([PushError(retry_after=0.0), PushError("away"), StoreError()])
+    failures = iter([PushError(retry_after=0.0), PushError("away"), StoreError(), OSError("gone")])
 
     async def call() -> str:
         for error in failures:
@@ -81,6 +104,7 @@ async def test_persisting_ends_with_the_first_success(caplog: pytest.LogCaptureF
 
     assert await persist("calling", call) == "there"
     assert caplog.text.count("calling did not work") == 3
+    assert caplog.text.count("calling failed") == 1
 
 
 async def test_a_poller_goes_on_until_it_is_cancelled() -> None:

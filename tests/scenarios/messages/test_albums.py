@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from frontdesk import NativeIdAllowlist, OneTimeCodeIdentityLinker
+from frontdesk.data.limits import EventLimits, RateLimit
 from frontdesk.testing import EchoAgent
 from frontdesk.testing.messages.wire import Event, Media
+from tests.scenarios.desk import until
 from tests.scenarios.messages.chat import MessagesHost, open_chat
 from tests.scenarios.messages.test_stopping import Holding, failed
 
@@ -131,3 +134,65 @@ async def test_an_album_interrupts_what_is_answered_and_not_itself() -> None:
         assert await chat.heard(ada.chat_id) == ["look"]
         assert await failed(chat) == [("hold one", "cancelled")]
     assert shown(agent)[-1] == ["hold one", "look", "a", "b"]
+
+
+@pytest.mark.parametrize("gather_seconds", [0.0, SECONDS])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+async def test_the_rest_of_an_album_comes_with_the_picture_that_names_the_bot(
+    order: tuple[int, ...], gather_seconds: float
+) -> None:
+    agent = EchoAgent()
+    async with open_chat(agent, album_seconds=SECONDS, gather_seconds=gather_seconds) as chat:
+        ada = await chat.platform.user("Ada")
+        group = await chat.platform.group("Friends", ada)
+        await chat.platform.set(hold=True)
+        events = await chat.platform.album(ada, pictures("a", "b", "c"), text="@desk look", chat_id=group.chat_id)
+        await release(chat, *(events[place] for place in order))
+        assert await chat.heard(group.chat_id) == ["look"]
+    assert shown(agent) == [["look", "a", "b", "c"]]
+
+
+@pytest.mark.parametrize("settings", [{}, {"gather_seconds": SECONDS}, {"on_busy": "interrupt"}])
+async def test_an_album_that_names_nobody_is_not_answered(settings: dict[str, Any]) -> None:
+    agent = EchoAgent()
+    async with open_chat(agent, album_seconds=SECONDS, **settings) as chat:
+        ada = await chat.platform.user("Ada")
+        group = await chat.platform.group("Friends", ada)
+        await chat.platform.set(hold=True)
+        first, second = await chat.platform.album(ada, pictures("a", "b"), text="look", chat_id=group.chat_id)
+        said = await chat.platform.say(ada, "@desk hello", chat_id=group.chat_id)
+        # Around a message that is answered, and after it.
+        await release(chat, first, said, second)
+        assert await chat.heard(group.chat_id) == ["hello"]
+        await release(chat, await chat.platform.say(ada, "@desk bye", chat_id=group.chat_id))
+        assert await chat.heard(group.chat_id, 2) == ["hello", "bye"]
+        # A new message of a person gives up what of theirs still waits.
+        assert {error for _, error in await failed(chat)} <= {"cancelled"}
+    assert [told[-1] for told in shown(agent)] == ["hello", "bye"]
+    assert not {"look", "a", "b"} & set(shown(agent)[-1])
+
+
+STRICT: list[dict[str, Any]] = [
+    {"allowlist": NativeIdAllowlist(["nobody"])},
+    {"linker": OneTimeCodeIdentityLinker(), "require_link": True},
+    {"event_limits": EventLimits(per_caller=RateLimit(1, per_seconds=3_600.0))},
+]
+
+
+@pytest.mark.parametrize("settings", STRICT)
+async def test_nothing_is_said_to_a_stranger_whose_album_names_nobody(settings: dict[str, Any]) -> None:
+    agent = EchoAgent()
+    async with open_chat(agent, album_seconds=0.01, **settings) as chat:
+        ada = await chat.platform.user("Ada")
+        group = await chat.platform.group("Friends", ada)
+        events = await chat.platform.album(ada, pictures("a", "b"), text="look", chat_id=group.chat_id)
+        await chat.platform.wait_for_acknowledged(*events)
+        store = chat.host._parts.store
+
+        async def done() -> bool:
+            return not await store.inbox.waiting("nobody")
+
+        await until(done)
+        assert await store.outbox.find() == []
+        assert await failed(chat) == []
+    assert agent.seen == []

@@ -176,6 +176,27 @@ async def test_an_album_is_one_turn() -> None:
         assert len(agent.seen) == 2
 
 
+async def test_the_rest_of_an_album_comes_with_the_picture_that_mentions_the_bot() -> None:
+    agent = GatedAgent()
+    async with open_bot(agent, fake=FakeTelegram(privacy=False), album_seconds=0.01) as bot:
+        ada = bot.fake.user("Ada")
+        group = bot.fake.group("Team", ada)
+        bot.fake.say(ada, "@frontdesk_bot wait", group)
+        await agent.started.wait()
+        files = [("photo", Upload(name.encode(), f"{name}.jpg", "image/jpeg")) for name in ("one", "two")]
+        bot.fake.send_album(ada, files, group, caption="not for bots")
+        bot.fake.send_album(ada, files, group, caption="@frontdesk_bot look")
+        await bot.until(lambda: not bot.fake.bot.updates.pending())
+        agent.release.set()
+        await bot.says(group, "wait", "look")
+        assert await bot.asked(ada, "@frontdesk_bot bye", group) == "bye"
+        contents = [content for message in agent.seen[1][2:] for content in message.contents]
+        assert [content.type for content in contents] == ["text", "data", "data"]
+        assert len(agent.seen) == 3
+        # Of the album that was for others, no file was fetched.
+        assert len(bot.fake.calls_of("getFile")) == 2
+
+
 @pytest.mark.parametrize(
     ("privacy", "rule", "warned"), [(True, "all", 1), (False, "all", 0), (True, "mention_only", 0)]
 )

@@ -41,7 +41,6 @@ from frontdesk.errors import (
     PushUnknownError,
     RequestError,
     UnauthenticatedError,
-    UnsupportedError,
 )
 from frontdesk.kit.auth.secrets import Secret
 from frontdesk.kit.chat.abilities import (
@@ -56,7 +55,6 @@ from frontdesk.kit.chat.live_channel import LiveAnswers, TypingNotices
 from frontdesk.kit.chat.markdown import Dialect, Entities, Unit
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
 from frontdesk.kit.chat.notes import pass_over, warn
-from frontdesk.kit.chat.questions import read_choice
 from frontdesk.kit.http.asgi import Headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
 
@@ -171,14 +169,11 @@ class TelegramChannel(
         if item.request.operation == "command" and await self._is_admin(item):
             attributes = {**item.request.attributes, ADMIN: True}
             item = item.replace(request=item.request.replace(attributes=attributes))
-        elif item.request.operation == "approval" and read_choice(item.request.attributes["data"]) is not None:
-            # Nothing else ends the waiting sign on a button that makes a choice.
-            await self._need_context().reply(item, Reply(to="only_me"))
         return await super().prepare(item)
 
     async def _is_admin(self, item: InboxItem) -> bool:
         """Ask whether the sender is an administrator, where a command is for these alone."""
-        command = self._need_context().find_command(item.request.attributes["command"])
+        command = self.context.find_command(item.request.attributes["command"])
         if not item.request.group or command is None or "admins" not in command.scopes:
             return False
         place = Destination.from_conversation_id(item.conversation_id)
@@ -217,7 +212,7 @@ class TelegramChannel(
             moved = Destination(chat_id=str(error.chat_id), kind="group")
             # One that is known under other names is answered all the same.
             with suppress(ValueError):
-                await self._need_context().alias_conversation(destination.conversation_id, moved.conversation_id)
+                await self.context.alias_conversation(destination.conversation_id, moved.conversation_id)
             return await self._send(message, moved)
 
     async def _send(self, message: OutboundMessage, destination: Destination) -> str:
@@ -309,11 +304,6 @@ class TelegramChannel(
         """Show that an answer is being written, in its topic; it ends by itself."""
         if on:
             await self.client.call("sendChatAction", {**place_params(destination), "action": "typing"})
-
-    def _need_context(self) -> ChannelContext:
-        if self._context is None:
-            raise UnsupportedError("The channel is not part of a host.")
-        return self._context
 
 
 def _kept(given: str | Secret) -> Secret | None:

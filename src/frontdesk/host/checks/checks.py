@@ -100,6 +100,17 @@ def runtime_warnings(mode: RuntimeMode, runner: DurableTaskRunner | None) -> lis
     return ["background work is lost when this process ends (allow_in_process_runner=True)"]
 
 
+def polling_warnings(mode: RuntimeMode, channels: Sequence[Channel]) -> list[str]:
+    """Warn of channels whose events come only while this process runs, where it ends between requests."""
+    if mode != "ephemeral":
+        return []
+    return [
+        f"channel {channel.name!r}: events are fetched only while this process runs, and it is ephemeral; use a webhook"
+        for channel in channels
+        if channel.fetches_events
+    ]
+
+
 def bind_findings(address: str, channels: Sequence[Channel], config: HostConfig) -> list[str]:
     """Find channels that strangers could reach without credentials."""
     if not is_public(address) or config.allow_anonymous:

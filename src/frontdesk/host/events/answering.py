@@ -87,15 +87,16 @@ class EventAnswering:
 
     async def _record_cancelled(self, item: InboxItem) -> None:
         """Finish an event that was cancelled; what came with it and was not cancelled is left to a turn of its own."""
+        heard = {member.event_id for member in item.heard}
         for member in (member.replace(bundle=()) for member in item.members):
             if member.cancelled is None:
                 await self._held.give_back(member)
             else:
-                await self._finish_cancelled(member)
+                await self._finish_cancelled(member, was_heard=member.event_id in heard)
 
-    async def _finish_cancelled(self, item: InboxItem) -> None:
-        """Finish an event that was cancelled; the question of a message stays in the history."""
-        if item.is_message and item.attempts <= MOST_TRIES:
+    async def _finish_cancelled(self, item: InboxItem, *, was_heard: bool) -> None:
+        """Finish an event that was cancelled; the question of a message that was heard stays in the history."""
+        if item.is_message and was_heard and item.attempts <= MOST_TRIES:
             try:
                 await self._pipeline.record_cancelled(item)
             except (StoreUnavailableError, UnreadableRecordError):
@@ -112,10 +113,10 @@ class EventAnswering:
         if item.kind == "resume":
             await self._pipeline.answer(item, await self._aliases.inward_request(item.request))
             return True
-        channel = self._answering_channel(item)
-        if channel is not None:
+        channel, is_heard = self._answering_channel(item), bool(item.heard)
+        if channel is not None and is_heard:
             await self._authorize(item)
-        request = await self._request(held, channel)
+        request = await self._request(held, channel) if is_heard else None
         item = held.item
         if request is not None:
             request, shown = await self._aliases.inward_request(request), await self._aliases.outward(item)
@@ -138,15 +139,15 @@ class EventAnswering:
         first, *others = held.item.members
         if not others:
             return await self._prepare(first, channel)
-        requests = {member.event_id: await self._prepare(member, channel) for member in held.item.members}
-        together = merged([(member.album_id, requests[member.event_id]) for member in held.item.as_sent])
+        requests = {member.event_id: await self._prepare(member, channel) for member in held.item.heard}
+        together = merged([(member.album_id, requests[member.event_id]) for member in held.item.heard])
         if together is not None:
             return together
         # Each of them has a turn of its own.
         held.item = first.replace(bundle=())
         for member in others:
             await self._held.give_back(member)
-        return requests[first.event_id]
+        return requests.get(first.event_id)
 
     async def _prepare(self, item: InboxItem, channel: AnswersEvents | None) -> ChannelRequest | None:
         return item.request if channel is None else await channel.prepare(await self._aliases.outward(item))
@@ -169,7 +170,7 @@ class EventAnswering:
 
     async def _failure_notice(self, item: InboxItem, error: RequestError) -> Sequence[Delivery]:
         channel = self._channels.get(item.channel)
-        if channel is None or (item.kind == "resume" and not can_push(channel)):
+        if channel is None or not item.heard or (item.kind == "resume" and not can_push(channel)):
             return ()
         if not isinstance(channel, AnswersEvents) or item.kind == "resume":
             run_id = "" if item.reply_by is None else item.run_id or ""

@@ -58,7 +58,7 @@ class EventIntake:
         if await self._limiter.refuses(item):
             return False
         item = self._gathering.postponed(self._with_run(await self._aliases.inward(item)))
-        interrupts = item.is_message and self._interrupts(item.channel)
+        interrupts = item.is_message and item.addressed and self._interrupts(item.channel)
         # The messages of an album don't interrupt each other.
         others = await self._store.inbox.outside_album(item) if interrupts and item.waits_for_album else None
         async with self._store.transaction() as transaction:

@@ -34,7 +34,7 @@ class EventLimiter:
         self._limits: dict[str, EventLimits] = {
             name: channel.event_limits for name, channel in channels.items() if channel.event_limits is not None
         }
-        self._rates: dict[tuple[str, EventKind], Limiter] = {}
+        self._rates: dict[tuple[str, EventKind, bool], Limiter] = {}
         self._told: OrderedDict[tuple[str, str], int] = OrderedDict()
         """The people who were told, with the minute; beyond the bound the store knows it."""
 
@@ -43,17 +43,20 @@ class EventLimiter:
         limits = self._limits.get(item.channel)
         if limits is None or (self._is_in_rate(item, limits) and await self._has_room(item, limits)):
             return False
-        await self._tell(item)
+        if item.addressed:
+            await self._tell(item)
         return True
 
     def _is_in_rate(self, item: InboxItem, limits: EventLimits) -> bool:
         if limits.per_caller is None:
             return True
-        # Counted separately, so that a person at the limit of messages can still cancel.
-        limiter = self._rates.get((item.channel, item.kind))
+        # Counted separately, so that a person at the limit of messages can still cancel, and what was not meant for us
+        # takes nothing of what they may say to us.
+        name = (item.channel, item.kind, item.addressed)
+        limiter = self._rates.get(name)
         if limiter is None:
             given = Limits(per_caller=limits.per_caller, max_callers=limits.max_callers)
-            limiter = self._rates[item.channel, item.kind] = Limiter(given)
+            limiter = self._rates[name] = Limiter(given)
         try:
             limiter.take(item.caller)
         except TooManyRequestsError:

@@ -29,7 +29,7 @@ class AnswersClicks(ABC):
 
     @abstractmethod
     async def answer_click(self, callback_id: str, text: str) -> None:
-        """Show a text to the person who pressed."""
+        """Show a text to the person who pressed; an empty one only ends the waiting sign on the button."""
 
 
 class Whispers(ABC):

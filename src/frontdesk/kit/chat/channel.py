@@ -44,7 +44,7 @@ from frontdesk.kit.chat.markdown import Dialect, Plain, Unit
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, OutboundMessage, Whisper
 from frontdesk.kit.chat.questions import asked_in, name_of
 from frontdesk.kit.chat.rendering import Renderer
-from frontdesk.kit.chat.replies import Replies, confirmation, wording_for
+from frontdesk.kit.chat.replies import Replies, confirmation, is_choice_click, wording_for
 from frontdesk.kit.chat.room import Room, refuse
 from frontdesk.kit.chat.texts import Texts
 from frontdesk.kit.chat.wording import Wording
@@ -90,7 +90,7 @@ class ChatChannel(Channel):
         self.event_limits, self.live, self.live_terms = config.event_limits, config.live, config.live_terms
         self.run_hook, self.response_hook = config.run_hook, config.response_hook
         self.stream_transform_hook, self.commands = config.stream_transform_hook, tuple(config.commands)
-        self.needs_seal_key = config.private_replies
+        self.needs_seal_key, self.fetches_events = config.private_replies, config.transport == "polling"
         self.connected = asyncio.Event()
         """Set once the platform has said who we are; before that, events are refused and sent again."""
         self._context: ChannelContext | None = None
@@ -286,6 +286,9 @@ class ChatChannel(Channel):
 
     async def prepare(self, item: InboxItem) -> ChannelRequest | None:
         """Return the request of an event for the target, or `None`."""
+        if isinstance(self, AnswersClicks) and is_choice_click(item):
+            # Nothing else ends the waiting sign on a button that makes a choice.
+            await self.context.reply(item, Reply(to="only_me"))
         return await self._need_replies().prepare(item)
 
     async def settle_answers(

@@ -35,6 +35,8 @@ class InboundRules:
     """Whether a hook reads the platform's event, so that it is kept."""
     has_buttons: bool = True
     """Whether the platform shows buttons; otherwise words such as `yes apr_1` answer questions."""
+    has_albums: bool = True
+    """Whether the messages of an album are answered together."""
 
 
 def command_in(text: str) -> Command | None:
@@ -67,9 +69,11 @@ def to_item(
 
     `payload` returns the platform's event, and is called only for a command, or where a hook reads it.
     """
-    request = None if message.sender.is_bot else _request(message, rules, bot, payload)
-    if request is None:
+    command = message.command or command_in(message.text)
+    addressed = _is_addressed(message, command, rules, bot)
+    if message.sender.is_bot or not (addressed or _may_be_heard(message, command, rules)):
         return None
+    request = _request(message, command, rules, payload) if addressed else _said(message, rules)
     sender = message.sender
     attributes = {**sender.attributes, "name": sender.name, **({LOCALE: sender.locale} if sender.locale else {})}
     identity = ChannelIdentity(channel=rules.channel, native_id=sender.id, attributes=attributes)
@@ -81,6 +85,7 @@ def to_item(
         request=request.replace(identity=identity),
         received_at=now,
         payload=payload() if rules.hooked else None,
+        addressed=addressed,
         **_album(message),
     )
 
@@ -92,39 +97,76 @@ def _album(message: InboundMessage) -> dict[str, Any]:
     return {"album_id": message.album, "album_position": message.album_position}
 
 
-def _request(
-    message: InboundMessage, rules: InboundRules, bot: BotIdentity, payload: Callable[[], Any]
-) -> ChannelRequest | None:
-    place = message.place
-    group, conversation_id = place.kind == "group", place.conversation_id
-    request = ChannelRequest(
-        channel=rules.channel, conversation_id=conversation_id, group=group, reference=place.reference
-    )
+def _is_addressed(message: InboundMessage, command: Command | None, rules: InboundRules, bot: BotIdentity) -> bool:
+    """Tell whether a message is meant for us."""
     if message.click is not None:
-        return request.replace(operation="approval", attributes=_clicked(message))
+        return True
     if message.edited and rules.on_edit == "ignore":
-        return None
-    command = message.command or command_in(message.text)
-    named = command is not None and bool(command.bot)
+        return False
     if command is not None and command.bot and command.bot.lower() != bot.name.lower():
         # Meant for another bot.
-        return None
-    mentioned = message.mentioned or named
-    if not accepts(rules.accept_in_group, group=group, mentioned=mentioned, command=command is not None):
-        return None
+        return False
+    return accepts(
+        rules.accept_in_group,
+        group=message.place.kind == "group",
+        mentioned=_is_mentioned(message, command),
+        command=command is not None,
+    )
+
+
+def _is_mentioned(message: InboundMessage, command: Command | None) -> bool:
+    return message.mentioned or (command is not None and bool(command.bot))
+
+
+def _may_be_heard(message: InboundMessage, command: Command | None, rules: InboundRules) -> bool:
+    """Tell whether a message that is not meant for us is a part of an album of which another part may be.
+
+    Of an album mostly one picture has a caption, and with it the name of the bot.
+    """
+    if not rules.has_albums or not message.album or message.edited or command is not None:
+        return False
+    return accepts(rules.accept_in_group, group=True, mentioned=True, command=False)
+
+
+def _request(
+    message: InboundMessage, command: Command | None, rules: InboundRules, payload: Callable[[], Any]
+) -> ChannelRequest:
+    if message.click is not None:
+        return _blank(message, rules).replace(operation="approval", attributes=_clicked(message))
     if not rules.has_buttons and (data := read_words(message.text)) is not None:
-        return request.replace(operation="approval", attributes={"message_id": message.message_id, "data": data})
-    attributes: dict[str, Any] = {**message.attributes, "message_id": message.message_id}
-    if message.sender.admin:
-        attributes[ADMIN] = True
-    if command is not None:
-        attributes |= {"command": command.name, "named": mentioned or not group, "event": payload()}
-        return request.replace(operation="command", input=command.args, attributes=attributes)
+        attributes = {"message_id": message.message_id, "data": data}
+        return _blank(message, rules).replace(operation="approval", attributes=attributes)
+    if command is None:
+        return _said(message, rules)
+    named = _is_mentioned(message, command) or message.place.kind != "group"
+    attributes = {**_attributes(message), "command": command.name, "named": named, "event": payload()}
+    return _blank(message, rules).replace(operation="command", input=command.args, attributes=attributes)
+
+
+def _blank(message: InboundMessage, rules: InboundRules) -> ChannelRequest:
+    """Make a request from the place of a message."""
+    place = message.place
+    return ChannelRequest(
+        channel=rules.channel,
+        conversation_id=place.conversation_id,
+        group=place.kind == "group",
+        reference=place.reference,
+    )
+
+
+def _attributes(message: InboundMessage) -> dict[str, Any]:
+    attributes = {**message.attributes, "message_id": message.message_id}
+    return {**attributes, ADMIN: True} if message.sender.admin else attributes
+
+
+def _said(message: InboundMessage, rules: InboundRules) -> ChannelRequest:
+    """Make the request of what somebody wrote."""
+    request, attributes = _blank(message, rules), _attributes(message)
     if files := [file for file in message.media if not file.data]:
         attributes[FILES] = msgspec.to_builtins(files)
-    content = _content(message, message.sender.name if group else None)
+    content = _content(message, message.sender.name if request.group else None)
     # Kept with the run, so that its answer can be a reply, whenever it is sent.
-    details = {"chat_id": conversation_id, "reply_to": message.message_id} if group else {}
+    details = {"chat_id": request.conversation_id, "reply_to": message.message_id} if request.group else {}
     return request.replace(input=content, attributes=attributes, details=details)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from frontdesk.abc.channel import ChannelContext
@@ -63,11 +64,12 @@ class Intake:
     async def _lead(self, what: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run a function while this process is the only one that does."""
         while True:
-            try:
-                async with self._context.leadership(what):
-                    await run()
-            except LeadershipLostError:
-                continue
+            await persist(f"leading the {what} of {self._context.channel}", partial(self._lead_once, what, run))
+
+    async def _lead_once(self, what: str, run: Callable[[], Awaitable[None]]) -> None:
+        with suppress(LeadershipLostError):
+            async with self._context.leadership(what):
+                await run()
 
     async def _poll(self, fetch: Fetch) -> None:
         # The platform remembers what was confirmed, so a new process begins with all that was not.

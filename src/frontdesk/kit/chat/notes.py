@@ -1,10 +1,9 @@
 """Takes note of what an operator should know about a chat channel."""
 
-from frontdesk.errors import RequestError
 from frontdesk.loggers import http as log
 
 
-def pass_over(channel: str, error: RequestError) -> None:
+def pass_over(channel: str, error: Exception) -> None:
     """Log that an event is passed over, on a platform that would send it again and again, and why."""
     log.error("an event of %s is passed over: %s", channel, error)
 

@@ -14,6 +14,8 @@ Take = Callable[[bytes], Awaitable[None]]
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 30.0
 """The seconds between two tries."""
+_MOST_TRIES = 3
+"""How often an event is tried that fails with an error that nobody foresaw."""
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
@@ -26,6 +28,9 @@ async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
             asked = error.retry_after if isinstance(error, (PushError, RequestError)) else None
             wait = pause if asked is None else asked
             log.warning("%s did not work, and is tried again in %.2f s: %s", what, wait, error)
+        except Exception as error:  # No code awaits the task of this, and it would never go on.
+            wait = pause
+            log.error("%s failed, and is tried again in %.2f s", what, wait, exc_info=error)
         await asyncio.sleep(wait)
         pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -34,7 +39,8 @@ class Poller:
     """Fetches events from an offset on, and stores them before it fetches more.
 
     `fetch` gets the number of the first event that is wanted, and returns events with their numbers. `take` stores one;
-    one that can't be read is logged and skipped, because it would block the others for ever.
+    one that can't be read is logged and skipped, because it would block the others for ever. So is one that has failed
+    a few times with an error that nobody foresaw.
     """
 
     def __init__(self, channel: str, fetch: Fetch, take: Take, *, offset: int = 0) -> None:
@@ -42,6 +48,7 @@ class Poller:
         self._fetch = fetch
         self._take = take
         self.offset = offset
+        self._tried, self._tries = -1, 0
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -55,4 +62,16 @@ class Poller:
                 await self._take(event)
             except (InvalidRequestError, CodecError) as error:
                 log.error("event %s of %s is passed over: %s", number, self._channel, error)
+            except FrontdeskError:
+                raise
+            except Exception as error:
+                if self._count_try(number) < _MOST_TRIES:
+                    raise
+                log.error("event %s of %s is passed over", number, self._channel, exc_info=error)
             self.offset = max(self.offset, number + 1)
+
+    def _count_try(self, number: int) -> int:
+        """Count a try of an event, and return how many there were."""
+        self._tries = self._tries + 1 if number == self._tried else 1
+        self._tried = number
+        return self._tries

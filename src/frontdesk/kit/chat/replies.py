@@ -106,6 +106,14 @@ class Replies:
         return [Reply(here), *([Reply(direct, to="direct")] if direct else [])]
 
 
+def is_choice_click(item: InboxItem) -> bool:
+    """Tell whether an event is a click on a choice of a workflow, which the platform wants answered."""
+    request = item.request
+    if request.operation != "approval" or not request.attributes.get("callback_id"):
+        return False
+    return read_choice(request.attributes["data"]) is not None
+
+
 def wording_for(item: InboxItem, texts: BuiltInTexts) -> Wording:
     """Return what is said to the sender of an event, in their language."""
     return Wording(texts, locale_of(item.request, item.caller.identity))

@@ -18,6 +18,7 @@ from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
+from frontdesk.kit.chat.notes import pass_over
 from frontdesk.kit.chat.replies import decide_click
 from frontdesk.kit.http.asgi import Headers, error_headers, send_json, send_text
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
@@ -46,6 +47,7 @@ class Room:
             on_edit=self._config.on_edit,
             hooked=channel.run_hook is not None,
             has_buttons=channel.has_buttons,
+            has_albums=channel.album_seconds > 0,
         )
 
     def routes(self) -> list[Route]:
@@ -133,7 +135,7 @@ class Room:
             if card is not None:
                 await send_json(call.send, 200, channel.card_response(card))
                 return True
-        if item is None or not message.expects_reply:
+        if item is None or not item.addressed or not message.expects_reply:
             await self._accept(item)
             await send_json(call.send, 200, _NOTHING)
             return True
@@ -152,10 +154,18 @@ class Room:
                 await self._accept(self._item(inbound, event))
             case DeliveryReceipt():
                 await self._note(inbound)
-            case ConversationMove(old=old, new=new):
-                await self._context.alias_conversation(old.conversation_id, new.conversation_id)
+            case ConversationMove():
+                await self._move(inbound)
             case None:
                 pass
+
+    async def _move(self, move: ConversationMove) -> None:
+        """Let a conversation go on under its new name; a move that contradicts an earlier one is passed over."""
+        try:
+            await self._context.alias_conversation(move.old.conversation_id, move.new.conversation_id)
+        except ValueError as error:
+            # It would be the same however often the platform sends it.
+            pass_over(self._channel.name, error)
 
     async def _note(self, receipt: DeliveryReceipt) -> None:
         """Settle the delivery of a message, or refuse a receipt that may have come before the delivery was recorded.

@@ -34,7 +34,7 @@ class Postbox:
         self._people: list[ChatPerson] = []
         self._groups = 0
         self._bodies: dict[str, bytes] = {}
-        self._clicks: dict[str, str] = {}
+        self.clicks: dict[str, str] = {}
         self._files: dict[str, bytes] = {}
         self._messages: dict[str, tuple[str, ShownMessage]] = {}
         self._keys: dict[str, str] = {}
@@ -118,7 +118,7 @@ class Postbox:
         return [message for place, message in self._messages.values() if place == chat_id]
 
     async def notice(self, event_id: str) -> str:
-        return self._clicks.get(event_id, "")
+        return self.clicks.get(event_id, "")
 
     async def fail(self, failure: PushFailure, *, times: int = 1) -> None:
         self._failures.extend(failure for _ in range(times))
@@ -165,7 +165,7 @@ class Postbox:
         return 200, {}
 
     def _on_answer(self, body: Any) -> tuple[int, Any]:
-        self._clicks[body["click"]] = body["text"]
+        self.clicks[body["click"]] = body["text"]
         return 200, {}
 
     def _on_send(self, body: Any) -> tuple[int, Any]:
