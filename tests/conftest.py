@@ -6,9 +6,12 @@ from collections.abc import Iterator
 import certifi
 import pytest
 
-from tests.databases import PostgresServer, postgres_server
-from tests.examples import load_profile
-from tests.scenarios.stores import KINDS
+# Before anything imports one of its modules: a part of a contract that is there already could not explain failures.
+pytest.register_assert_rewrite("frontdesk.testing")
+
+from tests.databases import PostgresServer, postgres_server  # noqa: E402
+from tests.examples import load_profile  # noqa: E402
+from tests.scenarios.stores import KINDS  # noqa: E402
 
 load_profile()
 

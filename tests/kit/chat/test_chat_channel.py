@@ -273,7 +273,7 @@ async def test_polling_goes_on_after_a_leadership_that_the_store_refused(
                 return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
 
             await platform.until(answered)
-    assert caplog.text.count("leading the polls of postbox") == 2
+    assert caplog.text.count("leading the poller of postbox") == 2
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_entities_are_nested_as_they_may_be(text: str, limit: int) -> None:
 
 
 @given(TEXTS, st.integers(40, 80))
+@example("wbzwczwdz](https://a.b)](https://a.b)]wez", 40)
 def test_entities_of_the_parts_cover_the_same_words(text: str, limit: int) -> None:
     def styled(rendered: Rendered, kind: str) -> str:
         data = rendered.text.encode("utf-16-le")

@@ -174,8 +174,16 @@ class _Splitter:
             place = self._sentence_end(least, reach) or self._word_end(least, reach)
             if place is not None:
                 return place, place
-        place = last_boundary(self._layout.text, start, reach)
+        place = self._span_begin(start, reach) or last_boundary(self._layout.text, start, reach)
         return place, place
+
+    def _span_begin(self, start: int, reach: int) -> int | None:
+        """Return where the first style begins that a cut would split, if a part of its own has room for it."""
+        for marked in self._spans_from(reach):
+            span = marked.span
+            if start < span.start < reach < span.end and self._fits(span):
+                return span.start
+        return None
 
     def _fits(self, code: Span) -> bool:
         return self._costs.between(code.start, code.end) <= self._limit
