@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from frontdesk import AgentFrameworkHost, ChannelConfigurationError, InMemoryStateStore
-from frontdesk.errors import UnauthenticatedError
+from frontdesk.errors import StoreError, UnauthenticatedError
 from frontdesk.kit.chat.abilities import AnswersHandshakes, PollsEvents
 from frontdesk.kit.chat.media import MediaLimits
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, Destination, Inbound
@@ -140,6 +140,19 @@ async def test_a_group_that_has_moved_goes_on() -> None:
         assert len(await chat.sessions()) == 1
 
 
+async def test_a_chat_that_is_said_to_move_twice_holds_nothing_back() -> None:
+    async with open_chat(kind=Moving, accept_in_group="all") as (chat, platform):
+        ada = await platform.person("Ada")
+        new, third = await platform.group(ada), await platform.group(ada)
+        for place in (new, third):
+            event = platform.event(ada, f"moved to {place}")
+            signed = {"content-type": "application/json", **platform.signed(event, at=time.time())}
+            response = await chat.client.http.post(chat.webhook, content=event, headers=signed)
+            assert response.status_code == 200, response.text
+        await platform.say(ada, "after", chat_id=new)
+        await chat.until_shown(new, "after")
+
+
 async def test_a_file_that_is_too_large_is_refused_and_its_sender_is_told() -> None:
     agent = EchoAgent()
     async with open_chat(agent, media=MediaLimits(max_bytes=5)) as (chat, platform):
@@ -192,6 +205,27 @@ async def test_one_of_two_hosts_polls_and_the_other_takes_over() -> None:
                 return [message.text for message in await platform.shown(ada.chat_id)] == ["hello"]
 
             await platform.until(answered)
+
+
+async def test_a_store_that_refuses_a_claim_does_not_end_the_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryStateStore()
+    claim, refused = store.leaderships.claim, 0
+
+    async def refusing(channel: str, name: str, holder: str) -> Any:
+        nonlocal refused
+        refused += 1
+        if refused == 1:
+            raise StoreError("the disk is full")
+        return await claim(channel, name, holder)
+
+    monkeypatch.setattr(store.leaderships, "claim", refusing)
+    async with postbox() as platform:
+        channel = channel_on(platform, Polled, transport="polling", live="off")
+        assert isinstance(channel, Polled)
+        channel.polling, channel.waiting = asyncio.Event(), []
+        async with serving(AgentFrameworkHost(EchoAgent(), channels=[channel], store=store)), asyncio.timeout(20):
+            await channel.polling.wait()
+    assert refused >= 2
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,35 @@ async def test_a_poller_goes_on_until_it_is_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert platform.kept == [0, 1, 2]
+
+
+async def test_a_poll_that_fails_in_an_unforeseen_way_does_not_die(caplog: pytest.LogCaptureFixture) -> None:
+    failures = iter([ValueError("no number"), KeyError("update_id")])
+
+    async def call() -> str:
+        for error in failures:
+            raise error
+        return "there"
+
+    assert await persist("calling", call) == "there"
+    assert caplog.text.count("calling failed") == 2
+
+
+async def test_an_event_that_always_fails_in_an_unforeseen_way_is_passed_over_in_the_end() -> None:
+    tried: list[bytes] = []
+
+    async def fetch(offset: int) -> list[tuple[int, bytes]]:
+        return [(number, str(number).encode()) for number in range(offset, 2)]
+
+    async def take(event: bytes) -> None:
+        tried.append(event)
+        if event == b"0":
+            raise ZeroDivisionError
+
+    poller = Poller("messages", fetch, take)
+    for _ in range(9):
+        with pytest.raises(ZeroDivisionError):
+            await poller.poll()
+        assert poller.offset == 0
+    await poller.poll()
+    assert (poller.offset, tried[-2:]) == (2, [b"0", b"1"])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from frontdesk.abc.channel import ChannelContext
@@ -58,11 +59,12 @@ class Intake:
     async def _lead(self, fetch: Fetch) -> None:
         """Poll while this process is the only one that does."""
         while True:
-            try:
-                async with self._context.leadership(_POLLER):
-                    await self._poll(fetch)
-            except LeadershipLostError:
-                continue
+            await persist(f"leading the polls for {self._context.channel}", partial(self._lead_once, fetch))
+
+    async def _lead_once(self, fetch: Fetch) -> None:
+        with suppress(LeadershipLostError):
+            async with self._context.leadership(_POLLER):
+                await self._poll(fetch)
 
     async def _poll(self, fetch: Fetch) -> None:
         # The platform remembers what was confirmed, so a new process begins with all that was not.

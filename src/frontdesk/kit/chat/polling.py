@@ -13,18 +13,23 @@ Take = Callable[[bytes], Awaitable[None]]
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 30.0
+_MOST_TRIES = 10
+"""How often an event is tried that fails in a way that nobody has foreseen."""
 
 
 async def persist(what: str, call: Callable[[], Awaitable[T]]) -> T:
     """Call a function until it succeeds, with longer and longer pauses between; failures are logged."""
     pause = _FIRST_PAUSE
     while True:
+        wait = pause
         try:
             return await call()
         except FrontdeskError as error:
             asked = error.retry_after if isinstance(error, (PushError, RequestError)) else None
             wait = pause if asked is None else asked
             log.warning("%s did not work, and is tried again in %.2f s: %s", what, wait, error)
+        except Exception as error:  # Nobody starts the task again, and without it the bot hears nothing.
+            log.error("%s failed, and is tried again in %.2f s", what, wait, exc_info=error)
         await asyncio.sleep(wait)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -33,7 +38,8 @@ class Poller:
     """Fetches events from an offset on, and stores them before it fetches more.
 
     `fetch` gets the number of the first event that is wanted, and returns events with their numbers. `take` stores one;
-    one that can't be read is logged and skipped, because it would block the others for ever.
+    one that can't be read is logged and skipped, because it would block the others for ever; and so is one that fails
+    again and again in a way that nobody has foreseen.
     """
 
     def __init__(self, channel: str, fetch: Fetch, take: Take, *, offset: int = 0) -> None:
@@ -41,6 +47,7 @@ class Poller:
         self._fetch = fetch
         self._take = take
         self.offset = offset
+        self._tries = 0
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -54,4 +61,11 @@ class Poller:
                 await self._take(event)
             except (InvalidRequestError, CodecError) as error:
                 log.error("event %s of %s is passed over: %s", number, self._channel, error)
-            self.offset = max(self.offset, number + 1)
+            except FrontdeskError:
+                raise
+            except Exception as error:
+                self._tries += 1
+                if self._tries < _MOST_TRIES:
+                    raise
+                log.error("event %s of %s is passed over", number, self._channel, exc_info=error)
+            self.offset, self._tries = max(self.offset, number + 1), 0

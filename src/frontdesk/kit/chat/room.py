@@ -18,6 +18,7 @@ from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
 from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
+from frontdesk.kit.chat.notes import warn
 from frontdesk.kit.chat.replies import decide_click
 from frontdesk.kit.http.asgi import Headers, error_headers, send_json, send_text
 from frontdesk.kit.http.endpoint import BodyDeadline, HttpCall, HttpEndpoint
@@ -153,9 +154,16 @@ class Room:
             case DeliveryReceipt():
                 await self._note(inbound)
             case ConversationMove(old=old, new=new):
-                await self._context.alias_conversation(old.conversation_id, new.conversation_id)
+                await self._move(old.conversation_id, new.conversation_id)
             case None:
                 pass
+
+    async def _move(self, old: str, new: str) -> None:
+        try:
+            await self._context.alias_conversation(old, new)
+        except ValueError as error:
+            # Sent again, it would be as wrong, and hold back what comes behind it.
+            warn(self._channel.name, f"a conversation is said to have moved, but {error}")
 
     async def _note(self, receipt: DeliveryReceipt) -> None:
         """Settle the delivery of a message, or refuse a receipt that may have come before the delivery was recorded.
