@@ -1,13 +1,18 @@
 """Who is a visitor, and what is refused."""
 
+from contextlib import AsyncExitStack
+
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, AuthPolicy, OneTimeCodeIdentityLinker
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
+from frontdesk.kit.http.limits import Limits
 from frontdesk.testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting, web_host
 
@@ -150,3 +155,46 @@ async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
 def test_settings_check_themselves() -> None:
     channel = WebChatChannel(title=" ", prompts=["", "x"], keep_days=0, max_conversations=1000)
     assert len(channel.findings()) == 4
+
+
+async def test_who_may_not_come_in_hears_nothing_either() -> None:
+    nobody = AuthPolicy.native_allowlist(["somebody-else"])
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], default_allowlist=nobody)
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        for path in ("events", "poll"):
+            async with ada.http.stream("GET", f"/chat/api/{path}") as response:
+                assert response.status_code == 403
+
+
+async def test_streams_that_stay_open_take_no_room_from_other_visitors() -> None:
+    limits, feed = Limits(max_running=2, max_running_per_caller=2), FeedLimits(max_open_per_caller=3)
+    async with (
+        web_host(EchoAgent(), limits=limits, feed=feed) as url,
+        visiting(url) as mallory,
+        visiting(url) as ada,
+        AsyncExitStack() as opened,
+    ):
+        for status in (200, 200, 200, 429):
+            stream = mallory.http.stream("GET", "/chat/api/events")
+            assert (await opened.enter_async_context(stream)).status_code == status
+        assert (await ada.http.get("/chat/api/me")).status_code == 200
+        await ada.say("hello")
+        assert [message["text"] for message in await ada.heard(2)] == ["hello", "hello"]
+
+
+async def test_a_stream_ends_by_itself_so_that_a_server_can_stop() -> None:
+    async with web_host(EchoAgent(), feed=FeedLimits(stream_seconds=0.05)) as url, visiting(url) as ada:
+        response = await ada.http.get("/chat/api/events")
+        assert (response.status_code, response.text) == (200, "")
+
+
+async def test_a_page_that_sends_too_much_on_its_feed_is_closed_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with web_host(EchoAgent()) as url, visiting(url) as ada, ada.feed() as page:
+        await page.socket.send("x" * 2_000)
+        with pytest.raises(ConnectionClosed) as closed:
+            await page.until(lambda _: False)
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "body_too_large")
+    assert "failed" not in caplog.text

@@ -67,7 +67,7 @@ class Api:
         visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id)
         self._verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
         self._site = Site(path, config.title, visitors)
-        self._feeds = FeedServer(mailbox, config, context.now)
+        self._feeds = FeedServer(mailbox, config, context.now, self._let_in)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._deadline = BodyDeadline(config.body_timeout)
         # A character of a text has six bytes at most in JSON.
