@@ -4,10 +4,10 @@ import re
 from types import ModuleType
 
 from frontdesk import errors
-from frontdesk.errors import FrontdeskError, RequestError, base, push, requests, service, store
+from frontdesk.errors import FrontdeskError, RequestError, base, phrase, push, requests, service, store
 
 _LINE = re.compile(r"^    ([│├└─ ]*)(\w+Error)(?: +(\d{3})$|$| )", re.MULTILINE)
-MODULES: tuple[ModuleType, ...] = (base, push, requests, service, store)
+MODULES: tuple[ModuleType, ...] = (base, phrase, push, requests, service, store)
 
 
 def _classes() -> list[type[FrontdeskError]]:

@@ -111,16 +111,22 @@ async def test_an_id_was_put_on_a_signed_request() -> None:
 
 HARMLESS = {
     "accept": "says how an answer is shown",
+    "accept-encoding": "says how a file is packed",
+    "access-control-request-headers": "asked before a request, when nothing runs",
+    "access-control-request-method": "asked before a request, when nothing runs",
     "api-key": "credentials of another kind",
     "authorization": "credentials of another kind",
     "connection": "about the connection",
     "content-length": "the body is signed",
     "content-type": "what is not JSON is refused",
+    "last-event-id": "where the feed of a visitor goes on; visitors don't sign",
     "host": "a signature is bound to a secret, which hosts don't share",
     "origin": "can only have a request refused",
+    "sec-fetch-site": "can only have a request refused",
     "transfer-encoding": "the body is signed, however it comes",
     "x-api-key": "credentials of another kind",
     "x-request-id": "is sent back, and means nothing",
+    "x-telegram-bot-api-secret-token": "credentials of another kind",
 }
 
 
@@ -136,6 +142,10 @@ def test_a_header_that_chooses_what_runs_was_not_signed() -> None:
             read |= {text for text in texts if re.fullmatch(r"[a-z]+(-[a-z0-9]+)+|origin|host|authorization", text)}
     assert {"x-agent-invocation-id", "x-request-id", "origin"} <= read
     answers = {"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"}
-    answers |= {"retry-after", "www-authenticate", "x-should-retry"}
+    answers |= {"retry-after", "www-authenticate", "x-should-retry", "set-cookie", "cache-control"}
+    answers |= {"content-language", "last-modified", "access-control-expose-headers", "access-control-max-age"}
+    answers |= {f"access-control-allow-{what}" for what in ("credentials", "headers", "methods", "origin")}
+    # A value, and no name.
+    answers.add("same-origin")
     unsigned = {name for name in read if not name.startswith("x-agent-")} - answers
     assert unsigned <= HARMLESS.keys(), "sign it, or say why it need not be"

@@ -73,12 +73,12 @@ class _LateInbox(MemoryInbox):
 
     late: Any = None
 
-    async def claim_bundle(self, channel: str, conversation_id: str, holder: str, **more: Any) -> InboxItem | None:
-        found = await super().claim_bundle(channel, conversation_id, holder, **more)
-        if found is None and self.late is not None:
+    async def next(self, channel: str, conversation_id: str, **kind: Any) -> InboxItem | None:
+        item = await super().next(channel, conversation_id, **kind)
+        if item is None and self.late is not None:
             late, self.late = self.late, None
             await late()
-        return found
+        return item
 
 
 async def test_an_event_that_comes_after_the_last_look_does_not_stay_there(tmp_path: Path) -> None:

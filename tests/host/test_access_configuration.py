@@ -173,7 +173,7 @@ def test_callers_of_a_channel_that_does_not_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stray", "part"), [(object(), "begin"), (FixedLinker, "is not an IdentityLinker"), ("code", "resolve")]
+    ("stray", "part"), [(object(), "begin"), (FixedLinker, "is a class; give an instance"), ("code", "resolve")]
 )
 def test_what_is_no_linker(stray: Any, part: str) -> None:
     (finding,) = findings(linker=stray)

@@ -69,6 +69,7 @@ ABOUT_TARGETS = {"agent.py", "branches.py", "extras.py", "own_history.py", "pend
 TO_PLATFORMS = {"room.py"}
 """The files whose errors are responses to a platform."""
 NOT_IN_CHATS = {
+    "The link has changed since it was looked at.",
     "The reply to this event is being written.",
     "The event can't be understood: {error}.",
     "The platform has not said yet who we are.",

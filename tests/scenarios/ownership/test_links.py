@@ -12,7 +12,6 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from frontdesk import AgentFrameworkHost, OneTimeCodeIdentityLinker
-from frontdesk.abc.channel import ChannelContext, ChannelContribution
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.reply import Reply, as_reply
 from frontdesk.data.request import ChannelRequest
@@ -31,16 +30,10 @@ ENTERED = re.compile(r"\(id (\d)\) on (\w+) has entered your code")
 class OfflineChat(MessageChannel):
     """A chat whose platform is away; what it could call is shown."""
 
-    context: ChannelContext
-
     def __init__(self, name: str) -> None:
         secret = "the-secret-of-the-platform"
         url = "http://127.0.0.1:1"
         super().__init__(name=name, path=f"/{name}", platform_url=url, token="a-token", secret=secret)
-
-    def contribute(self, context: ChannelContext) -> ChannelContribution:
-        self.context = context
-        return super().contribute(context)
 
 
 class Call:

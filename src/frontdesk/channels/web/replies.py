@@ -1,10 +1,8 @@
 """Processes the events of the page in their turn: messages, commands, choices, and the wish to stop."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
-from frontdesk.abc.commands import CommandState
+from frontdesk.abc.channel import ChannelCommand, ChannelContext
 from frontdesk.channels.web.client import Mailbox, Spot
 from frontdesk.channels.web.head import LONGEST_TITLE
 from frontdesk.channels.web.parse import COMMAND, STOP, said_in
@@ -12,48 +10,19 @@ from frontdesk.channels.web.render import challenge_text
 from frontdesk.channels.web.wire import MAIN
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.reply import Reply
-from frontdesk.data.request import ChannelRequest, ChannelSession
-from frontdesk.data.result import HostedRunResult
+from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import LinkRequiredError, RequestError
-from frontdesk.kit.chat.commands import locale_of, scope_of
-from frontdesk.kit.chat.session_commands import described_command, session_commands
+from frontdesk.kit.chat.command_calls import CommandCall, help_command
+from frontdesk.kit.chat.commands import locale_of
+from frontdesk.kit.chat.session_commands import session_commands
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.chat.wording import Wording
 
 
-class CommandCall:
-    """One call of a command, as its handler sees it."""
-
-    def __init__(
-        self, item: InboxItem, context: ChannelContext, reply: Callable[[Reply | str], Awaitable[None]]
-    ) -> None:
-        self.request: ChannelRequest = item.request
-        self.caller = item.caller
-        self.session: ChannelSession | None = item.request.session
-        self.state: CommandState
-        self.raw_event: Any = None
-        self.event: InboxItem | None = item
-        self._context = context
-        self._reply = reply
-
-    async def reply(self, reply: Reply | str, /) -> None:
-        await self._reply(reply)
-
-    async def run(self, request: ChannelRequest) -> HostedRunResult[Any]:
-        return await self._context.run(request, self.caller)
-
-
 def page_commands(context: ChannelContext) -> list[ChannelCommand]:
     """Return the commands that can be typed on the page; it has buttons for what else other chats have commands for."""
-
-    async def explain(call: ChannelCommandContext) -> None:
-        locale = locale_of(call.request, call.caller.identity)
-        commands = context.commands(scope=scope_of(call.request), locale=locale)
-        lines = (f"/{command.name} - {command.description}" for command in commands if command.expose_in_ui)
-        await call.reply("\n".join(lines))
-
     cancel = [command for command in session_commands(context) if command.name == "cancel"]
-    return [*cancel, described_command(context, "help", explain, control=True)]
+    return [*cancel, help_command(context)]
 
 
 async def show_said(mailbox: Mailbox, item: InboxItem, *, busy_until: float = 0.0) -> int | None:

@@ -23,7 +23,6 @@ class Typing:
         self._channel = channel
         self._place = place
         self._task: asyncio.Task[None] | None = None
-        self._shown = False
 
     def start(self) -> None:
         """Begin to show it."""
@@ -35,13 +34,11 @@ class Typing:
             return
         task, self._task = self._task, None
         await stopped(task)
-        if self._shown:
-            await self._tell(lambda: self._channel.end_typing(self._place))
+        await self._tell(lambda: self._channel.end_typing(self._place))
 
     async def _renew(self) -> None:
         await asyncio.sleep(_DELAY)
         while True:
-            self._shown = True
             await self._tell(lambda: self._channel.show_typing(self._place))
             if self._channel.typing_interval is None:
                 return

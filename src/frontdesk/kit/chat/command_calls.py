@@ -23,7 +23,7 @@ class CommandCall:
         self.caller = item.caller
         self.session: ChannelSession | None = item.request.session
         self.state: CommandState
-        self.raw_event: Any = item.request.attributes["event"]
+        self.raw_event: Any = item.request.attributes.get("event")
         self.event: InboxItem | None = item
         self.name: str = item.request.attributes["command"]
         self.args: str = item.request.input
@@ -39,8 +39,8 @@ class CommandCall:
         return await self._context.run(request, self.caller, protocol_request=self.raw_event)
 
 
-def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
-    """Return the commands that every chat has, and `/help`."""
+def help_command(context: ChannelContext) -> ChannelCommand:
+    """Return the command that lists what can be used where it is asked."""
 
     async def explain(call: ChannelCommandContext) -> None:
         locale = locale_of(call.request, call.caller.identity)
@@ -48,7 +48,9 @@ def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
         shown = [command for command in commands if command.expose_in_ui]
         await call.reply("\n".join(f"/{command.name} - {command.description}" for command in shown))
 
-    return [
-        *session_commands(context),
-        described_command(context, "help", explain, control=True),
-    ]
+    return described_command(context, "help", explain, control=True)
+
+
+def usual_commands(context: ChannelContext) -> list[ChannelCommand]:
+    """Return the commands that every chat has, and `/help`."""
+    return [*session_commands(context), help_command(context)]

@@ -6,9 +6,10 @@ part if it fits into one, and is else cut behind one of its lines.
 """
 
 import re
-import unicodedata
 from bisect import bisect_left
 from typing import Literal
+
+from frontdesk.kit.chat.markdown.units import last_boundary, splits
 
 Units = Literal["characters", "utf16"]
 """The unit in which a platform counts: code points, or those of UTF-16."""
@@ -25,7 +26,6 @@ _BREAKS = tuple(
         r"[ \t]++",
     )
 )
-_JOINER = "\u200d"
 
 
 def split_text(text: str, limit: int, *, units: Units = "characters") -> list[str]:
@@ -103,55 +103,12 @@ def _best_end(text: str, start: int, end: int, blocks: _Blocks) -> int:
             return opened
         # It began with this part, or before, and is too long for one; the line of the fence alone would say nothing.
         line = text.rfind("\n", start, end) + 1
-        return line if line > text.find("\n", max(opened, start), end) + 1 else _between_characters(text, start, end)
+        return line if line > text.find("\n", max(opened, start), end) + 1 else last_boundary(text, start, end)
     # A good place near the beginning is worse than a fair one that fills the part.
     for least in (start + (end - start) // 2, start):
         for kind in _BREAKS:
             places = [match.end() for match in kind.finditer(text, start, end) if match.end() > least]
-            good = [place for place in places if blocks.around(place) is None and not _joined(text, start, place)]
+            good = [place for place in places if blocks.around(place) is None and not splits(text, start, place)]
             if good and text[start : good[-1]].strip():
                 return good[-1]
-    return _between_characters(text, start, end)
-
-
-def _between_characters(text: str, start: int, end: int) -> int:
-    """Return the last place at or before `end` that does not split what people see as one character."""
-    place = end
-    while place > start and _joined(text, start, place):
-        place -= 1
-    return place if place > start else end
-
-
-def _joined(text: str, start: int, place: int) -> bool:
-    """Tell whether a place splits what people see as one character; the beginning of a part at `start` never does."""
-    if not start < place < len(text):
-        return False
-    before, behind = text[place - 1], text[place]
-    if before in "\r\n":
-        return before + behind == "\r\n"
-    if before == _JOINER or behind == _JOINER or _extends(behind):
-        return True
-    if _is_flag(before) and _is_flag(behind):
-        # Flags are pairs: an odd number before the place means that it is inside one.
-        first = place
-        while first > start and _is_flag(text[first - 1]):
-            first -= 1
-        return (place - first) % 2 == 1
-    return _is_jamo(before) and _is_jamo(behind)
-
-
-def _extends(character: str) -> bool:
-    # Marks, variation selectors (which are marks), skin tones, and the tags that spell some flags.
-    return (
-        unicodedata.category(character) in ("Mn", "Me", "Mc")
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or "\U000e0020" <= character <= "\U000e007f"
-    )
-
-
-def _is_flag(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _is_jamo(character: str) -> bool:
-    return "\u1100" <= character <= "\u11ff"
+    return last_boundary(text, start, end)

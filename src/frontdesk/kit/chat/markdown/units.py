@@ -21,12 +21,13 @@ def length(text: str, unit: Unit) -> int:
 def last_boundary(text: str, start: int, end: int) -> int:
     """Return the last place behind `start`, at most `end`, that splits no seen character; else `end`."""
     place = end
-    while place > start and _splits(text, start, place):
+    while place > start and splits(text, start, place):
         place -= 1
     return place if place > start else end
 
 
-def _splits(text: str, start: int, place: int) -> bool:
+def splits(text: str, start: int, place: int) -> bool:
+    """Tell whether a place splits what people see as one character; the beginning of a part at `start` never does."""
     if not start < place < len(text):
         return False
     before, behind = text[place - 1], text[place]
