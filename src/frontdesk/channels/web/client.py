@@ -121,6 +121,8 @@ class Mailbox:
                 await self._save_pieces(place, after, text, first)
             if after == before or await self._save(place.path, after, version) is not None:
                 break
+        if after.epoch != before.epoch:
+            await self._remove_pieces(place, before)
         if not quiet:
             live = after.state == "live"
             await self.change(place.visitor, lambda head: head.with_change(place.chat, place.number, live=live))
@@ -189,9 +191,12 @@ class Mailbox:
     async def _remove(self, place: Spot) -> None:
         known = await self._read(place)
         if known is not None:
-            for number in range(1, -(-known[0].length // PIECE)):
-                await self._storage.delete(_piece(place, known[0], number))
+            await self._remove_pieces(place, known[0])
         await self._storage.delete(place.path)
+
+    async def _remove_pieces(self, place: Spot, stored: StoredMessage) -> None:
+        for number in range(1, -(-stored.length // PIECE)):
+            await self._storage.delete(_piece(place, stored, number))
 
     @contextmanager
     def listening(self, visitor: str) -> Generator[asyncio.Event]:
