@@ -203,6 +203,15 @@ def test_a_handle_names_its_message() -> None:
     assert read_handle(handle_of(place)) == place
 
 
+async def test_a_message_is_added_once_however_many_came_between() -> None:
+    box = mailbox(Storage())
+    for index in range(2 * MOST_KEYS + 1):
+        assert await box.add(SPOT, message("x", f"key {index}")) == index + 1
+    assert [await box.add(SPOT, message("x", f"key {index}")) for index in (0, 1, MOST_KEYS)] == [1, 2, MOST_KEYS + 1]
+    assert await box.find("vis_1", "key 0") == SPOT._replace(number=1)
+    assert await box.find("vis_1", "another") is None
+
+
 async def test_nothing_stays_of_a_message_that_was_taken_back() -> None:
     storage = Storage()
     box = mailbox(storage)
