@@ -45,6 +45,19 @@ async def test_from_elsewhere_the_cookie_is_a_host_cookie_and_visitors_have_to_b
         assert "; Secure" in cookie
 
 
+async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:
+    channels = [WebChatChannel(), WebChatChannel(name="support", path="/support")]
+    host = AgentFrameworkHost(EchoAgent(), channels=channels)
+    async with serving(host) as client, web_host(EchoAgent()) as other, visiting(client.base_url) as ada:
+        await ada.say("hello")
+        await ada.heard(2)
+        # A browser sends its cookies of 127.0.0.1 to every port.
+        for page in (f"{client.base_url}/support", f"{other}/chat"):
+            assert (await ada.http.get(page)).status_code == 200
+        assert await ada.texts() == ["hello", "hello"]
+        assert (await ada.http.get(f"{client.base_url}/support/api/me")).json()["conversations"][0]["last"] == 0
+
+
 async def test_a_forged_cookie_is_nobody() -> None:
     async with web_host(EchoAgent()) as url, visiting(url) as ada:
         name, value = next(iter(ada.http.cookies.items()))

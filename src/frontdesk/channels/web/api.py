@@ -64,7 +64,7 @@ class Api:
         self._name, self._config = name, config
         self._context, self._mailbox = context, mailbox
         self._busy_seconds = busy_seconds
-        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id)
+        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id, path)
         self._verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
         self._site = Site(path, config.title, visitors)
         self._feeds = FeedServer(mailbox, config, context.now, self._let_in)
