@@ -12,6 +12,7 @@ from frontdesk.channels.web import WebChatChannel
 from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
+from frontdesk.data.limits import EventLimits, RateLimit
 from frontdesk.kit.http.limits import Limits
 from frontdesk.testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting, web_host
@@ -135,6 +136,18 @@ async def test_too_many_conversations_are_refused() -> None:
     async with web_host(EchoAgent(), max_conversations=2) as url, visiting(url) as ada:
         assert (await ada.post("conversations", client_id="n1")).status_code == 200
         assert (await ada.post("conversations", client_id="n2")).json()["error"]["code"] == "too_many_chats"
+
+
+async def test_a_message_beyond_the_limits_is_refused_and_not_shown_as_sent() -> None:
+    agent = EchoAgent()
+    async with web_host(agent, event_limits=EventLimits(per_caller=RateLimit(1, 3600))) as url, visiting(url) as ada:
+        await ada.say("first")
+        await ada.heard(2)
+        for text in ("second", "third"):
+            refused = await ada.http.post(SEND, json={"client_id": text, "text": text})
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert not {"second", "third"} & set(await ada.texts())
+    assert len(agent.seen) == 1
 
 
 async def test_who_has_to_link_first_is_told_how() -> None:

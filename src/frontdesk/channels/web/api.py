@@ -32,7 +32,14 @@ from frontdesk.channels.web.wire import (
 )
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import Caller
-from frontdesk.errors import ConflictError, InvalidRequestError, LinkRequiredError, NotFoundError, RequestError
+from frontdesk.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LinkRequiredError,
+    NotFoundError,
+    RequestError,
+    TooManyRequestsError,
+)
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.framework.contents import asked_for
@@ -47,6 +54,7 @@ PAGE = 50
 _FIELDS_BYTES = 4_096
 """The bytes of a body besides its text."""
 _LONGEST_REASON = 2_000
+_RETRY_AFTER = 5.0
 
 
 class Api:
@@ -160,7 +168,9 @@ class Api:
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
         # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
-        await self._context.accept(item)
+        if not await self._context.accept(item):
+            # The page keeps it, and can send it again.
+            raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
         await _answer(call, {"number": number})
 
