@@ -35,6 +35,8 @@ class TestTelegram(ChatContract):
             assert await post(body) == 401
             assert await post(body, **{HEADER: ""}) == 401
             assert await post(body, **{HEADER: "nonsense"}) == 401
+            # A stranger's body is not even read.
+            assert await post(large, **{HEADER: "nonsense"}) == 401
             assert await post(large, **{HEADER: SECRET}) == 413
             for text in (b"", b"{", b"[]", b"nonsense", b'{"id": 7}'):
                 assert await post(text, **{HEADER: SECRET}) == 200, text
