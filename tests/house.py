@@ -46,6 +46,7 @@ ENDS = {
     "host/background/worker.py",
     "kit/http/endpoint.py",
     "kit/aio/fair_thread.py",
+    "kit/chat/polling.py",
     "kit/http/lanes.py",
     "kit/http/sockets.py",
     "kit/telemetry.py",
