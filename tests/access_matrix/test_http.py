@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from frontdesk import Channel, ChannelContext, ChannelContribution
+from frontdesk.kit.names import digest
 from tests.access_matrix.callers import CALLERS, Caller
 from tests.access_matrix.doors import EveryDoorHost, open_house
 from tests.access_matrix.issuer import issuing
@@ -150,7 +152,7 @@ async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
     if door.method == SOCKET:
         status = await _handshake(f"{house.url.replace('http', 'ws', 1)}{target}", headers)
     else:
-        sent = {"content-type": "application/json", **headers, **FORGED}
+        sent = {"content-type": "application/json", **headers, **_forged(house.url)}
         status = (await house.http.request(door.method, target, content=data, headers=sent)).status_code
     wanted = 404 if "/static/" in door.path else 401 if headers["origin"] == house.url else 403
     wrong = [] if status == wanted else [f"{status} and not {wanted}"]
@@ -159,13 +161,18 @@ async def _visitor(house: EveryDoorHost, door: Door, caller: Caller) -> list[str
 
 async def _handshake(url: str, headers: dict[str, str]) -> int:
     try:
-        async with connect(url, additional_headers={**headers, **FORGED}, proxy=None):
+        async with connect(url, additional_headers={**headers, **_forged(url)}, proxy=None):
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
 
 
-FORGED = {"cookie": f"frontdesk_visitor=vis_1.{'A' * 43}"}
+def _forged(url: str) -> dict[str, str]:
+    """A cookie of the name that the page at an address gives."""
+    page = digest(f"{urlsplit(url).netloc}/chat")[:8]
+    return {"cookie": f"frontdesk_visitor_{page}=vis_1.{'A' * 43}"}
+
+
 KNOCKS = {"socket": _socket, "page": _page, "webhook": _webhook, "visitor": _visitor}
 
 

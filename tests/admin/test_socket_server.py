@@ -82,6 +82,8 @@ async def test_only_its_user_can_open_it(served: AdminSocket) -> None:
         b'{"call": "drop_tables"}\n',
         b'{"call": "act", "given": {"kind": "runs", "action": "cancel", "name": {"id": "run_1"}, "by": "a"}}\n',
         b"[" * 5000 + b"\n",
+        b'{"call": "page", "given": {"kind": ' + b"[" * 5000 + b"\n",
+        b'{"call": "\xff"}\n',
     ],
 )
 async def test_a_wrong_request_is_refused_and_the_next_is_answered(served: AdminSocket, request_line: bytes) -> None:

@@ -23,6 +23,7 @@ ATTRIBUTES = (
     "has_buttons",
     "webhook_path",
     "signature_headers",
+    "signs_bodies",
     "takes_forms",
     "one_poller",
 )

@@ -2,9 +2,12 @@
 
 import asyncio
 import tracemalloc
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from frontdesk.abc.telemetry import SpanKind
 from frontdesk.errors import NotFoundError, PushLimitedError
 from frontdesk.kit.telemetry import LONGEST_CARRIED, NO_SPANS, Spans, outcome_of
 from frontdesk.testing import RecordingTelemetry
@@ -57,6 +60,20 @@ def test_what_is_too_long_to_be_stored_is_not_carried() -> None:
     telemetry.spans[0].span_id = "x" * LONGEST_CARRIED
     assert span.carry() == "trace/parent"
     assert spans.begin("run", "a", "trace/parent").carry() == telemetry.spans[1].carry()
+
+
+def test_what_is_no_text_is_not_carried() -> None:
+    class Careless:
+        def carry(self) -> Any:
+            return b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+        def end(self, outcome: str) -> None: ...
+
+    class Telemetry:
+        def begin(self, kind: SpanKind, parent: str | None, labels: Mapping[str, str]) -> Careless:
+            return Careless()
+
+    assert Spans(Telemetry(), ["a"]).begin("run", "a", "trace/parent").carry() == "trace/parent"
 
 
 def test_a_span_that_ends_twice_is_noticed() -> None:

@@ -172,8 +172,12 @@ class ChannelContext(ChannelStateContext, ChannelFilesContext, Protocol):
         """Start a run in the background."""
         ...
 
-    async def accept(self, item: InboxItem) -> None:
-        """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged."""
+    async def accept(self, item: InboxItem) -> bool:
+        """Keep a platform's event, to be run in order; when it returns, the event may be acknowledged.
+
+        Tell whether it is kept: what is beyond the channel's `event_limits` is not, and its sender is told so now and
+        then.
+        """
         ...
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:

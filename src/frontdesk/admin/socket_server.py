@@ -89,7 +89,7 @@ class AdminSocket:
         try:
             request = msgspec.json.decode(line, type=_Request)
             return _line_of({"answer": await self._desk.call(request.call, request.given)})
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return _refusal(InvalidRequestError(f"The request can't be understood: {error}."))
         except FrontdeskError as error:
             return _refusal(error)

@@ -76,11 +76,11 @@ class _GuardedSpan:
         self._parent = parent
 
     def carry(self) -> str | None:
-        carried = _call(self._span.carry)
-        if isinstance(carried, str) and len(carried) > LONGEST_CARRIED:
-            log.warning("a span carries %d characters, and may carry %d", len(carried), LONGEST_CARRIED)
-            return self._parent
-        return carried
+        carried: Any = _call(self._span.carry)
+        if carried is None or (isinstance(carried, str) and len(carried) <= LONGEST_CARRIED):
+            return carried
+        log.warning("a span may carry a text of %d characters, and nothing else", LONGEST_CARRIED)
+        return self._parent
 
     def end(self, outcome: str) -> None:
         _call(lambda: self._span.end(outcome))

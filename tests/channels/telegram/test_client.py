@@ -94,6 +94,15 @@ async def test_updates_come_with_their_numbers() -> None:
     assert json.loads(updates[1][1]) == {"update_id": 4}
 
 
+@pytest.mark.parametrize("result", [b'[{"update_id": "x"}]', b"[{}]", b"[" * 3000 + b"]" * 3000])
+async def test_updates_that_make_no_sense_are_an_error_of_the_platform(result: bytes) -> None:
+    async with calling() as (client, origin):
+        origin.answers[f"{BOT}/getUpdates"] = ok(b'{"ok": true, "result": ' + result + b"}", "Connection: close")
+        with pytest.raises(PushUnknownError) as failure:
+            await client.get_updates(3, 0)
+    assert failure.value.code == "unreadable_response"
+
+
 @pytest.mark.parametrize(
     ("file", "content", "code"),
     [

@@ -106,6 +106,20 @@ async def test_a_host_that_dies_in_mid_answer_loses_nothing(new_tab: Any, tmp_pa
         assert await tab.page.locator(".message").count() == 4
 
 
+async def test_an_approval_shows_large_numbers_as_they_are(new_tab: Any) -> None:
+    @tool(approval_mode="always_require")
+    def pay(account: int, amount: float) -> str:
+        """Pay."""
+        return "paid"
+
+    arguments = '{"account": 12345678901234567890, "amount": 1e400}'
+    call = Content.from_function_call("call_1", "pay", arguments=arguments)
+    async with web_host(Agent(ScriptedChatClient([[call], "done"]), tools=[pay])) as url:
+        tab = await opened(await new_tab(), url)
+        await say(tab, "pay")
+        assert await tab.page.locator(".card pre").inner_text() == arguments
+
+
 async def test_an_approval_is_decided_on_a_card_and_axe_finds_nothing(new_tab: Any, axe: str) -> None:
     booked: list[int] = []
 

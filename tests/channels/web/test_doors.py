@@ -1,13 +1,19 @@
 """Who is a visitor, and what is refused."""
 
+from contextlib import AsyncExitStack
+
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from frontdesk import AgentFrameworkHost, ApiKeyAuth, AuthPolicy, OneTimeCodeIdentityLinker
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.web import WebChatChannel
+from frontdesk.channels.web.config import FeedLimits
 from frontdesk.channels.web.pages import POLICY
 from frontdesk.channels.web.wire import MAIN
+from frontdesk.data.limits import EventLimits, RateLimit
+from frontdesk.kit.http.limits import Limits
 from frontdesk.testing import EchoAgent, serving
 from tests.channels.web.visiting import visiting, web_host
 
@@ -38,6 +44,19 @@ async def test_from_elsewhere_the_cookie_is_a_host_cookie_and_visitors_have_to_b
         cookie = (await client.http.get("/chat", headers=forwarded)).headers["set-cookie"]
         assert cookie.startswith("__Host-")
         assert "; Secure" in cookie
+
+
+async def test_two_pages_on_one_machine_keep_their_visitors_apart() -> None:
+    channels = [WebChatChannel(), WebChatChannel(name="support", path="/support")]
+    host = AgentFrameworkHost(EchoAgent(), channels=channels)
+    async with serving(host) as client, web_host(EchoAgent()) as other, visiting(client.base_url) as ada:
+        await ada.say("hello")
+        await ada.heard(2)
+        # A browser sends its cookies of 127.0.0.1 to every port.
+        for page in (f"{client.base_url}/support", f"{other}/chat"):
+            assert (await ada.http.get(page)).status_code == 200
+        assert await ada.texts() == ["hello", "hello"]
+        assert (await ada.http.get(f"{client.base_url}/support/api/me")).json()["conversations"][0]["last"] == 0
 
 
 async def test_a_forged_cookie_is_nobody() -> None:
@@ -119,6 +138,18 @@ async def test_too_many_conversations_are_refused() -> None:
         assert (await ada.post("conversations", client_id="n2")).json()["error"]["code"] == "too_many_chats"
 
 
+async def test_a_message_beyond_the_limits_is_refused_and_not_shown_as_sent() -> None:
+    agent = EchoAgent()
+    async with web_host(agent, event_limits=EventLimits(per_caller=RateLimit(1, 3600))) as url, visiting(url) as ada:
+        await ada.say("first")
+        await ada.heard(2)
+        for text in ("second", "third"):
+            refused = await ada.http.post(SEND, json={"client_id": text, "text": text})
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert not {"second", "third"} & set(await ada.texts())
+    assert len(agent.seen) == 1
+
+
 async def test_who_has_to_link_first_is_told_how() -> None:
     host = AgentFrameworkHost(
         EchoAgent(),
@@ -150,3 +181,46 @@ async def test_who_may_not_come_in_leaves_nothing_behind() -> None:
 def test_settings_check_themselves() -> None:
     channel = WebChatChannel(title=" ", prompts=["", "x"], keep_days=0, max_conversations=1000)
     assert len(channel.findings()) == 4
+
+
+async def test_who_may_not_come_in_hears_nothing_either() -> None:
+    nobody = AuthPolicy.native_allowlist(["somebody-else"])
+    host = AgentFrameworkHost(EchoAgent(), channels=[WebChatChannel()], default_allowlist=nobody)
+    async with serving(host) as client, visiting(client.base_url) as ada:
+        for path in ("events", "poll"):
+            async with ada.http.stream("GET", f"/chat/api/{path}") as response:
+                assert response.status_code == 403
+
+
+async def test_streams_that_stay_open_take_no_room_from_other_visitors() -> None:
+    limits, feed = Limits(max_running=2, max_running_per_caller=2), FeedLimits(max_open_per_caller=3)
+    async with (
+        web_host(EchoAgent(), limits=limits, feed=feed) as url,
+        visiting(url) as mallory,
+        visiting(url) as ada,
+        AsyncExitStack() as opened,
+    ):
+        for status in (200, 200, 200, 429):
+            stream = mallory.http.stream("GET", "/chat/api/events")
+            assert (await opened.enter_async_context(stream)).status_code == status
+        assert (await ada.http.get("/chat/api/me")).status_code == 200
+        await ada.say("hello")
+        assert [message["text"] for message in await ada.heard(2)] == ["hello", "hello"]
+
+
+async def test_a_stream_ends_by_itself_so_that_a_server_can_stop() -> None:
+    async with web_host(EchoAgent(), feed=FeedLimits(stream_seconds=0.05)) as url, visiting(url) as ada:
+        response = await ada.http.get("/chat/api/events")
+        assert (response.status_code, response.text) == (200, "")
+
+
+async def test_a_page_that_sends_too_much_on_its_feed_is_closed_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with web_host(EchoAgent()) as url, visiting(url) as ada, ada.feed() as page:
+        await page.socket.send("x" * 2_000)
+        with pytest.raises(ConnectionClosed) as closed:
+            await page.until(lambda _: False)
+        assert closed.value.rcvd is not None
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1008, "body_too_large")
+    assert "failed" not in caplog.text

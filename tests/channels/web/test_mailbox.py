@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.abc.live import LiveView
+from frontdesk.abc.push import PushPart
 from frontdesk.channels.web.client import PIECE, Mailbox, Spot
 from frontdesk.channels.web.feed import Feed
 from frontdesk.channels.web.head import LONGEST_TITLE, MOST_CHANGES, MOST_KEYS, Chat, Head
-from frontdesk.channels.web.live import handle_of, read_handle, showing
+from frontdesk.channels.web.live import handle_of, read_handle, replacing, showing
 from frontdesk.channels.web.wire import MAIN, StoredMessage
 from frontdesk.data.channel_value import StoredValue
 from frontdesk.data.codec import encode
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.errors import NotFoundError, PushNotEditableError
 from frontdesk.host.channel_state.storage import LONGEST_VALUE
 from tests.examples import examples
@@ -199,3 +201,42 @@ def test_the_largest_head_fits_into_a_stored_value() -> None:
 def test_a_handle_names_its_message() -> None:
     place = Spot("vis_0192", "cnv_abc", 12)
     assert read_handle(handle_of(place)) == place
+
+
+async def test_a_message_is_added_once_however_many_came_between() -> None:
+    box = mailbox(Storage())
+    for index in range(2 * MOST_KEYS + 1):
+        assert await box.add(SPOT, message("x", f"key {index}")) == index + 1
+    assert [await box.add(SPOT, message("x", f"key {index}")) for index in (0, 1, MOST_KEYS)] == [1, 2, MOST_KEYS + 1]
+    assert await box.find("vis_1", "key 0") == SPOT._replace(number=1)
+    assert await box.find("vis_1", "another") is None
+
+
+async def test_nothing_stays_of_a_message_that_was_taken_back() -> None:
+    storage = Storage()
+    box = mailbox(storage)
+    number = await box.add(SPOT, message("secret " * PIECE, "key", state="live"))
+    part = PushPart(
+        identity=ChannelIdentity(channel="web", native_id="vis_1"),
+        conversation_id=None,
+        content=None,
+        idempotency_key="key2",
+        replaces="vis_1/main/1",
+        action="retract",
+    )
+    await box.edit(SPOT._replace(number=number), replacing(part, None))
+    frame = await Feed(box, "vis_1", 0, lambda: 100.0).read()
+    assert frame is not None
+    assert [event["message"]["state"] for event in frame.events if event["type"] == "message"] == ["removed"]
+    assert "secret" not in str(storage.values)
+
+
+async def test_nothing_stays_of_a_conversation_whose_answers_were_begun_anew() -> None:
+    storage = Storage()
+    box = mailbox(storage)
+    await box.change("vis_1", lambda head: head.with_chat(Chat(id="cnv_1")))
+    spot = Spot("vis_1", "cnv_1")
+    number = await box.add(spot, message("first " * PIECE, "key", state="live"))
+    await box.edit(spot._replace(number=number), showing(LiveView(text="other " * PIECE, new_from=0)))
+    await box.drop(spot)
+    assert [key for key in storage.values if not key.startswith("head/")] == []

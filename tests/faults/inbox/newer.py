@@ -39,12 +39,12 @@ def become_newer() -> None:
         json_tree._writers[kind] = partial(_write, json_tree._writers[kind])
     accept = EventIntake.accept
 
-    async def accept_with_sticker(self: EventIntake, item: InboxItem) -> None:
+    async def accept_with_sticker(self: EventIntake, item: InboxItem) -> bool:
         said = item.request.input
         if isinstance(said, str) and WORD in said.split():
             metadata = {**item.request.metadata, "sticker": Sticker(said)}
             item = item.replace(request=item.request.replace(metadata=metadata))
-        await accept(self, item)
+        return await accept(self, item)
 
     EventIntake.accept = accept_with_sticker
 

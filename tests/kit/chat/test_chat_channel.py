@@ -196,6 +196,19 @@ async def test_the_click_on_a_choice_is_answered_with_nothing() -> None:
         assert platform.clicks == {click: ""}
 
 
+async def test_a_chat_that_is_said_to_move_twice_holds_nothing_back() -> None:
+    async with open_chat(kind=Moving, accept_in_group="all") as (chat, platform):
+        ada = await platform.person("Ada")
+        new, third = await platform.group(ada), await platform.group(ada)
+        for place in (new, third):
+            event = platform.event(ada, f"moved to {place}")
+            signed = {"content-type": "application/json", **platform.signed(event, at=time.time())}
+            response = await chat.client.http.post(chat.webhook, content=event, headers=signed)
+            assert response.status_code == 200, response.text
+        await platform.say(ada, "after", chat_id=new)
+        await chat.until_shown(new, "after")
+
+
 async def test_a_file_that_is_too_large_is_refused_and_its_sender_is_told() -> None:
     agent = EchoAgent()
     async with open_chat(agent, media=MediaLimits(max_bytes=5)) as (chat, platform):

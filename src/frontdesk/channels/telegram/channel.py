@@ -70,6 +70,7 @@ class TelegramChannel(
     dialect: ClassVar[Dialect | None] = Entities()
     text_unit: ClassVar[Unit] = "utf16"
     signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
+    signs_bodies: ClassVar[bool] = False
     # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
     # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
     push_terms = PushTerms(per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10)

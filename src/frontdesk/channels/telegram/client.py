@@ -63,10 +63,7 @@ class BotClient:
             result = read_answer(response)
         except PushLimitedError as error:
             raise self._floods.noted(error, str(given.get("chat_id", ""))) from None
-        try:
-            return msgspec.json.decode(result, type=kind)
-        except (msgspec.MsgspecError, RecursionError):
-            raise PushUnknownError("The Bot API's response can't be read.", code="unreadable_response") from None
+        return _decoded(result, kind)
 
     async def get_me(self) -> User:
         """Return the bot's own account."""
@@ -97,7 +94,7 @@ class BotClient:
             seconds=seconds + self._timeout,
             max_bytes=_MOST_UPDATE_BYTES,
         )
-        return [(msgspec.json.decode(update, type=_Numbered).update_id, bytes(update)) for update in updates]
+        return [(_decoded(update, _Numbered).update_id, bytes(update)) for update in updates]
 
     async def set_webhook(self, url: str, secret: Secret, *, max_connections: int) -> None:
         """Have updates sent to a URL, with the secret in a header."""
@@ -160,6 +157,13 @@ class FloodWaits:
         error.everywhere = not chat_id or (now < self._until and chat_id != self._chat)
         self._chat, self._until = chat_id, now + (error.retry_after or 0.0)
         return error
+
+
+def _decoded(result: msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(result, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise PushUnknownError("The Bot API's response can't be read.", code="unreadable_response") from None
 
 
 def _field(value: Any) -> str:

@@ -32,7 +32,14 @@ from frontdesk.channels.web.wire import (
 )
 from frontdesk.data.approval import PendingApproval
 from frontdesk.data.identity import Caller
-from frontdesk.errors import ConflictError, InvalidRequestError, LinkRequiredError, NotFoundError, RequestError
+from frontdesk.errors import (
+    ConflictError,
+    InvalidRequestError,
+    LinkRequiredError,
+    NotFoundError,
+    RequestError,
+    TooManyRequestsError,
+)
 from frontdesk.kit.aio.large import run_sized
 from frontdesk.kit.chat.text import one_line
 from frontdesk.kit.framework.contents import asked_for
@@ -47,6 +54,7 @@ PAGE = 50
 _FIELDS_BYTES = 4_096
 """The bytes of a body besides its text."""
 _LONGEST_REASON = 2_000
+_RETRY_AFTER = 5.0
 
 
 class Api:
@@ -64,10 +72,10 @@ class Api:
         self._name, self._config = name, config
         self._context, self._mailbox = context, mailbox
         self._busy_seconds = busy_seconds
-        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id)
+        visitors = Visitors(context.channel_storage("visitors", holds_tokens=False), context.new_id, path)
         self._verifier = VisitorVerifier(name, visitors, allow_anonymous=context.anonymous_allowed)
         self._site = Site(path, config.title, visitors)
-        self._feeds = FeedServer(mailbox, config, context.now)
+        self._feeds = FeedServer(mailbox, config, context.now, self._let_in)
         self._limiter = None if config.limits is None else Limiter(config.limits)
         self._deadline = BodyDeadline(config.body_timeout)
         # A character of a text has six bytes at most in JSON.
@@ -160,7 +168,9 @@ class Api:
         if self._is_control(item.request.attributes.get("command")):
             item = item.replace(kind="control")
         # Accepted first: if this process ends before the message is shown, the one that answers it shows it.
-        await self._context.accept(item)
+        if not await self._context.accept(item):
+            # The page keeps it, and can send it again.
+            raise TooManyRequestsError("You send more messages than this chat takes.", retry_after=_RETRY_AFTER)
         number = await show_said(self._mailbox, item, busy_until=now + self._busy_seconds)
         await _answer(call, {"number": number})
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from frontdesk.abc.channel_state import ChannelStorage
-from frontdesk.channels.web.head import Chat, Head
+from frontdesk.channels.web.head import Chat, Head, SentKey
 from frontdesk.channels.web.wire import Message, StoredMessage
 from frontdesk.errors import NotFoundError
 from frontdesk.kit.names import digest
@@ -72,13 +72,16 @@ class Mailbox:
         await self._save_pieces(spot, message, message.text, 0)
         while True:
             head, version = await self._head(spot.visitor)
-            sent, chat = head.sent(message.key), head.chat(spot.chat)
+            sent, chat = await self._sent(spot.visitor, head, message.key), head.chat(spot.chat)
             if sent is not None:
                 return sent.message
             if chat is None:
                 raise NotFoundError(NO_CHAT, param="conversation")
             place = spot._replace(number=chat.last + 1)
             stored = await self._claim(place, message)
+            if head.is_full_of_keys:
+                # The head is about to forget it.
+                await self._keep_key(spot.visitor, head.keys[0])
             # Whoever has written it, the head has to count it before the next one can be written.
             counted = head.with_message(
                 msgspec.structs.replace(chat, last=place.number, at=stored.at, title=chat.title or title),
@@ -100,8 +103,20 @@ class Mailbox:
 
     async def find(self, visitor: str, key: str) -> Spot | None:
         """Return the place of the message that was sent under a key."""
-        sent = (await self.head(visitor)).sent(digest(key)[:_KEY])
+        sent = await self._sent(visitor, await self.head(visitor), digest(key)[:_KEY])
         return None if sent is None else Spot(visitor, sent.chat, sent.message)
+
+    async def _sent(self, visitor: str, head: Head, key: str) -> SentKey | None:
+        """Return the message that was sent under a key, however long ago."""
+        sent = head.sent(key)
+        if sent is not None or not head.is_full_of_keys:
+            return sent
+        value = await self._storage.get(f"sent/{visitor}/{key}")
+        return None if value is None else msgspec.convert(value.value, SentKey)
+
+    async def _keep_key(self, visitor: str, sent: SentKey) -> None:
+        until = self._now() + self._keep_seconds
+        await self._storage.set(f"sent/{visitor}/{sent.key}", list(sent), expires_at=until)
 
     async def edit(self, place: Spot, change: Edit, *, quiet: bool = False) -> StoredMessage | None:
         """Change a message and return it; `None` if there is none.
@@ -121,6 +136,8 @@ class Mailbox:
                 await self._save_pieces(place, after, text, first)
             if after == before or await self._save(place.path, after, version) is not None:
                 break
+        if after.epoch != before.epoch:
+            await self._remove_pieces(place, before)
         if not quiet:
             live = after.state == "live"
             await self.change(place.visitor, lambda head: head.with_change(place.chat, place.number, live=live))
@@ -189,9 +206,12 @@ class Mailbox:
     async def _remove(self, place: Spot) -> None:
         known = await self._read(place)
         if known is not None:
-            for number in range(1, -(-known[0].length // PIECE)):
-                await self._storage.delete(_piece(place, known[0], number))
+            await self._remove_pieces(place, known[0])
         await self._storage.delete(place.path)
+
+    async def _remove_pieces(self, place: Spot, stored: StoredMessage) -> None:
+        for number in range(1, -(-stored.length // PIECE)):
+            await self._storage.delete(_piece(place, stored, number))
 
     @contextmanager
     def listening(self, visitor: str) -> Generator[asyncio.Event]:

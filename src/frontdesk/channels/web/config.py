@@ -18,8 +18,9 @@ class FeedLimits:
     """Limits of the connections by which pages hear what is new."""
 
     max_open: int = 2_000
+    """The number of WebSockets of all visitors; and of server-sent events and polls together, as many again."""
     max_open_per_caller: int = 20
-    """The number of tabs that one visitor can have open."""
+    """The number of tabs that one visitor can have open, counted likewise."""
     max_message_bytes: int = 1_024
     """A page says nothing on its connection, so that a small message is large enough."""
     messages_per_minute: int = 60
@@ -28,6 +29,8 @@ class FeedLimits:
     """The seconds after which a connection looks for what another process has written."""
     poll_seconds: float = 20.0
     """The seconds for which a poll waits until there is something new."""
+    stream_seconds: float = 120.0
+    """The seconds after which a stream of server-sent events ends; the page opens another one."""
 
     def findings(self) -> list[str]:
         """List what is wrong, a line each."""

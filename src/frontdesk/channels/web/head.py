@@ -9,6 +9,7 @@ from frontdesk.channels.web.wire import MAIN
 MOST_CHANGES = 200
 """The number of changes that a page may have missed; one that has missed more reads its conversation again."""
 MOST_KEYS = 60
+"""The number of keys in the head; earlier ones are values of their own."""
 LONGEST_TITLE = 60
 """The number of characters of a title; all titles of a visitor are stored in one value."""
 
@@ -65,6 +66,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     def sent(self, key: str) -> SentKey | None:
         """Return the message that was sent under a key, if that was not long ago."""
         return next((sent for sent in self.keys if sent.key == key), None)
+
+    @property
+    def is_full_of_keys(self) -> bool:
+        """Tell whether the next message that is sent takes the place of an earlier key."""
+        return len(self.keys) >= MOST_KEYS
 
     def since(self, cursor: int) -> list[Change] | None:
         """Return the changes behind a cursor, each place once; `None` if too many came since, or it is unknown."""

@@ -47,7 +47,11 @@ def replacing(part: PushPart, content: Content | None) -> Edit:
 
     def change(before: StoredMessage) -> tuple[StoredMessage, str | None]:
         if part.action == "retract":
-            return msgspec.structs.replace(before, state="removed"), None
+            if before.state == "removed":
+                return before, None
+            # Its place stays, and nothing of what it said.
+            gone = msgspec.structs.replace(_anew(before), state="removed", question=None, buttons=(), files=())
+            return gone, ""
         if content is None:
             return msgspec.structs.replace(before, state="stopped", buttons=()), None
         fields = {name: getattr(content, name) for name in Content.__struct_fields__ if name != "text"}

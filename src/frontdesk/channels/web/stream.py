@@ -1,7 +1,6 @@
 """Tells a page what is new: on a WebSocket, by server-sent events, or as the answer to a poll."""
 
 import asyncio
-import math
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
@@ -14,11 +13,14 @@ from frontdesk.channels.web.config import WebChatConfig
 from frontdesk.channels.web.feed import Feed, Frame
 from frontdesk.channels.web.pages import DATA_HEADERS
 from frontdesk.channels.web.parse import number_in
+from frontdesk.errors import RequestError
 from frontdesk.kit.aio.stopping import stopped
 from frontdesk.kit.aio.tasks import spawn_within
+from frontdesk.kit.auth.verifier import Allow
 from frontdesk.kit.http.asgi import send_json
 from frontdesk.kit.http.endpoint import HttpCall
-from frontdesk.kit.http.sockets import Socket
+from frontdesk.kit.http.limits import Counter, Limits
+from frontdesk.kit.http.sockets import POLICY, Socket
 from frontdesk.kit.http.sse import EventStream, encode_event
 
 _LAST_EVENT = b"last-event-id"
@@ -27,11 +29,28 @@ _LAST_EVENT = b"last-event-id"
 class FeedServer:
     """Serves the feeds of all pages."""
 
-    def __init__(self, mailbox: Mailbox, config: WebChatConfig, now: Callable[[], float]) -> None:
+    def __init__(self, mailbox: Mailbox, config: WebChatConfig, now: Callable[[], float], allow: Allow) -> None:
         self._mailbox, self._config, self._now = mailbox, config, now
+        self._allow = allow
+        limits = Limits(max_running=config.feed.max_open, max_running_per_caller=config.feed.max_open_per_caller)
+        self._open = Counter(limits, "Too many connections are open")
+
+    async def _enter(self, call: HttpCall) -> None:
+        """Let a visitor in, whose request stays open: it is counted apart, so that others find room beside it."""
+        await self._allow(call.caller)
+        self._open.begin(call.caller.identity.key)
+        release, call.counter = call.hand_on(), self._open
+        if release is not None:
+            release()
 
     async def socket(self, socket: Socket) -> None:
         """Send what is new on a WebSocket, until the page leaves."""
+        try:
+            await self._serve_socket(socket)
+        except RequestError as error:
+            await socket.close(POLICY, error.code)
+
+    async def _serve_socket(self, socket: Socket) -> None:
         feed = self._feed(socket.scope, socket.caller.identity.native_id)
         sending = spawn_within(self._send_all(feed, socket))
         leaving = spawn_within(_read_all(socket))
@@ -45,29 +64,42 @@ class FeedServer:
             await stopped(leaving)
 
     async def _send_all(self, feed: Feed, socket: Socket) -> None:
+        clock, pause = asyncio.get_running_loop().time, self._config.streams.keep_alive
+        allowed_at = clock()
         while True:
-            frame = await feed.wait(self._config.feed.look_seconds, self._config.streams.keep_alive)
+            frame = await feed.wait(self._config.feed.look_seconds, pause)
+            if clock() - allowed_at >= pause:
+                await self._allow(socket.caller)
+                allowed_at = clock()
             # An empty frame is sent too: so the page knows that it would hear what is new.
             await socket.check()
             await socket.send(msgspec.json.encode(Frame(feed.cursor, []) if frame is None else frame))
 
     async def events(self, call: HttpCall) -> None:
-        """Send what is new as server-sent events, until the page leaves."""
+        """Send what is new as server-sent events, until the page leaves, or for a time: it comes back by itself.
+
+        A server that is to stop waits for a stream to end, and a visitor is let in anew with each.
+        """
+        await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id, call.headers.get(_LAST_EVENT))
         times = self._config.streams
         events = EventStream(call.send, keep_alive=times.keep_alive, send_seconds=times.send_seconds, reader=call)
         try:
             call.begun = True
             await events.start(DATA_HEADERS[1:])
-            while True:
-                frame = await feed.wait(self._config.feed.look_seconds, math.inf)
+            clock, limits = asyncio.get_running_loop().time, self._config.feed
+            deadline = clock() + limits.stream_seconds
+            while (left := deadline - clock()) > 0:
+                frame = await feed.wait(limits.look_seconds, left)
                 if frame is not None:
                     await events.send(encode_event(b"frame", msgspec.json.encode(frame), frame.cursor))
+            await events.end()
         finally:
             events.stop()
 
     async def poll(self, call: HttpCall) -> None:
         """Answer with what is new, once something is, or after a while with nothing."""
+        await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id)
         limits = self._config.feed
         frame = await feed.wait(limits.look_seconds, limits.poll_seconds) or Frame(feed.cursor, [])

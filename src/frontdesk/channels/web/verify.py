@@ -12,28 +12,31 @@ from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.errors import ForbiddenError, UnauthenticatedError
 from frontdesk.kit.auth.local_callers import is_local
 from frontdesk.kit.auth.verifier import HttpVerifier
-from frontdesk.kit.http.asgi import Headers
-from frontdesk.kit.names import is_plain_id
+from frontdesk.kit.http.asgi import Headers, below
+from frontdesk.kit.names import digest, is_plain_id
 
 _NAME, _SAFE_NAME = "frontdesk_visitor", "__Host-frontdesk_visitor"
 _SECRET = "cookie secret"  # noqa: S105
 _SECONDS = 400 * 86_400
 """The longest time for which browsers keep a cookie."""
 _LONGEST = 300
+_DIGITS = 8
 _READS = ("GET", "HEAD")
 
 
 class Visitors:
     """Signs the cookies of visitors, with a secret that all processes of the host share."""
 
-    def __init__(self, storage: ChannelStorage, new_id: Callable[[str], str]) -> None:
+    def __init__(self, storage: ChannelStorage, new_id: Callable[[str], str], path: str) -> None:
+        """Know the visitors of the page at `path`."""
         self._storage = storage
         self._new_id = new_id
+        self._path = path
         self._secret: bytes | None = None
 
     async def visitor(self, scope: Scope, headers: Headers) -> str | None:
         """Return the visitor of a request; `None` if there is no cookie of ours."""
-        name = _cookie_name(scope, headers)
+        name = self._cookie_name(scope, headers)
         for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
             given, _, value = pair.strip().partition("=")
             if given == name and len(value) <= _LONGEST:
@@ -43,10 +46,17 @@ class Visitors:
     async def new_cookie(self, scope: Scope, headers: Headers) -> bytes:
         """Return the `Set-Cookie` header of a new visitor."""
         visitor = self._new_id("vis")
-        name = _cookie_name(scope, headers)
+        name = self._cookie_name(scope, headers)
         value = f"{visitor}.{await self._signature(visitor)}"
-        secure = "; Secure" if name == _SAFE_NAME else ""
+        secure = "; Secure" if name.startswith(_SAFE_NAME) else ""
         return f"{name}={value}; Path=/; Max-Age={_SECONDS}; HttpOnly; SameSite=Lax{secure}".encode()
+
+    def _cookie_name(self, scope: Scope, headers: Headers) -> str:
+        # Browsers send a cookie to every port of a machine, and to every page of it: each page has a name of its own,
+        # so that they don't overwrite each other's visitors.
+        page = digest(f"{headers.get(b'host', b'').decode('latin-1')}{below(scope, self._path).decode()}")[:_DIGITS]
+        # They take a `__Host-` cookie over TLS alone, and nothing else than this machine itself is served without it.
+        return f"{_NAME if is_local(scope, headers) else _SAFE_NAME}_{page}"
 
     async def _opened(self, value: str) -> str | None:
         visitor, _, signature = value.rpartition(".")
@@ -107,8 +117,3 @@ def _need_own_origin(scope: Scope, headers: Headers) -> None:
         if authority and authority == headers.get(b"host"):
             return
     raise ForbiddenError("Pages of another origin may not call this one.", code="origin_refused")
-
-
-def _cookie_name(scope: Scope, headers: Headers) -> str:
-    # Browsers take a `__Host-` cookie over TLS alone, and nothing else than this machine itself is served without it.
-    return _NAME if is_local(scope, headers) else _SAFE_NAME

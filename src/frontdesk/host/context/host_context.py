@@ -130,8 +130,8 @@ class HostContext(CommandCalls, FileCalls):
         hosted = await self.run(request.replace(background=True), caller, protocol_request=protocol_request)
         return hosted.run
 
-    async def accept(self, item: InboxItem) -> None:
-        await self._parts.events.intake.accept(item)
+    async def accept(self, item: InboxItem) -> bool:
+        return await self._parts.events.intake.accept(item)
 
     def accept_and_wait(self, item: InboxItem, seconds: float) -> AbstractAsyncContextManager[AwaitedReply]:
         if not 0 < seconds <= LONGEST_WAIT:

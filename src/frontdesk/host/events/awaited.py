@@ -61,7 +61,7 @@ class AwaitedReplies:
 
     @asynccontextmanager
     async def reply_to(
-        self, item: InboxItem, seconds: float, accept: Callable[[InboxItem], Awaitable[None]]
+        self, item: InboxItem, seconds: float, accept: Callable[[InboxItem], Awaitable[object]]
     ) -> AsyncGenerator[AwaitedReply]:
         """Accept an event, wait for its answer, and mark as accepted what the block has written."""
         until = self._clock.steady() + seconds

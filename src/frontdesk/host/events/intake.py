@@ -42,8 +42,8 @@ class EventIntake:
         """Wake this runner from now on when an event is written."""
         self._runner = runner
 
-    async def accept(self, item: InboxItem) -> None:
-        """Store an event; when this returns, it is written, or its sender is told that it is too much."""
+    async def accept(self, item: InboxItem) -> bool:
+        """Store an event, and tell whether that was done; if not, it is too much, and its sender is told so."""
         span = self._spans.begin("accept", item.channel, item.trace)
         trace = span.carry()
         try:
@@ -52,6 +52,7 @@ class EventIntake:
             span.end(outcome_of(error))
             raise
         span.end("ok" if accepted else TooManyRequestsError.code)
+        return accepted
 
     async def _store_event(self, item: InboxItem) -> bool:
         """Store an event, and tell whether that was done; false if it is too much."""

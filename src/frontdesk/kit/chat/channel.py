@@ -74,6 +74,8 @@ class ChatChannel(Channel):
     """The path below the channel's own to which the platform sends events."""
     signature_headers: ClassVar[tuple[bytes, ...]] = ()
     """The headers, in lower case, without which a request is refused before its body is read."""
+    signs_bodies: ClassVar[bool] = True
+    """Whether a signature is one of the body; if not, `verify` gets an empty one, before the body is read."""
     takes_forms: ClassVar[bool] = False
     """Whether bodies of the webhook may be forms (`application/x-www-form-urlencoded`), which `events` decodes."""
     one_poller: ClassVar[bool] = True

@@ -14,7 +14,7 @@ Take = Callable[[bytes], Awaitable[None]]
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 30.0
 """The seconds between two tries."""
-_MOST_TRIES = 3
+_MOST_TRIES = 10
 """How often an event is tried that fails with an error that nobody foresaw."""
 
 

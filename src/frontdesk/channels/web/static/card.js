@@ -36,10 +36,14 @@ function settled(tool, outcome, reason) {
   </section>`;
 }
 
+// Numbers that a browser would round: what is approved is the call as it came, so that it is shown like that.
+const ROUNDED = /\d[\d.]{15}|\d[eE]/;
+const STRINGS = /"(?:[^"\\]|\\.)*"/g;
+
 function fields(text) {
   let values;
   try {
-    values = JSON.parse(text);
+    values = ROUNDED.test(text.replace(STRINGS, "")) ? null : JSON.parse(text);
   } catch {
     values = null;
   }
