@@ -9,6 +9,7 @@ import pytest
 import frontdesk
 import frontdesk.channels
 from frontdesk import testing
+from frontdesk.kit.chat import channel as chat_channel
 from tests.docs.pages import ROOT, links, tables
 
 README = ROOT / "README.md"
@@ -31,7 +32,8 @@ def test_a_feature_is_on_a_page_that_it_leads_to(feature: list[str]) -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in NAMES if name[0].isupper()))
 def test_a_feature_can_be_used_by_its_name(name: str) -> None:
-    homes = [frontdesk, testing, *(pkgutil.resolve_name(f"frontdesk.channels.{room}") for room in _rooms())]
+    rooms = (pkgutil.resolve_name(f"frontdesk.channels.{room}") for room in _rooms())
+    homes = [frontdesk, testing, chat_channel, *rooms]
     assert any(hasattr(home, name) for home in homes)
 
 
