@@ -49,7 +49,7 @@ def host() -> AgentFrameworkHost:
         max_connections=100,
         live="off",
         allowlist=None,
-        push_terms=PushTerms(),
+        push_terms=PushTerms(at_once=TelegramChannel.push_terms.at_once),
     )
     return AgentFrameworkHost(echo, channels=[channel], state_dir=state)
 

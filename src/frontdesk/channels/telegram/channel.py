@@ -73,7 +73,10 @@ class TelegramChannel(
     signs_bodies: ClassVar[bool] = False
     # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
     # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
-    push_terms = PushTerms(per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10)
+    # More calls at once are slower, not faster: the pool looks at all of its connections for each.
+    push_terms = PushTerms(
+        at_once=10, per_second=25.0, per_destination=1.0, per_group=20 / 60, timeout=UPLOAD_SECONDS + 10
+    )
     typing_interval: float | None = 4.0
 
     def __init__(
