@@ -44,7 +44,7 @@ async def assert_answered(platform: MessagePlatform, who: Person, *, split: bool
 async def test_a_kill_around_each_commit(passes: int, point: str, tmp_path: Path) -> None:
     async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
-        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", album=0.5) as desks:
+        async with Desks("sqlite", str(tmp_path / "state"), platform, tmp_path / "ledger", album=1.5) as desks:
             host = await desks.host()
             await host.arm(point, passes)
             await send_album(platform, ann)
@@ -59,7 +59,7 @@ async def test_a_kill_around_each_commit(passes: int, point: str, tmp_path: Path
 async def test_another_host_takes_an_album_over(passes: int, point: str, postgres: str, tmp_path: Path) -> None:
     async with forked_platform(tmp_path / "log") as platform:
         ann = await platform.user("Ann")
-        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=0.5, lease=1.0) as desks:
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=1.5, lease=1.0) as desks:
             host = await desks.host()
             await host.arm(point, passes)
             await send_album(platform, ann)
@@ -71,7 +71,7 @@ async def test_another_host_takes_an_album_over(passes: int, point: str, postgre
 async def test_two_hosts_answer_an_album_once(postgres: str, tmp_path: Path) -> None:
     async with forked_platform(tmp_path / "log") as platform:
         people = [await platform.user(name) for name in ("Ann", "Bob", "Eve")]
-        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=0.5) as desks:
+        async with Desks("postgres", postgres, platform, tmp_path / "ledger", album=1.5) as desks:
             for _ in range(2):
                 await desks.host()
             for who in people:
