@@ -13,8 +13,8 @@ MAKEFLAGS += --no-print-directory
 .SUFFIXES:
 
 ARGS ?=
-# Tests that start and kill processes wait for a third of their time, so that two cores have room for three of them.
-JOBS ?= $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)" -ge 2 ] && echo 3 || echo 0)
+# Tests that start and kill processes wait for more than half of their time, so that a core has room for two of them.
+JOBS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$cores" -ge 2 ] && echo $$((cores > 4 ? 8 : cores * 2)) || echo 0)
 PYTHON ?=
 
 UV := uv==0.13.7
