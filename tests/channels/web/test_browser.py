@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ async def test_a_question_that_failed_is_asked_again_and_a_conversation_is_renam
         await opened(tab, url)
         await tab.page.click("button.menu")
         await tab.page.click("button.new")
-        await tab.page.wait_for_function("location.hash.length > 5")
+        await tab.page.wait_for_url(re.compile("#.{5}"))
         await say(tab, "how are you")
         await tab.page.click(".message.notice .actions button")
         await shown(tab, "how are you", f"{ANSWER}.done")

@@ -152,7 +152,7 @@ async def test_a_person_writes_and_presses_on_a_phone() -> None:
         assert await page.inner_text(".message b") == "😀"
         (callback,) = telegram.bot.callbacks
         await bot.call("answerCallbackQuery", callback_query_id=callback, text="Going")
-        await page.wait_for_function("document.getElementById('status').textContent === 'Going'")
+        await page.locator("#status", has_text="Going").wait_for()
         await bot.call("editMessageText", chat_id=ann.id, message_id=sent["message_id"], text="done " * 40)
         await page.wait_for_selector("text=done done")
         await bot.call("sendChatAction", chat_id=ann.id, action="typing")
