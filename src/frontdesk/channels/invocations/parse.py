@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -31,6 +30,7 @@ from frontdesk.data.response_target import Address, ResponseTarget
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.http.asgi import Headers
 from frontdesk.kit.http.bodies import MAX_VALUES, decode_as
+from frontdesk.kit.media_types import is_media_type
 from frontdesk.kit.names import plain_id
 
 INVOCATION_ID = b"x-agent-invocation-id"
@@ -41,7 +41,6 @@ _decoder = msgspec.json.Decoder(InvocationBody)
 _open_decoder = msgspec.json.Decoder(OpenInvocationBody)
 _KNOWN = frozenset(InvocationBody.__struct_fields__)
 _HOW_TO_OPEN = 'Other fields than those of the protocol need `extra_fields="attributes"` of the channel.'
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 
 
 def decode(body: bytes, max_values: int = MAX_VALUES) -> InvocationBody:
@@ -193,7 +192,7 @@ def _input(body: InvocationBody) -> Any:
 def _content(part: TextPart | DataPart | UriPart, where: str) -> Content:
     if isinstance(part, TextPart):
         return Content.from_text(part.text)
-    if not _MEDIA_TYPE.fullmatch(part.media_type):
+    if not is_media_type(part.media_type):
         raise InvalidRequestError("This is not a media type.", param=f"{where}.media_type")
     if isinstance(part, UriPart):
         if not part.uri.startswith(("https://", "http://")):

@@ -1,15 +1,14 @@
 """Files of messages: which kind they are, and how they are sent to a browser. Pure."""
 
 import binascii
-import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
 from frontdesk.channels.web.wire import SentFile, ShownFile
 from frontdesk.data.file import StoredFile
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError
+from frontdesk.kit.media_types import ANY_TYPE, bare_media_type
 
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -18,7 +17,6 @@ _BEGINNINGS = {
 }
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What a browser shows as a picture and never runs; everything else is a download."""
-_ANY = "application/octet-stream"
 _LONGEST_NAME = 120
 
 
@@ -29,8 +27,8 @@ def kind_of(claimed: str, data: bytes) -> str:
     for beginning, kind in _BEGINNINGS.items():
         if data.startswith(beginning):
             return kind
-    kind = claimed.partition(";")[0].strip().lower()
-    return kind if _MEDIA_TYPE.fullmatch(kind) and kind not in PICTURES else _ANY
+    kind = bare_media_type(claimed)
+    return ANY_TYPE if kind in PICTURES else kind
 
 
 def read_files(files: Sequence[SentFile], *, most: int, max_bytes: int) -> list[tuple[SentFile, bytes]]:
@@ -61,7 +59,7 @@ def file_headers(stored: StoredFile) -> list[tuple[bytes, bytes]]:
     name = quote(stored.name or "file", safe="")
     way = "inline" if is_picture else "attachment"
     return [
-        (b"content-type", (stored.media_type if is_picture else _ANY).encode()),
+        (b"content-type", (stored.media_type if is_picture else ANY_TYPE).encode()),
         (b"content-disposition", f"{way}; filename*=UTF-8''{name}".encode()),
         (b"content-security-policy", b"default-src 'none'; sandbox"),
         (b"cross-origin-resource-policy", b"same-origin"),

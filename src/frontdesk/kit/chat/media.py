@@ -10,14 +10,13 @@ from agent_framework import Content
 from frontdesk.errors import FileTooLargeError, InvalidRequestError
 from frontdesk.kit.chat.messages import InboundFile, OutboundFile
 from frontdesk.kit.framework.contents import file_name
+from frontdesk.kit.media_types import ANY_TYPE, is_media_type
 
 FetchFile = Callable[[InboundFile, int], Awaitable[bytes]]
 """Fetches a file of at most so many bytes."""
 
 _LARGEST = 20 * 1024 * 1024
-_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
-_UNKNOWN = "application/octet-stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,7 @@ def inline_contents(files: Sequence[InboundFile]) -> list[Content]:
     return [
         Content.from_uri(f"data:{file.media_type};base64,{file.data}", media_type=file.media_type)
         for file in files
-        if file.data and _MEDIA_TYPE.fullmatch(file.media_type) and _BASE64.fullmatch(file.data)
+        if file.data and is_media_type(file.media_type) and _BASE64.fullmatch(file.data)
     ]
 
 
@@ -64,7 +63,7 @@ async def fetch_contents(files: Sequence[InboundFile], fetch: FetchFile, limits:
         left -= len(body)
         if left < 0:
             raise FileTooLargeError(limits.max_bytes)
-        media_type = file.media_type if _MEDIA_TYPE.fullmatch(file.media_type) else _UNKNOWN
+        media_type = file.media_type if is_media_type(file.media_type) else ANY_TYPE
         uri = f"data:{media_type};base64,{base64.b64encode(body).decode()}"
         named = {"filename": file.name} if file.name else None
         contents.append(Content.from_uri(uri, media_type=media_type, additional_properties=named))
@@ -82,5 +81,5 @@ def outbound_file(content: Content) -> OutboundFile | None:
     head, _, data = (content.uri or "").partition(";base64,")
     if not data:
         return None
-    media_type = content.media_type or head.removeprefix("data:") or _UNKNOWN
+    media_type = content.media_type or head.removeprefix("data:") or ANY_TYPE
     return OutboundFile(media_type=media_type, data=data, name=file_name(content))

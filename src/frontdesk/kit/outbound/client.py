@@ -6,7 +6,6 @@ it would resolve the name again, and we would have checked nothing.
 """
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from frontdesk import loggers
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
 from frontdesk.kit.aio.tasks import spawn_clean
+from frontdesk.kit.media_types import bare_media_type
 from frontdesk.kit.outbound.log_filter import quiet
 from frontdesk.kit.outbound.network import AllowedHosts, is_address, is_public, is_web_port, plain_host, resolve
 from frontdesk.kit.outbound.slots import Slot, Slots
@@ -33,7 +33,6 @@ MOST_ADDRESSES: Final = 4
 
 _USUAL_PORTS = {"https": 443, "http": 80}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _HEADERS = {
     "User-Agent": "frontdesk",
     "Accept": "*/*",
@@ -198,7 +197,7 @@ class GuardedClient:
             body += chunk
             if len(body) > self._max_bytes:
                 raise self._too_large()
-        return Fetched(bytes(body), _media_type(response.headers.get("content-type", "")), str(place.url))
+        return Fetched(bytes(body), bare_media_type(response.headers.get("content-type", "")), str(place.url))
 
     def _too_large(self) -> InvalidRequestError:
         return InvalidRequestError(f"The URL holds more than {self._max_bytes} bytes.", code="url_too_large")
@@ -242,11 +241,6 @@ def _request(place: _Place, address: str) -> "httpx.Request":
         headers={"Host": place.url.netloc.decode("ascii"), **_HEADERS},
         extensions={"sni_hostname": place.host, "timeout": {"connect": CONNECT_SECONDS}},
     )
-
-
-def _media_type(given: str) -> str:
-    kind = given.partition(";")[0].strip().lower()
-    return kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
 
 
 def _refused(message: str) -> InvalidRequestError:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from agent_framework import Content
 
 from frontdesk.errors import InvalidRequestError, TooManyRequestsError
+from frontdesk.kit.media_types import ANY_TYPE
 from frontdesk.kit.outbound.client import GuardedClient
 
 _MOST = 20
@@ -37,7 +38,7 @@ class MediaFetcher:
         except (InvalidRequestError, TooManyRequestsError) as error:
             error.param = where
             raise
-        media_type = fetched.media_type or content.media_type or "application/octet-stream"
+        media_type = fetched.media_type or content.media_type or ANY_TYPE
         content.type = "data"
         content.media_type = media_type
         content.uri = f"data:{media_type};base64,{base64.b64encode(fetched.body).decode()}"
