@@ -125,7 +125,7 @@ async def measure(*, quick: bool) -> list[Line]:
     with tempfile.TemporaryDirectory(dir=".") as directory:
         root = Path(directory)
         lines = await measure_on("sqlite", str(root / "state"), root / "one.log", quick=quick)
-        with postgres_server() as server, server.database() as conninfo:
+        with postgres_server(on_disk=True) as server, server.database() as conninfo:
             lines += await measure_on("postgres", conninfo, root / "two.log", quick=quick)
     return lines
 

@@ -163,7 +163,7 @@ async def on_sqlite(*, quick: bool) -> list[Line]:
 async def on_postgres(*, quick: bool) -> list[Line]:
     from tests.databases import postgres_server
 
-    with postgres_server() as database, database.database() as place:
+    with postgres_server(on_disk=True) as database, database.database() as place:
         async with AsyncExitStack() as open_ones:
             one, other = (open_ones.enter_context(server("postgres", place)) for _ in range(2))
             writer, reader = [await open_ones.enter_async_context(client(url)) for url in (one, other)]

@@ -78,7 +78,7 @@ async def all_of(names: Mapping[str, Part], deliveries: int, kills: int, seed: i
     """Every part, one after the other."""
     tallies: dict[str, Tally] = {}
     began = time.monotonic()
-    with postgres_server() as server:
+    with postgres_server(on_disk=True) as server:
         for name, part in names.items():
             tallies[name] = await one(part, server, deliveries, kills, Random(f"{seed} {name}"))
             print(f"{time.monotonic() - began:5.0f} s  {part.title}: {tallies[name].wrong} wrong", flush=True)

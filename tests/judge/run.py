@@ -97,7 +97,7 @@ async def campaign(plan: Plan) -> Report:
     # A clock that jumps must not take away what the judge has yet to look at.
     settings = {"runner": runner, "chats": ("chat", "plain"), "expiry": {"continuations": None}}
     if plan.layout == "move":
-        with postgres_server() as server, server.database() as one, server.database() as other:
+        with postgres_server(on_disk=True) as server, server.database() as one, server.database() as other:
             async with site("sqlite", server=server, **settings) as place:
                 return await _judged(plan, place, [("postgres", one), ("sqlite", ""), ("postgres", other)])
     if plan.layout == "sqlite":

@@ -273,7 +273,7 @@ async def site(
         stack.callback(rmtree, directory, ignore_errors=True)
         place = str(directory / "state.db")
         if kind == "postgres":
-            server = server or stack.enter_context(postgres_server())
+            server = server or stack.enter_context(postgres_server(on_disk=True))
             place = stack.enter_context(server.database())
         found = Site(directory, kind, place, settings)
         found.server = server
