@@ -167,6 +167,7 @@ bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench.long_runs
 	@.venv/bin/python -m bench.deliveries
 	@.venv/bin/python -m bench.telegram
+	@.venv/bin/python -m bench.indexes
 
 .PHONY: format
 format: $(DEV) ## Format the code and fix what lint can fix

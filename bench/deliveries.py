@@ -7,7 +7,6 @@ process, which schedules and works; over Postgres each destination is woken by a
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -17,9 +16,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-import uvloop
-
 from bench.figures import Line
+from bench.part import run
 from frontdesk import AgentFrameworkHost, ChannelIdentity, PostgresStateStore, ProcrastinateTaskRunner
 from frontdesk.abc.push import PushTerms
 from frontdesk.data.delivery import Delivery
@@ -130,15 +128,5 @@ async def measure(*, quick: bool) -> list[Line]:
     return lines
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.deliveries", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures are rough")
-    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
-    args = parser.parse_args()
-    lines = uvloop.run(measure(quick=args.quick))
-    print("\n".join(map(str, lines)))
-    return int(args.strict and any(line.met is False for line in lines))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("bench.deliveries", __doc__, measure))

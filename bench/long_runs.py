@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 
 from bench.figures import Line
+from bench.part import options_of, report
 
 ROOT = Path(__file__).parent.parent
 WORDS = 200
@@ -181,17 +182,13 @@ async def measure(*, quick: bool) -> list[Line]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.long_runs", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures are rough")
-    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
+    parser = options_of("bench.long_runs", __doc__)
     parser.add_argument("--serve", nargs=3, metavar=("KIND", "PLACE", "PORT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
         serve(args.serve[0], args.serve[1], int(args.serve[2]))
         return 0
-    lines = asyncio.run(measure(quick=args.quick))
-    print("\n".join(map(str, lines)))
-    return int(args.strict and any(line.met is False for line in lines))
+    return report(asyncio.run(measure(quick=args.quick)), strict=args.strict)
 
 
 if __name__ == "__main__":

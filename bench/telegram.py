@@ -7,7 +7,6 @@ on both sides, and answers are not shown while they are written.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import socket
@@ -19,9 +18,9 @@ from contextlib import asynccontextmanager
 from statistics import median, quantiles
 
 import psutil
-import uvloop
 
 from bench.figures import Line
+from bench.part import run
 from frontdesk import AgentFrameworkHost
 from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram import TelegramChannel
@@ -136,15 +135,5 @@ def _cpu(process: psutil.Process) -> float:
     return times.user + times.system
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.telegram", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smoke run; its figures are rough")
-    parser.add_argument("--strict", action="store_true", help="fail when a target is missed")
-    args = parser.parse_args()
-    lines = uvloop.run(measure(quick=args.quick))
-    print("\n".join(map(str, lines)))
-    return int(args.strict and any(line.met is False for line in lines))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("bench.telegram", __doc__, measure))
