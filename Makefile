@@ -9,6 +9,8 @@
 #   JOBS=...    how many processes `make test` spreads the tests over (0: in one, the usual way)
 
 MAKEFLAGS += --no-print-directory
+# Tests start hundreds of processes, each of which would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -119,8 +121,14 @@ screenshots: $(DEV) $(BROWSER) ## Make the pictures of the documents anew
 	@.venv/bin/python -m tests.screenshots
 
 .PHONY: test
-test: lint types $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
+test: lint $(NODE) $(BROWSER) ## Run every check: lint, types and all the tests
+	@$(MAKE) -j2 types bytecode
 	@$(SPREAD) $(ARGS)
+
+# Beside the types, which take one core: otherwise each process of the test run would do it by itself.
+.PHONY: bytecode
+bytecode: $(DEV)
+	@$(PYTEST) --collect-only >/dev/null 2>&1 || true
 
 .PHONY: lint
 lint: $(DEV) ## Check the format, the lint rules and the import contracts
