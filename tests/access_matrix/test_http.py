@@ -28,7 +28,7 @@ NAMED = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CALLERS)
 async def test_every_door_says_what_it_must(name: str, tmp_path: Path) -> None:
     caller = CALLERS[name]

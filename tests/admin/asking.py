@@ -11,7 +11,7 @@ async def exchange(path: Path, *requests: bytes) -> list[Any]:
     reader, writer = await asyncio.open_unix_connection(path, limit=2**24)
     answers: list[Any] = []
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             for request in requests:
                 writer.write(request)
                 line = await reader.readline()

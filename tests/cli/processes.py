@@ -99,7 +99,7 @@ class Running:
         """Closes its input and waits for the end."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=60)
         if self.process.stdout is not None:
             self.output += self.process.stdout.read().decode()
         return code

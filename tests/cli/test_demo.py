@@ -23,7 +23,7 @@ def curls(demo: Running) -> list[str]:
 def paste(line: str) -> str:
     """What the line prints in a shell; without curl, what the request that it describes is answered."""
     if shutil.which("curl"):
-        return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, timeout=30).stdout
+        return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True, timeout=60).stdout
     _, _, url, _, header, _, body = shlex.split(line)
     name, _, value = header.partition(": ")
     return httpx.post(url, headers={name: value}, content=body).text
@@ -60,7 +60,7 @@ def test_the_urls_are_served(demo: Running) -> None:
 def test_the_chat_line_works_when_pasted(demo: Running) -> None:
     demo.url()
     [line] = [line.strip() for line in demo.output.splitlines() if " chat " in line and "http" in line]
-    ended = subprocess.run(["sh", "-c", line], input="Thanks\n", capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(["sh", "-c", line], input="Thanks\n", capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "At your service.\n", "")
 
 
@@ -122,7 +122,7 @@ def test_the_fake_telegram_has_a_page_and_ends_with_the_demo() -> None:
     with Running("demo", "--port", "0", "--telegram") as demo:
         demo.url()
         [page] = [line.split()[1] for line in demo.output.splitlines() if line.strip().startswith("Telegram ")]
-        with httpx.Client(base_url=page, trust_env=False, timeout=30) as http:
+        with httpx.Client(base_url=page, trust_env=False, timeout=60) as http:
             assert "<html" in http.get("/").text
             ann = next(user["id"] for user in http.get("/people/state").json()["users"] if not user["is_bot"])
             assert http.post("/people/say", json={"user": ann, "text": "When is breakfast?"}).status_code == 200

@@ -63,7 +63,7 @@ class Beside:
         return json.loads(done.stdout)
 
     def post(self, **body: Any) -> Any:
-        return httpx.post(f"{self.url}/invocations", json=body, timeout=30).json()
+        return httpx.post(f"{self.url}/invocations", json=body, timeout=60).json()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -104,7 +104,7 @@ def _cancel(beside: Beside, run_id: str) -> None:
     async def is_running() -> bool:
         return beside.command("runs", "show", run_id)["taken_up"]
 
-    asyncio.run(until(is_running, within=20))
+    asyncio.run(until(is_running, within=60))
     seen = beside.command("runs", "show", run_id)["seen"]
     old = frontdesk("runs", "cancel", run_id, "--seen", "0123", "--state", beside.place)
     assert (old.returncode, "has changed since" in old.stderr) == (4, True)
@@ -115,7 +115,7 @@ def _cancel(beside: Beside, run_id: str) -> None:
     async def is_cancelled() -> bool:
         return beside.command("runs", "show", run_id)["status"] == "cancelled"
 
-    asyncio.run(until(is_cancelled, within=20))
+    asyncio.run(until(is_cancelled, within=60))
 
 
 def test_a_host_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_host_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
 
 def _raw(server: Running, data: bytes) -> bytes:
     host, _, port = server.url().removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=30) as wire:
+    with socket.create_connection((host, int(port)), timeout=60) as wire:
         wire.sendall(data)
         received = b""
         while piece := wire.recv(65536):

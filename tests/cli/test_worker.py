@@ -69,7 +69,7 @@ def test_it_does_what_another_process_has_scheduled(postgres: str, tmp_path: Pat
 def _wait_for(path: Path) -> None:
     import asyncio
 
-    asyncio.run(until(lambda: path.exists() and path.stat().st_size > 0, within=20))
+    asyncio.run(until(lambda: path.exists() and path.stat().st_size > 0, within=60))
 
 
 @pytest.mark.parametrize("state", [(), ("--state-dir", "state")])

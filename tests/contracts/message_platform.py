@@ -146,7 +146,7 @@ async def driven_platform() -> AsyncIterator[DrivenPlatform]:
         api = Api(platform, TOKEN)
         server = await asyncio.get_running_loop().create_server(lambda: Connection(api), "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with httpx.AsyncClient(timeout=40, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
             yield DrivenPlatform(MessagePlatform(url, log, http))
         server.close()
         await platform.webhooks.close()

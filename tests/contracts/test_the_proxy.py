@@ -37,13 +37,13 @@ async def _open(proxy: TcpProxy) -> tuple[asyncio.StreamReader, asyncio.StreamWr
 
 async def _said(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, words: bytes) -> bytes:
     writer.write(words)
-    return await asyncio.wait_for(reader.readexactly(len(words)), 20)
+    return await asyncio.wait_for(reader.readexactly(len(words)), 60)
 
 
 async def _rest(reader: asyncio.StreamReader) -> bytes:
     """What comes until the connection ends, however it does."""
     try:
-        return await asyncio.wait_for(reader.read(), 20)
+        return await asyncio.wait_for(reader.read(), 60)
     except ConnectionError:
         return b""
 
@@ -53,7 +53,7 @@ async def test_both_directions_are_passed_on_to_their_end(proxy: TcpProxy) -> No
     assert await _said(reader, writer, b"hello") == b"HELLO"
     assert await _said(reader, writer, b"x" * 300_000) == b"X" * 300_000
     writer.write_eof()
-    assert await asyncio.wait_for(reader.read(), 20) == b"THE END"
+    assert await asyncio.wait_for(reader.read(), 60) == b"THE END"
     await until(lambda: proxy.connections == 0)
 
 
@@ -86,7 +86,7 @@ async def test_what_comes_back_can_end_before_what_goes_there(proxy: TcpProxy) -
     reader, writer = await _open(proxy)
     await _said(reader, writer, b"hello")
     proxy.half_close()
-    assert await asyncio.wait_for(reader.read(), 20) == b""
+    assert await asyncio.wait_for(reader.read(), 60) == b""
     writer.write(b"nobody answers")
     writer.write_eof()
     await until(lambda: proxy.connections == 0)

@@ -25,7 +25,7 @@ async def test_the_example_shows_answers_on_a_screen() -> None:
         text = "the quick brown fox jumps over the lazy dog"
         answer = await client.http.post("/invocations", json={"message": text, "metadata": {"screen": "bar"}})
         assert answer.status_code == 202
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await until(lambda: len(screens["bar"]) == 4)
         assert "".join(screens["bar"]) == text + f"You said: {text}"
         await client.http.post("/invocations", json={"message": text, "metadata": {"screen": "attic"}})

@@ -79,7 +79,7 @@ async def _desks(stack: AsyncExitStack, place: Path, monkeypatch: pytest.MonkeyP
     return found
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_the_five_steps_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with AsyncExitStack() as stack:
         desks = await _desks(stack, tmp_path, monkeypatch)

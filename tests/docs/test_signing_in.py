@@ -79,7 +79,7 @@ class Steps:
         return (await self.http.post(place)).text
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("person", "answer"), [("ada", "message 1"), ("bob", "You can't use this assistant.")])
 async def test_the_four_steps_of_signing_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, person: str, answer: str

@@ -97,7 +97,7 @@ async def test_a_reminder_that_a_tool_scheduled_failed_with_own_turn(
     async with host.app.router.lifespan_context(host.app):
         asked = ChannelRequest(channel="chat", input="remind me of the train")
         await chat.context.run(asked, chat.by("alice", isolation=KEYS))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await chat.hears("alice", 1) == ["the train"]
     assert (seen, chat.seen) == ([[]], [[]])
 
@@ -137,7 +137,7 @@ class Story:
         return ["alice", "bob"]
 
     async def noted(self, *what: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self.seen.keys() >= set(what):
                 self.news.clear()
                 await self.news.wait()
@@ -153,7 +153,7 @@ class Story:
         await self.noted("event")
         await host.deliver(self.chat.by("bob").identity, "a delivery")
         await host._parts.notifier.tell(self.chat.by("bob").identity, "a notification")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             # With the answer to the event.
             await self.chat.hears("bob", 3)
         run = await context.submit(ChannelRequest(channel="chat", input="cancelled"), alice)
@@ -212,7 +212,7 @@ async def _pipelined(target: Callable[[str], Awaitable[str]], texts: Collection[
             end = "close" if number == len(texts) else "keep-alive"
             head = f"POST /invocations HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: {end}\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert (await reader.read()).count(b"200 OK") == len(texts)
         writer.close()
 

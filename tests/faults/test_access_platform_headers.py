@@ -133,14 +133,14 @@ async def test_a_stream_that_was_cut_left_its_keys_behind() -> None:
             async for event in events:
                 if event.event == "update":
                     break
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 60)
         ended.clear()
         async with aclosing(client.stream("hello", headers={"x-api-key": KEY})) as events:
             async for event in events:
                 if event.event == "update":
                     assert event.json()["text"] == "None"
                     break
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 60)
     # Seen to the very end of the run that they belong to, and by no other.
     assert [None if one is None else one.user_key for one in seen] == ["user-1", None]
 

@@ -89,7 +89,7 @@ class InterleavedHosts:
         )
         server = await self._open.enter_async_context(serving(host))
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        client = httpx.AsyncClient(base_url=url, timeout=20, trust_env=False)
+        client = httpx.AsyncClient(base_url=url, timeout=60, trust_env=False)
         self.client = await self._open.enter_async_context(client)
 
     async def stop(self) -> None:
@@ -163,7 +163,7 @@ steps = st.tuples(
 )
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @examples(40)
 @given(kind=st.sampled_from(["memory", "sqlite"]), story=st.lists(steps, max_size=14))
 def test_any_interleaving_ends_well(kind: str, story: list[tuple[str, int, int, int]]) -> None:

@@ -17,7 +17,7 @@ from frontdesk.testing.proxy import TcpProxy
 from tests.scenarios.cast import spell
 from tests.scenarios.desk import serving
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 class CuttingProxy(TcpProxy):

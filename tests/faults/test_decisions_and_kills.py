@@ -26,7 +26,7 @@ async def _served(root: Path, **given: Any) -> AsyncIterator[tuple[ForkedProcess
     port = free_port()
     process = await fork("tests.faults.deciding_host:main", json.dumps({"root": str(root), "port": port, **given}))
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
             await until(lambda: is_ready(client))
             yield process, client
     finally:

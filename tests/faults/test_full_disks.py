@@ -106,7 +106,7 @@ async def process(root: Path) -> AsyncIterator[tuple[int, httpx.AsyncClient]]:
         sys.executable, "-c", SCRIPT, str(port), str(root), cwd=ROOT, stderr=asyncio.subprocess.DEVNULL
     )
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
             await until(lambda: is_ready(client))
             yield child.pid, client
     finally:

@@ -34,7 +34,7 @@ async def _served(root: Path, moment: str, **given: Any) -> AsyncIterator[tuple[
     port = free_port()
     async with (
         _process(root=str(root), moment=moment, port=port, **given) as process,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client,
     ):
         await until(lambda: is_ready(client))
         yield process, client

@@ -18,7 +18,7 @@ async def _house(root: Path, kind: str, moment: str = "never") -> AsyncIterator[
     port = free_port()
     process = await fork("tests.faults.waiting_host:main", str(port), str(root), kind, moment)
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
             await until(lambda: is_ready(client))
             yield process, client
     finally:

@@ -46,7 +46,7 @@ async def _process() -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.As
         sys.executable, "-c", SCRIPT, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
             await until(lambda: _is_ready(client))
             yield process, client
     finally:
@@ -79,7 +79,7 @@ async def test_a_server_was_stopped_with_a_stream_an_answer_and_a_background_run
                         await until(lambda: _is_running(client, "whole"))
                         process.send_signal(signal.SIGTERM)
         await asyncio.wait([whole])
-        said, _ = await asyncio.wait_for(process.communicate(), 20)
+        said, _ = await asyncio.wait_for(process.communicate(), 60)
         runs = dict(json.loads(said.splitlines()[-1]))
         assert runs == {"background": "running", "whole": "cancelled", "stream": "cancelled"}
 

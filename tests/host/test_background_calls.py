@@ -34,7 +34,7 @@ async def host(agent: GatedAgent) -> AsyncIterator[AgentFrameworkHost]:
 
 
 async def ended(host: AgentFrameworkHost, token: ContinuationToken) -> RunRecord:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         # Asking again is all that these calls offer, so asking again is what is tested.
         while (run := await host.get_continuation(token, identity=ADA)).status not in FINAL:  # noqa: ASYNC110
             await asyncio.sleep(0)

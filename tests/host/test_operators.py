@@ -132,7 +132,7 @@ async def test_a_run_in_the_background_ends_when_it_is_cancelled(tmp_path: Path)
     async with started(endless, state_dir=tmp_path / "state") as host:
         who = ChannelIdentity(channel="invocations", native_id="ann")
         token = await host.run_in_background(ChannelRequest(channel="invocations", input="hi"), identity=who)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await begun.wait()
         (row,) = (await call(path, "page", kind="runs", filters={"status": "running"}))["items"] or (
             await call(path, "page", kind="runs", filters={"status": "queued"})

@@ -98,7 +98,7 @@ class Process:
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await self._ended()
         except TimeoutError:
             await self.kill()

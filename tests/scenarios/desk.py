@@ -19,7 +19,7 @@ from tests.scenarios.ledger import Ledger
 from tests.scenarios.stores import new_store
 
 PATH = "/invocations"
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True)

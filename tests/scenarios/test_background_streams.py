@@ -77,7 +77,7 @@ async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
         await writer.drain()
         assert (await desk.ended("mine"))["status"] == "completed"
         assert (await desk.ended("other"))["status"] == "completed"
-        body = await asyncio.wait_for(reader.read(), 30)
+        body = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         assert [int(number) for number in re.findall(rb"^id: (\d+)$", body, re.MULTILINE)] == list(range(count + 2))
 

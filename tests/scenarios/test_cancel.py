@@ -41,7 +41,7 @@ class Slow:
 
 
 async def _another_connection(desk: InvocationsHost) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=desk.client.base_url, timeout=20, trust_env=False)
+    return httpx.AsyncClient(base_url=desk.client.base_url, timeout=60, trust_env=False)
 
 
 async def test_a_running_invocation_can_be_looked_at_and_then_ends() -> None:

@@ -129,7 +129,7 @@ async def play(program: list[tuple[str, int | None]]) -> None:
         await settle()
         if table.holder is not None:
             table.leave(locks)
-    outcomes = await asyncio.wait_for(asyncio.gather(*table.tasks, return_exceptions=True), 5)
+    outcomes = await asyncio.wait_for(asyncio.gather(*table.tasks, return_exceptions=True), 60)
     assert {type(one) for one in outcomes} <= {type(None), SessionBusyError, asyncio.CancelledError}
     assert table.served == sorted(table.served)
     assert not locks.held("a")

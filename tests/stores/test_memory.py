@@ -293,7 +293,7 @@ async def test_the_sweep_runs_while_the_store_is_open(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(store._sweep, "once", once)
     await store.open()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await swept.wait()
     await store.close()
     assert await store.sessions.get(OWNER, "ses_1") is None

@@ -195,7 +195,7 @@ async def test_server_sent_events_and_polls_tell_the_same() -> None:
         await ada.say("hello")
         await ada.heard(2)
         polled = await ada.get("poll?after=0")
-        async with asyncio.timeout(20), ada.http.stream("GET", "/chat/api/events?after=0") as response:
+        async with asyncio.timeout(60), ada.http.stream("GET", "/chat/api/events?after=0") as response:
             (frame,) = [data async for data in _first_event(response)]
         assert json.loads(frame) == polled
         assert [event["type"] for event in polled["events"]] == ["chat", "message", "message"]

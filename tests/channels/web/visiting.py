@@ -13,7 +13,7 @@ from frontdesk import AgentFrameworkHost
 from frontdesk.channels.web import WebChatChannel
 from frontdesk.testing import serving
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 class Visitor:
@@ -116,7 +116,7 @@ class Page:
 async def visiting(base_url: str) -> AsyncIterator[Visitor]:
     """A visitor who has loaded the page."""
     headers = {"origin": base_url}
-    async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=base_url, headers=headers, timeout=60, trust_env=False) as http:
         assert (await http.get("/chat")).status_code == 200
         yield Visitor(base_url, http)
 

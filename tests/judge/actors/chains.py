@@ -83,7 +83,7 @@ class Sockets(Actor):
     async def act(self) -> None:
         port = self.host().port
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 async with connect(
                     f"ws://127.0.0.1:{port}/v1/responses",
                     additional_headers={"x-api-key": key_of(6)},

@@ -124,7 +124,7 @@ async def test_in_the_background_they_are_those_of_whoever_asked() -> None:
     async with opened(noting) as (context, _):
         for text, keys in (("one", KEYS), ("two", None), ("three", OTHERS)):
             await context.submit(request(text), caller(keys))
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), 60)
     assert told == {"one": "user-1/chat-1/call-1", "two": "nothing", "three": "user-2/None/None"}
 
 
@@ -144,7 +144,7 @@ async def test_a_run_that_another_run_starts_has_its_own() -> None:
 
     async with opened(target, probe=probe) as (context, _):
         await context.run(request("outer"), caller())
-        await asyncio.wait_for(done.wait(), 10)
+        await asyncio.wait_for(done.wait(), 60)
     assert told == ["nothing"]
 
 

@@ -75,7 +75,7 @@ class Browser:
 
     def __init__(self, house: LinkingWorld) -> None:
         self.house = house
-        self.http = httpx.AsyncClient(timeout=30, trust_env=False)
+        self.http = httpx.AsyncClient(timeout=60, trust_env=False)
 
     async def start(self, url: str) -> str:
         """Presses the button of the first page; returns where the browser is sent."""

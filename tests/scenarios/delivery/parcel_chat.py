@@ -82,7 +82,7 @@ class ParcelChat(Channel):
 
     async def wait(self, count: int) -> list[PushPart]:
         """Wait until so many parts were pushed, and return all of them."""
-        async with asyncio.timeout(10), self._more:
+        async with asyncio.timeout(60), self._more:
             await self._more.wait_for(lambda: len(self.sent) >= count)
         return self.sent
 

@@ -46,7 +46,7 @@ async def ended(chat: MessagesHost, count: int = 1) -> None:
         left = sum(counts.get(status, 0) for status in ("pending", "sending"))
         return not left and len(await store.outbox.find()) >= count
 
-    await until(done, within=20)
+    await until(done, within=60)
 
 
 def methods(chat: MessagesHost, *names: str) -> list[str]:

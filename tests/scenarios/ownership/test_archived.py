@@ -88,7 +88,7 @@ async def open_pair() -> AsyncIterator[Pair]:
         links = host._parts.links
         assert links is not None
         transport = httpx.ASGITransport(app=host.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
             yield Pair(client, links, ledger)
 
 

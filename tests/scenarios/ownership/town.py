@@ -214,7 +214,7 @@ async def open_town(ledger: Ledger | None = None) -> AsyncIterator[Town]:
     )
     async with host.app.router.lifespan_context(host.app):
         transport = httpx.ASGITransport(app=host.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=20) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
             town = Town(client, ledger, mind)
             try:
                 yield town

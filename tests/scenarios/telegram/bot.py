@@ -64,7 +64,7 @@ class TelegramHost:
 
         from tests.scenarios.desk import until
 
-        await until(done, within=20)
+        await until(done, within=60)
 
 
 @asynccontextmanager

@@ -488,6 +488,6 @@ async def test_the_sweep_begins_with_the_store_and_goes_on_after_a_failure(
 
     monkeypatch.setattr(store._sweep, "look", once)
     await store.open()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await looked.wait()
     await store.close()

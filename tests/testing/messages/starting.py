@@ -24,7 +24,7 @@ async def forked_platform(log: Path, *options: str) -> AsyncIterator[MessagePlat
     try:
         url = (await process.stdout.readline()).decode().strip()
         assert url, "the platform did not start"
-        async with httpx.AsyncClient(timeout=40, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
             yield MessagePlatform(url, log, http, pid=process.pid)
     finally:
         process.kill()

@@ -60,7 +60,7 @@ def check_result(method: str, result: Any) -> None:
 @asynccontextmanager
 async def bot_at(telegram: FakeTelegram, token: str = "") -> AsyncIterator[BotClient]:
     """Make a client for a bot of a fake that is served."""
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         yield BotClient(f"{telegram.url}/bot{token or telegram.token}", http)
 
 

@@ -22,7 +22,7 @@ async def paged() -> AsyncIterator[tuple[FakeTelegram, httpx.AsyncClient]]:
     async with serving_on(telegram.app(PeoplePage(telegram).routes()), 0) as url:
         telegram.url = url
         try:
-            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
+            async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as http:
                 yield telegram, http
         finally:
             await telegram.close()
@@ -130,7 +130,7 @@ async def test_the_fake_is_a_process_that_ends_with_its_parent() -> None:
             assert "Fake Telegram" in (await http.get("/")).text
     finally:
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), 20) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_a_person_writes_and_presses_on_a_phone() -> None:

@@ -59,7 +59,7 @@ class FakeTelegram(Groups):
         """Return the calls of one method that had a result."""
         return [call for call in self.calls if call.method == method and call.error is None]
 
-    async def until(self, condition: Callable[[], Any], *, within: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], Any], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is asked after every change on the platform."""
         await self.world.until(condition, within=within)
 

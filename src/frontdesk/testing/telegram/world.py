@@ -44,7 +44,7 @@ class World:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def until(self, condition: Callable[[], Any], *, within: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], Any], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is asked after every change."""
         async with asyncio.timeout(within):
             while True:

@@ -223,7 +223,7 @@ P = TypeVar("P", bound=Postbox)
 @asynccontextmanager
 async def postbox(kind: type[P] = Postbox) -> AsyncIterator[P]:
     """Start the platform."""
-    async with httpx.AsyncClient(timeout=40, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
         platform = kind(http)
         server = await asyncio.get_running_loop().create_server(lambda: Connection(platform.answer), "127.0.0.1", 0)
         platform.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api"
