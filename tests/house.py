@@ -32,6 +32,9 @@ NO_VERBS = {
 }
 """Words with which no imperative begins."""
 
+QUESTION_WORDS = {"What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Which", "Where", "Nobody"}
+"""Words with which no docstring begins; `Whether` is the field's own for flags."""
+
 # Where a broad `except` ends an error, because nobody is left who could, or throws it into the coroutine that waits for
 # it: every run is recorded, every callback of the host runs, what was changed stays so if nobody can be told of it,
 # every HTTP request and every message on a socket is answered, nobody waits for the task of a background run, of an
@@ -299,6 +302,27 @@ def docstrings(root: Path) -> list[str]:
     ]
 
 
+def plain_docstrings(root: Path) -> list[str]:
+    """The docstring of a module, a class or an attribute says what it is, and begins with no question word."""
+    return [
+        f"{place}: {text.splitlines()[0]}"
+        for place, tree in sources(root)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef))
+        for text in _texts_of(node)
+        if text.split()[0] in QUESTION_WORDS
+    ]
+
+
+def _texts_of(node: ast.Module | ast.ClassDef) -> list[str]:
+    """Return the docstring of a module or a class, and those behind its attributes."""
+    return [
+        part.value.value.strip()
+        for part in node.body
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
+    ]
+
+
 def _is_imperative(word: str) -> bool:
     return word not in NO_VERBS and (not word.endswith("s") or word.endswith("ss") or word in ("Focus", "Alias"))
 
@@ -406,6 +430,7 @@ CHECKS: list[Check] = [
     task_starts,
     admission,
     docstrings,
+    plain_docstrings,
     front_door,
     rooms,
     documented,

@@ -27,7 +27,7 @@ class AuthorizationContext(Value, frozen=True, kw_only=True):
     phase: Phase = "pre_link"
     """Whether more could become known by a link, or all that can be known is here."""
     isolation_key: str | None = None
-    """Whose memory it would be; none for someone who was never here."""
+    """The owner of the memory; none for someone who was never here."""
     verified_claims: Mapping[str, Any] = {}
     claim_source: ClaimSource = "none"
     """The prover of the claims: the channel with this very request, or the linker when it linked the identity."""

@@ -1,4 +1,4 @@
-"""Where questions wait for a human."""
+"""The storage for questions that wait for a human."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -349,7 +349,7 @@ class Channel(ABC):
     conversation_scope: ConversationScope = "per_user_per_conversation"
     accept_in_group: AcceptInGroup = "mention_only"
     cancel_by: CancelBy = "sender"
-    """Whose turns a person can cancel where a group shares its session: their own, or those of anyone."""
+    """The turns that a person can cancel where a group shares its session: their own, or those of anyone."""
     on_busy: OnBusy = "queue"
     """Whether a new message waits for the answer to the sender's last one, or cancels it and keeps its question."""
     gather_seconds: float = 0.0

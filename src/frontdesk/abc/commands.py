@@ -1,4 +1,4 @@
-"""What a command of a chat is offered as, and what it may keep."""
+"""How a chat offers a command, and the state that a command may keep."""
 
 from typing import Any, Literal, Protocol
 

@@ -1,4 +1,4 @@
-"""What something that is no channel adds to a host: a linker, or a page of its own."""
+"""Contributions to a host by something that is no channel: a linker, or a page of its own."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
@@ -25,9 +25,9 @@ class HostContribution(Value, frozen=True, kw_only=True):
     on_shutdown: Sequence[HostCallback] = ()
     """Called once a process, after the channels and before the store closes."""
     findings: Sequence[str] = ()
-    """What is wrong with it, a line each; the host is not built."""
+    """Mistakes, a line each; the host is not built."""
     warnings: Sequence[str] = ()
-    """What works, but not as well as it could, a line each."""
+    """Warnings, a line each: it works, but not as well as it could."""
 
 
 @runtime_checkable

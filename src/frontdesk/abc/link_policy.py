@@ -1,4 +1,4 @@
-"""Which channels may share a person's memory, and answers."""
+"""The policy that says which channels may share a person's memory and answers."""
 
 from collections.abc import Awaitable
 from typing import Literal, Protocol

@@ -33,7 +33,7 @@ class LiveTerms(Value, frozen=True, kw_only=True):
 
 
 class LivePlace(Value, frozen=True, kw_only=True):
-    """Where an answer is shown."""
+    """The place at which an answer is shown."""
 
     identity: ChannelIdentity
     conversation_id: str | None
@@ -41,7 +41,7 @@ class LivePlace(Value, frozen=True, kw_only=True):
     reference: Mapping[str, Any] = {}
     """The platform's own reference to that conversation: see `ChannelRequest.reference`."""
     details: Mapping[str, Any] = {}
-    """What the channel has noted of the request, such as the message that is answered."""
+    """The channel's notes on the request, such as the message that is answered."""
     kind: DestinationKind = "direct"
 
 
@@ -51,7 +51,7 @@ class LiveView(Value, frozen=True, kw_only=True):
     text: str
     """All of the text."""
     new_from: int = 0
-    """Where the part begins that was not shown before, for platforms that append; 0 if everything is new."""
+    """The start of the part that was not shown before, for platforms that append; 0 if everything is new."""
     sequence: int = 0
     """The number of the view. It begins with 0, once more if another process takes the answer over."""
 

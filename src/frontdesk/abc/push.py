@@ -64,7 +64,7 @@ class PushPart(Value, frozen=True, kw_only=True):
     reply_token: SealedToken | None = None
     """The token of the event that it answers; `context.open_reply_token` opens it."""
     action: DeliveryAction = "send"
-    """What to do: only a channel with `push_edits` is asked for anything else than to send a new message."""
+    """The action: only a channel with `push_edits` is asked for anything else than to send a new message."""
     replaces: str | None = None
     """The receipt or handle of the message to change.
 

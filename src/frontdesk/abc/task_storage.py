@@ -1,4 +1,4 @@
-"""Where tasks wait for their time."""
+"""The storage for tasks that wait for their time."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,1 +1,1 @@
-"""What operators see and do: rows of every owner, actions on them, and the socket of a running host."""
+"""The operators' view: rows of every owner, actions on them, and the socket of a running host."""

@@ -1,4 +1,4 @@
-"""Where a command for operators gets its answers: from a running host by its socket, or from the store itself."""
+"""The source of answers for operators' commands: a running host by its socket, or the store itself."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ from frontdesk.host.state.file_modes import find_unsafe
 from frontdesk.ids import RandomIds
 
 Where = Literal["host", "shared", "alone"]
-"""Who answers: a running host, a store that hosts may use meanwhile, or one that no host uses."""
+"""The source: a running host, a store that hosts may use meanwhile, or one that no host uses."""
 NOT_FOUND, REFUSED = 3, 4
 _CODES = {"not_found": NOT_FOUND}
 _CONFLICTS = ("changed", "not_cancellable", "not_pending", "not_ended", "nothing_to_send", "not_droppable", "ambiguous")

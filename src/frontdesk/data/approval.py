@@ -12,7 +12,7 @@ EXPIRED = "expired"
 """The reason of a question that was cancelled because nobody answered it in time."""
 ApprovalStatus = Literal["pending", "approved", "rejected", "cancelled"]
 ApprovalRule = Literal["requester"]
-"""Who decides: the person for whom the run asked."""
+"""The person who decides: the one for whom the run asked."""
 Outcome = Literal["recorded", "needs_more", "late", "not_yours", "changed"]
 
 
@@ -112,7 +112,7 @@ class AuditLine(Value, frozen=True, kw_only=True):
     subject: str
     """The id of what it is about, such as an approval."""
     action: str
-    """What was done: for an approval `approved`, `rejected`, `cancelled` or `expired`."""
+    """The action: for an approval `approved`, `rejected`, `cancelled` or `expired`."""
     by: str = ""
     """The isolation key of the person who did it; empty for the host itself."""
     reason: str | None = None
@@ -128,7 +128,7 @@ class Resumption(Noun, frozen=True, kw_only=True):
 
 
 class Decision(Value, frozen=True, kw_only=True):
-    """What became of an attempt to decide a question."""
+    """The outcome of an attempt to decide a question."""
 
     outcome: Outcome
     """`recorded`, or why nothing was: it was decided before or has expired (`late`), it is not the caller's

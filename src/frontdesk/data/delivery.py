@@ -57,7 +57,7 @@ class InboxItem(Noun, frozen=True, kw_only=True):
     trace: str | None = None
     """The trace that it belongs to, as the telemetry has given it."""
     reply_token: SealedToken | None = None
-    """What the platform takes as the right to answer it, for a while; every delivery back to it has the same."""
+    """The right to answer it, which the platform takes for a while; every delivery back to it has the same."""
     bundle: tuple["InboxItem", ...] = ()
     """The messages behind it that are answered in the same turn; set by the store when they are taken up together."""
     album_id: str | None = None

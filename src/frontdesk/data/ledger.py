@@ -42,6 +42,6 @@ class LedgerRow(Value, frozen=True, kw_only=True):
     place: tuple[Any, ...]
     """Its place in the list of its kind."""
     columns: Mapping[str, Any]
-    """What is stored beside the record."""
+    """The columns that are stored beside the record."""
     record: Mapping[str, Any] | None = None
     """The record as a JSON tree; `None` if there is none, or if this version can't read it."""

@@ -22,7 +22,7 @@ class LiveAnswer(Value, frozen=True, kw_only=True):
     """The destination within the channel, as that of the deliveries of the answer."""
     state: LiveState
     handles: tuple[str, ...] = ()
-    """What the channel knows its messages by, in their order."""
+    """The channel's handles of its messages, in their order."""
     fence: int
     """The number of the claim of the event or the background run that is answered; only the last claim may write."""
     expires_at: float

@@ -1,11 +1,11 @@
-"""What a channel or a command says in its own words, beside any run."""
+"""Replies of a channel or a command in its own words, beside any run."""
 
 from typing import Any, Literal
 
 from frontdesk.data.noun import Noun
 
 ReplyPlace = Literal["here", "direct", "only_me"]
-"""Where a reply goes: to the conversation of its event, to the sender's direct chat, or to the sender's eyes alone."""
+"""The place of a reply: the conversation of its event, the sender's direct chat, or the sender's eyes alone."""
 
 
 class ReplyButton(Noun, frozen=True):

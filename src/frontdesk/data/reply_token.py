@@ -1,4 +1,4 @@
-"""What a platform gives with an event, and takes back as the right to answer it for a while."""
+"""A token that a platform gives with an event, and takes back as the right to answer it for a while."""
 
 from frontdesk.data.noun import Noun
 

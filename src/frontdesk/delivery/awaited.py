@@ -12,7 +12,7 @@ INTERRUPTED = "interrupted"
 
 
 class ReplyChoice(NamedTuple):
-    """What a reply can have: parts to claim first, parts of an earlier reply, or nothing."""
+    """The choice for an HTTP reply: parts to claim first, parts of an earlier reply, or nothing."""
 
     how: Literal["claim", "repeat", "busy", "nothing"]
     rows: Sequence[Delivery] = ()

@@ -20,7 +20,7 @@ class RequestError(FrontdeskError):
     status = 500
     code = "error"
     phrase: Phrase | None = None
-    """What it says in a chat, in the language of the person; needed only if its message has values in it."""
+    """The sentence for a chat, in the language of the person; needed only if its message has values in it."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ RuntimeMode = Literal["long_running", "ephemeral"]
 SealKeys = str | Secret | Sequence[str | Secret]
 """One key, or several: the first seals, and all of them open."""
 AdminSocketPlace = bool | str | Path | None
-"""Where operators reach a running host: at a path, in the directory of the store (`True`), or not at all (`False`).
+"""The operators' socket of a running host: at a path, in the directory of the store (`True`), or none (`False`).
 
 `None` is the directory of the store if it has one to itself.
 """

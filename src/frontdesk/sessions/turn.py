@@ -77,7 +77,7 @@ class Turn:
     deliveries: Sequence[Delivery] = ()
     """The deliveries of the result to other places, written together with it."""
     live: "LiveEnding | None" = None
-    """What has shown the answer while it was written, and ends together with the run."""
+    """The writer that showed the answer while it was written, and ends together with the run."""
     shown: Any = None
     """The result as it was shown while it was written, if a hook has changed that."""
     requester: IdentityRecord | None = None

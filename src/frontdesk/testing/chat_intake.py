@@ -18,7 +18,7 @@ async def _post(chat: Chat, body: bytes, headers: Mapping[str, str]) -> int:
 
 
 class WebhookBodies(ChatWire):
-    """What comes in by the webhook."""
+    """Bodies that come in by the webhook."""
 
     async def test_only_what_the_platform_has_signed_is_taken(self) -> None:
         agent = EchoAgent()

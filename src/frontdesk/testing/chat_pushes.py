@@ -33,7 +33,7 @@ class _Writer(EchoAgent):
 
 
 class Pushes(ChatWire):
-    """What is sent, whatever the platform says to it."""
+    """Sending, whatever the platform answers."""
 
     @pytest.mark.parametrize("failure", ["limited", "unavailable", "lost"])
     async def test_an_answer_arrives_once_after_a_failure(self, failure: PushFailure) -> None:

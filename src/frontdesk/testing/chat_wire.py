@@ -1,4 +1,4 @@
-"""What a chat channel says about itself for its contract, and a host on its platform."""
+"""The description of a chat channel for its contract, and a host on its platform."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a store is asked about the messages of an album."""
+"""Questions to a store about the messages of an album."""
 
 from frontdesk.abc.store import HostStateStore
 from frontdesk.data.delivery import InboxItem

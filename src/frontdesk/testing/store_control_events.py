@@ -1,4 +1,4 @@
-"""What a store is asked about control events, and about turns that are cancelled."""
+"""Questions to a store about control events, and about turns that are cancelled."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an operator can set."""
+"""The settings of the channel."""
 
 from dataclasses import dataclass
 

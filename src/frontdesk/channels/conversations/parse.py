@@ -32,7 +32,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Which items a caller asks for."""
+    """A page of items that a caller asks for."""
 
     after: str | None
     limit: int

@@ -40,7 +40,7 @@ class ConversationOut(msgspec.Struct, kw_only=True):
 
 
 class DeletedOut(msgspec.Struct, kw_only=True):
-    """What is left of a conversation."""
+    """The body for a conversation that was deleted."""
 
     id: str
     object: Literal["conversation.deleted"] = "conversation.deleted"
@@ -58,7 +58,7 @@ class PageOut(msgspec.Struct, kw_only=True):
 
 
 class ErrorOut(msgspec.Struct, kw_only=True):
-    """What went wrong, as the API says it."""
+    """An error, in the form of the API."""
 
     message: str
     type: str

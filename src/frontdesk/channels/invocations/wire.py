@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 ID: dict[str, Any] = {"minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_:-][A-Za-z0-9_.:-]*$"}
-"""What `parse` asks of an id, in the words of the document."""
+"""The pattern that `parse` asks of an id, in the words of the document."""
 
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _WORD = "[A-Za-z0-9!#$&^_.+-]{1,127}"
@@ -47,7 +47,7 @@ Parts = Annotated[list[TextPart | DataPart | UriPart], Meta(min_length=1, max_le
 
 
 class Options(Body, frozen=True, kw_only=True):
-    """What a caller may ask of the model."""
+    """The options that a caller may set for the model."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -89,7 +89,7 @@ class Elsewhere(Body, tag_field="kind", frozen=True, kw_only=True):
 
 
 class Active(Elsewhere, tag="active", frozen=True, kw_only=True):
-    """Where the caller was last seen."""
+    """The target at which the caller was last seen."""
 
 
 class AllLinked(Elsewhere, tag="all_linked", frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ class ApprovalOut(msgspec.Struct, kw_only=True):
 
 
 class RequestOut(msgspec.Struct, kw_only=True):
-    """What a workflow waits for."""
+    """A request for information that a workflow waits for."""
 
     id: str
     data: Any
@@ -162,7 +162,7 @@ class RequestOut(msgspec.Struct, kw_only=True):
 
 
 class ErrorOut(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What went wrong."""
+    """An error."""
 
     code: str
     message: str

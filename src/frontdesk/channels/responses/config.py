@@ -1,4 +1,4 @@
-"""What an operator can set."""
+"""The settings of the channel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -85,7 +85,7 @@ class Bodies:
 
 @dataclass(frozen=True)
 class HostRules:
-    """What callers see of the host's own tools, and what they may say about these and the instructions."""
+    """The rules for the host's own tools and instructions: how much callers see of them, and may change."""
 
     shown: HostTools = "hide"
     forced: bool = False

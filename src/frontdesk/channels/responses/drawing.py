@@ -1,4 +1,4 @@
-"""What the assembler draws with: calls and thoughts that have not ended, ids, pieces and annotations."""
+"""The state of the assembler: calls and thoughts that have not ended, ids, pieces and annotations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -99,7 +99,7 @@ def annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Events(NamedTuple):
-    """What is told of a part of a thought."""
+    """The names of the events about a part of a thought."""
 
     added: str
     delta: str

@@ -1,4 +1,4 @@
-"""What one connection remembers of responses that are kept nowhere else: enough to say it all again. Pure."""
+"""The memory of one connection for responses that are kept nowhere else: enough to say it all again. Pure."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Kept:
     previous: str | None
     """The stored response at which it begins."""
     outputs: tuple[ClientOutput, ...]
-    """What the client's functions had returned for that one."""
+    """The outputs of the client's functions for that one."""
     messages: tuple[Message, ...]
     """All that was said since then."""
     waiting: frozenset[str]
@@ -65,7 +65,7 @@ def _id(call: Content) -> str:
 
 
 class _Share:
-    """What all connections of one caller remember, oldest first."""
+    """The memory of all connections of one caller, oldest first."""
 
     __slots__ = ("kept", "size")
 

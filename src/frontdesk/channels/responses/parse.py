@@ -48,7 +48,7 @@ _OPTIONS = (
     ("top_logprobs", "top_logprobs"),
 )
 _UPSTREAM = frozenset({"model", "store", "metadata"})
-"""What names things of the model's service, and is in nearly every body without asking for anything."""
+"""Fields that name things of the model's service, and are in nearly every body without asking for anything."""
 _FIRST_ASKED = CreateBody.__struct_fields__.index("background")
 _NOTHING_ASKED = (None,) * (len(CreateBody.__struct_fields__) - _FIRST_ASKED)
 # Without options a target can still answer; it only answers as it always does, and the response says so.

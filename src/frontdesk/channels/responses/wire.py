@@ -71,7 +71,7 @@ class ReasoningIn(In, frozen=True, kw_only=True):
 
 
 class ModerationStep(In, frozen=True, kw_only=True):
-    """What is done with what moderation finds."""
+    """The action on a finding of moderation."""
 
     mode: Literal["score", "block"]
 
@@ -159,7 +159,7 @@ class CompactBody(In, frozen=True, kw_only=True):
 
 
 class SocketEvent(In, frozen=True, kw_only=True):
-    """What a message on a WebSocket is about; that of `response.create` is a `CreateBody` besides."""
+    """The type of a message on a WebSocket; that of `response.create` is a `CreateBody` besides."""
 
     type: str
     stream_id: str | None = None
@@ -185,14 +185,14 @@ class Refusal(msgspec.Struct, kw_only=True):
 
 
 class SummaryText(msgspec.Struct, kw_only=True):
-    """What the model thought, in short."""
+    """A summary of the model's reasoning."""
 
     type: Literal["summary_text"] = "summary_text"
     text: str
 
 
 class ReasoningText(msgspec.Struct, kw_only=True):
-    """What the model thought, in full."""
+    """The text of the model's reasoning."""
 
     type: Literal["reasoning_text"] = "reasoning_text"
     text: str
@@ -210,7 +210,7 @@ class MessageItem(msgspec.Struct, kw_only=True):
 
 
 class ReasoningItem(msgspec.Struct, kw_only=True):
-    """What the model thought."""
+    """The model's reasoning."""
 
     type: Literal["reasoning"] = "reasoning"
     id: str
@@ -264,7 +264,7 @@ class ImageItem(msgspec.Struct, kw_only=True):
 
 
 class CompactionItem(msgspec.Struct, kw_only=True):
-    """What stands for a conversation."""
+    """An item that stands for a compacted conversation."""
 
     type: Literal["compaction"] = "compaction"
     id: str
@@ -272,7 +272,7 @@ class CompactionItem(msgspec.Struct, kw_only=True):
 
 
 class Usage(msgspec.Struct, kw_only=True):
-    """What the answer has cost."""
+    """The tokens that the answer has cost."""
 
     input_tokens: int
     output_tokens: int
@@ -341,7 +341,7 @@ class TextDelta(msgspec.Struct, kw_only=True):
 
 
 class ErrorOut(msgspec.Struct, kw_only=True):
-    """What went wrong, as the API says it."""
+    """An error, in the form of the API."""
 
     message: str
     type: str
@@ -350,7 +350,7 @@ class ErrorOut(msgspec.Struct, kw_only=True):
 
 
 class SocketError(msgspec.Struct, kw_only=True):
-    """What went wrong, as it is told on a WebSocket."""
+    """An error, in the form of the WebSocket."""
 
     type: Literal["error"] = "error"
     status: int

@@ -26,7 +26,7 @@ class TelegramConfig(ChatConfig):
     bot_token: Secret | None
     """The token that BotFather gave."""
     secret_token: Secret | None = None
-    """What the platform sends with every update of the webhook: 16 to 256 of A-Z, a-z, 0-9, _ and -."""
+    """The secret that the platform sends with every update of the webhook: 16 to 256 of A-Z, a-z, 0-9, _ and -."""
     api_url: str = API_URL
     """The server of the Bot API; another one may be on this machine, and without TLS."""
     call_timeout: float = 10.0

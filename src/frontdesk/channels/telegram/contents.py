@@ -1,4 +1,4 @@
-"""What a message holds besides its text: files, and things that can be said in words. Pure."""
+"""The contents of a message besides its text: files, and things that can be said in words. Pure."""
 
 from frontdesk.channels.telegram.wire import File, Message, MessageOrigin
 from frontdesk.kit.chat.messages import InboundFile

@@ -1,4 +1,4 @@
-"""What follows from a refusal of the Bot API. Pure."""
+"""Refusals of the Bot API as push errors. Pure."""
 
 import re
 

@@ -10,7 +10,7 @@ from frontdesk.kit.chat.session_commands import described_command
 from frontdesk.kit.chat.wording import Wording
 
 LINK = "link"
-"""What a link from a group says behind `?start=`: that the person wants to link their account."""
+"""The payload behind `?start=` of a link from a group: the person wants to link their account."""
 
 
 def deep_link(bot_name: str, payload: str = LINK) -> str:

@@ -107,7 +107,7 @@ class TextQuote(msgspec.Struct, frozen=True):
 
 
 class MessageOrigin(msgspec.Struct, frozen=True):
-    """Where a forwarded message comes from."""
+    """The origin of a forwarded message."""
 
     sender_user: User | None = None
     sender_user_name: str = ""
@@ -163,7 +163,7 @@ class CallbackQuery(msgspec.Struct, frozen=True):
 
 
 class ChatMember(msgspec.Struct, frozen=True):
-    """What a person or a bot is in a chat."""
+    """The role of a person or a bot in a chat."""
 
     status: str = ""
 
@@ -190,7 +190,7 @@ ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_messa
 
 
 class Parameters(msgspec.Struct, frozen=True):
-    """What a refusal says about how to go on."""
+    """The part of a refusal that says how to go on."""
 
     migrate_to_chat_id: Integer | None = None
     retry_after: float | None = None

@@ -1,4 +1,4 @@
-"""What is new for a page: changes behind its cursor, and what was added to the answers that are being written."""
+"""The feed of a page: changes behind its cursor, and additions to the answers that are being written."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from frontdesk.channels.web.wire import StoredMessage
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What is sent in one piece: the events, and the cursor with which a page goes on behind them."""
+    """One piece of the feed: the events, and the cursor with which a page goes on behind them."""
 
     cursor: int
     events: list[dict[str, Any]]

@@ -16,7 +16,7 @@ _BEGINNINGS = {
     b"GIF89a": "image/gif",
 }
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What a browser shows as a picture and never runs; everything else is a download."""
+"""The types that a browser shows as a picture and never runs; everything else is a download."""
 _LONGEST_NAME = 120
 
 

@@ -1,4 +1,4 @@
-"""What changes in a message while it is written, and when it is replaced. Pure."""
+"""Changes of a message while it is written, and when it is replaced. Pure."""
 
 import msgspec
 

@@ -24,7 +24,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approval_id: str
     tool: str
     outcome: str = ""
-    """What was decided; empty while it waits."""
+    """The decision; empty while it waits."""
     reason: str = ""
 
 
@@ -46,7 +46,7 @@ class ShownFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is said in one message."""
+    """The content of one message."""
 
     text: str = ""
     role: Role = "assistant"
@@ -60,7 +60,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Part(Content, frozen=True, kw_only=True, omit_defaults=True):
-    """What is said in one message, before its files are kept."""
+    """The content of one message, before its files are kept."""
 
     media: tuple[SentFile, ...] = ()
 
@@ -87,7 +87,7 @@ class StoredMessage(Message, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the page shows of a message that a visitor has sent; kept with its event."""
+    """The shown form of a message that a visitor has sent; kept with its event."""
 
     client_id: str
     text: str = ""

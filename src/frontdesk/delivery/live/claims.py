@@ -8,7 +8,7 @@ from frontdesk.data.background import BackgroundRun
 from frontdesk.data.delivery import InboxItem
 
 _BEHIND_EVENTS = 2**32
-"""What the fences of background runs begin with: a run that an event has queued comes after all claims of the event."""
+"""The start of the fences of background runs: a run that an event has queued comes after all claims of the event."""
 
 
 class LiveClaim(NamedTuple):

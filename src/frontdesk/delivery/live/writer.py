@@ -33,7 +33,7 @@ _NEVER = float("inf")
 
 
 class LiveWork(NamedTuple):
-    """What a writer needs to know of its answer."""
+    """The answer that a writer shows, and its terms."""
 
     store: HostStateStore
     clock: Clock

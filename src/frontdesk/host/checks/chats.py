@@ -1,4 +1,4 @@
-"""What can be known to be wrong with how a chat channel treats what comes in while it is busy."""
+"""Checks of how a chat channel treats messages that come in while it is busy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a platform may be able to do besides: a channel names an ability as a base class, and supplies its methods."""
+"""Optional abilities of a platform: a channel names an ability as a base class, and supplies its methods."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence

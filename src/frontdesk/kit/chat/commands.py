@@ -1,4 +1,4 @@
-"""Where commands are offered, and in which language. Pure."""
+"""The menus of commands, by place and language. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

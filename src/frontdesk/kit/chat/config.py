@@ -37,9 +37,9 @@ class ChatConfig:
     transport: Transport = "webhook"
     """Whether the platform sends events to a webhook, they are fetched, or they come over a connection."""
     public_url: str | None = None
-    """Where the platform reaches the host; the webhook is registered there at the start."""
+    """The URL at which the platform reaches the host; the webhook is registered there at the start."""
     on_edit: OnEdit = "ignore"
-    """What the edit of a message does: nothing, or the same as a new message."""
+    """The effect of an edited message: none, or the same as a new message."""
     max_body_bytes: int = 2 * 1024 * 1024
     body_timeout: float = 10.0
     poll_seconds: float = 20.0

@@ -26,7 +26,7 @@ _LONGEST_QUOTE = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class InboundRules:
-    """What a channel makes of messages."""
+    """The rules by which a channel takes messages."""
 
     channel: str
     accept_in_group: AcceptInGroup = "mention_only"

@@ -18,7 +18,7 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
 
     message_id: str
     begins: int | None = None
-    """Where its text begins in the answer, if it goes on for a message that took no more updates."""
+    """The start of its text in the answer, if it goes on for a message that took no more updates."""
 
 
 class LivePlatform(Protocol):

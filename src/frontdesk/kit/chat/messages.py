@@ -93,7 +93,7 @@ class InboundFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     file_id: str = ""
     """The platform's name for the file."""
     url: str = ""
-    """Where the file is, if the platform says that instead."""
+    """The URL of the file, if the platform gives one instead."""
     data: str = ""
     """The file itself, in base64, where it came with the event."""
 
@@ -116,7 +116,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     sender: Sender
     place: Destination
     text: str = ""
-    """What was written, without the mention of the bot."""
+    """The text, without the mention of the bot."""
     message_id: str = ""
     mentioned: bool = False
     """Whether the bot was addressed: by a mention, or by an answer to one of its messages."""
@@ -140,7 +140,7 @@ class InboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the platform says of a message of ours after it has accepted it."""
+    """A later word of the platform on a message that it has accepted."""
 
     message_id: str
     at: float
@@ -157,7 +157,7 @@ class ConversationMove(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Inbound = InboundMessage | DeliveryReceipt | ConversationMove
-"""What a platform's event can be read as."""
+"""The kinds that a platform's event can be read as."""
 
 
 class Button(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -165,7 +165,7 @@ class Button(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str
     data: str = ""
-    """What the platform sends back when it is pressed; 64 bytes at most."""
+    """The data that the platform sends back when it is pressed; 64 bytes at most."""
     url: str = ""
     """The page that it opens instead."""
 
@@ -202,7 +202,7 @@ class Whisper(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is shown in the response to a click."""
+    """A card that is shown in the response to a click."""
 
     card: str = ""
     """The text that the message with the button has from now on, without buttons; without one, it stays as it is."""

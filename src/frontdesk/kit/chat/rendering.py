@@ -33,7 +33,7 @@ class Renderer:
     has_buttons: bool = True
     max_sent_bytes: int | None = None
     wording: Wording = ENGLISH_WORDING
-    """What questions are asked with."""
+    """The buttons and words for questions."""
 
     def answer(self, result: Any) -> list[OutboundMessage]:
         """Return the messages that are sent for a result, in their order."""

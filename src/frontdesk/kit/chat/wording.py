@@ -1,4 +1,4 @@
-"""What the host says in one language: its own sentences, errors, and questions. Pure."""
+"""The host's words in one language: its own sentences, errors, and questions. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -73,4 +73,4 @@ class Wording:
 
 
 ENGLISH_WORDING = Wording(Texts())
-"""What is said to people whose language is not known, if the operator has no texts."""
+"""The words for people whose language is not known, if the operator has no texts."""

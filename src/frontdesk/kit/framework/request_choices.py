@@ -26,7 +26,7 @@ class Choice(NamedTuple):
     value: Any
     """The answer as JSON."""
     words: tuple[str, ...]
-    """What a person may write for it, in small letters."""
+    """The words that a person may write for it, in small letters."""
 
 
 def short_name(call_id: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees of a chat."""
+"""A person's view of a chat."""
 
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ class Transcript:
 
     messages: tuple[ShownMessage, ...]
     actions: tuple[str, ...]
-    """What bots are doing at present, such as `typing`."""
+    """The actions of bots at present, such as `typing`."""
     drafts: tuple[str, ...]
     """The partial messages that bots are streaming."""
 

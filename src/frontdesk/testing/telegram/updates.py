@@ -31,7 +31,7 @@ class Pending:
     body: Json
     at: float
     lane: str
-    """What it is delivered in the order of: a chat, or the person who pressed a button."""
+    """The key of its order: a chat, or the person who pressed a button."""
 
     def as_json(self) -> Json:
         """Return the object `Update`."""

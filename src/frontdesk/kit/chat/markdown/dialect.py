@@ -1,4 +1,4 @@
-"""What a platform says about its markup: a subclass of `Dialect` is all that a renderer needs."""
+"""The markup of a platform: a subclass of `Dialect` is all that a renderer needs."""
 
 from collections.abc import Mapping
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Kind = Literal["bold", "italic", "strike", "code", "link", "pre", "quote", "mark"]
-"""What a stretch of text is; a `mark` is of the layout's own, such as a bullet, and is not escaped."""
+"""The kind of a stretch of text; a `mark` is of the layout's own, such as a bullet, and is not escaped."""
 
 BLOCK, INNER, LINE, HEADER = range(4)
 """How good a place is: between blocks, between items or blocks within one, between lines, behind a table's header."""
@@ -19,9 +19,9 @@ class Style(msgspec.Struct, frozen=True):
     value: str = ""
     """The URL of a link, or the language of a block of code."""
     header: str = ""
-    """What a part that begins with a later line of the stretch begins with: the header of a table."""
+    """The prefix of a part that begins with a later line of the stretch: the header of a table."""
     prefix: str = ""
-    """What a part that begins within a line of the stretch begins with: the mark of a quote."""
+    """The prefix of a part that begins within a line of the stretch: the mark of a quote."""
 
 
 Styles = tuple[Style, ...]

@@ -35,7 +35,7 @@ def split_layout(layout: Layout, dialect: Dialect, limit: int, unit: Unit) -> li
 
 
 class _Overhead(NamedTuple):
-    """What a part costs before its first character."""
+    """The cost of a part before its first character."""
 
     spans: list[MarkedSpan]
     cost: int

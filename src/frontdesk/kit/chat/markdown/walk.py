@@ -43,7 +43,7 @@ def lay_out(document: Document, dialect: Dialect) -> Layout:
 
 
 class _Place(NamedTuple):
-    """Where blocks stand: what their lines begin with, and the styles around them."""
+    """The place of a block: the prefix of its lines, and the styles around it."""
 
     prefix: str = ""
     styles: Styles = ()

@@ -1,4 +1,4 @@
-"""What the page sends."""
+"""The bodies that the page sends."""
 
 import msgspec
 

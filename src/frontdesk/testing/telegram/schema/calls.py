@@ -29,7 +29,7 @@ _MISSING = {
     "animation": "there is no animation in the request",
     "video_note": "there is no video note in the request",
 }
-"""What the server says of a parameter that is missing, where it has words of its own."""
+"""The server's words for a parameter that is missing, where it has its own."""
 _SPOKEN = {"reply_markup": "reply keyboard markup JSON object"}
 _CLAMPED = {("getUpdates", "limit"), ("setWebhook", "max_connections")}
 """Numbers that the server moves into their range."""

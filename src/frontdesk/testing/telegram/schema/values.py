@@ -16,7 +16,7 @@ KNOWN_LIMITS = {
     ("setWebhook", "secret_token"): "secret token is too long",
     ("sendMediaGroup", "media"): "wrong number of items to send as an album; it must have 2-10 of them",
 }
-"""What the server says of a limit, where it has words of its own."""
+"""The server's words for a limit, where it has its own."""
 
 
 class MismatchError(ValueError):
