@@ -18,6 +18,7 @@ from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.stores.sql.postgres import PostgresStateStore
 from frontdesk.testing.crash import CrashPlan, _watch_commits
 from tests.faults.paying_host import die, target_of
+from tests.faults.sweeping import stop_sweep
 
 
 class Deciding(InvocationsChannel):
@@ -47,6 +48,7 @@ class Deciding(InvocationsChannel):
         ((owner,),) = await store._engine.read("SELECT owner FROM approvals")
         question = await store.approvals.get(owner, approval_id)
         if self.plan is not None:
+            await stop_sweep(self.host)
             _watch_commits(store._engine, self.plan)
         if self.moment == "undecided":
             self.host._parts.decisions._settling.rows = _die
