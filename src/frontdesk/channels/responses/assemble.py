@@ -19,7 +19,6 @@ from frontdesk.channels.responses.drawing import (
     Thought,
     annotations,
     item_id,
-    piece,
     question,
 )
 from frontdesk.channels.responses.wire import (
@@ -41,6 +40,7 @@ from frontdesk.kit.framework.contents import (
     refusal,
 )
 from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, is_request
+from frontdesk.kit.openai.answers import piece
 
 Emit = Callable[[str, dict[str, Any]], None]
 
