@@ -16,6 +16,8 @@ from frontdesk.kit.openai.parts import Item, Urls, read_parts
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _LONGEST_AUTHOR = 64
+_LONGEST_CALL_ID = 256
+"""The API has no limit of its own, and clients of other services make longer ids than it does."""
 _PARTS = {
     "system": ("text",),
     "developer": ("text",),
@@ -172,7 +174,7 @@ def _tool(item: Item, said: Conversation) -> None:
 
 def _call_id(item: Item, name: str) -> str:
     value = item.text(name)
-    # The API has no limit of its own, and clients of other services make longer ones than it does.
-    if not 1 <= len(value) <= 256:
-        raise InvalidRequestError("The id of a call has 1 to 256 characters.", param=f"{item.where}.{name}")
+    if not 1 <= len(value) <= _LONGEST_CALL_ID:
+        message = f"The id of a call has 1 to {_LONGEST_CALL_ID} characters."
+        raise InvalidRequestError(message, param=f"{item.where}.{name}")
     return value

@@ -1,4 +1,4 @@
-"""What a target has said, as the channels of the OpenAI APIs read it. Pure."""
+"""Answers of a target, as the channels of the OpenAI APIs read them. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
