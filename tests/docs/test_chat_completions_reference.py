@@ -8,9 +8,9 @@ from starlette.routing import Route
 from frontdesk import AgentFrameworkHost, errors
 from frontdesk.channels.chat_completions import ChatCompletionsChannel, messages, wire
 from frontdesk.channels.chat_completions.config import FORWARDABLE, FORWARDED
-from frontdesk.channels.chat_completions.parse import MAX_TOOLS
 from frontdesk.channels.chat_completions.render import error_out, status_of
 from frontdesk.data.run import RunRecord
+from frontdesk.kit.openai.tool_names import MAX_TOOLS
 from frontdesk.testing import EchoAgent, serving
 from tests.docs.pages import ROOT, request_errors, tables
 from tests.docs.test_reference import parameters, shown, signature, spans

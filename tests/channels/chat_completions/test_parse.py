@@ -8,10 +8,11 @@ import pytest
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.chat_completions.config import ChatCompletionsConfig
-from frontdesk.channels.chat_completions.parse import MAX_TOOLS, Parser, decode
+from frontdesk.channels.chat_completions.parse import Parser, decode
 from frontdesk.data.request import ChannelRequest
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.openai.custom_tools import custom_tool, input_arguments, input_of
+from frontdesk.kit.openai.tool_names import MAX_TOOLS
 
 HI = {"role": "user", "content": "hi"}
 TARGET = TargetInfo(name="Concierge", kind="agent", options=True, tools=True, tool_names=("pay",))

@@ -22,11 +22,9 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.json_schema import need_schema
 from frontdesk.kit.http.bodies import MAX_VALUES, decode_as, refuse_body
 from frontdesk.kit.openai.custom_tools import custom_tool
+from frontdesk.kit.openai.tool_names import MAX_TOOLS
 
 T = TypeVar("T")
-
-MAX_TOOLS = 128
-"""How many tools a request may bring, as the API has it; what the framework does with them grows with their square."""
 
 _decoder = msgspec.json.Decoder(CompletionBody)
 _KNOWN = frozenset(CompletionBody.__struct_fields__)

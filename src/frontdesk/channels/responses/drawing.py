@@ -8,6 +8,7 @@ from agent_framework import Content
 
 from frontdesk.channels.responses.wire import (
     ApprovalItem,
+    CustomCallItem,
     FunctionCallItem,
     HostCallItem,
     ReasoningItem,
@@ -37,6 +38,8 @@ HOST_RESULTS = frozenset(
         "computer_tool_result",
     }
 )
+ClientCallItem = (FunctionCallItem, CustomCallItem)
+"""The items of calls that run in the client."""
 MEDIA = frozenset({"data", "uri", "hosted_file"})
 
 
@@ -47,7 +50,7 @@ class Call:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        self.item: FunctionCallItem | HostCallItem | None = None
+        self.item: FunctionCallItem | CustomCallItem | HostCallItem | None = None
         self.index = 0
         self.message = 0
         self.pieces: list[str] = []

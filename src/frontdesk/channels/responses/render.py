@@ -36,6 +36,7 @@ from frontdesk.kit.http.json_template import JsonTemplate, mark
 from frontdesk.kit.openai.answers import answers, counted, encode, finish_reason
 from frontdesk.kit.openai.forms import as_items, complete_item
 from frontdesk.kit.openai.items import to_messages
+from frontdesk.kit.openai.tool_names import tool_refs
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
@@ -119,11 +120,11 @@ class Renderer:
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
         """Make what puts the output of a run together."""
         details = run.details
-        tools: Sequence[Any] = details.get("tools") or ()
+        tools = [*(details.get("tools") or ()), *(details.get("additional_tools") or ())]
         return Assembler(
             run.run_id,
             label=self._target.name,
-            client_tools={tool["name"] for tool in tools} if tools else (),
+            client_tools=tool_refs(tools) if tools else {},
             host_tools=self._config.host_tools,
             approved={call_of(call): call for call in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
@@ -261,6 +262,11 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def _tool(given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("type") == "namespace":
+        tools: list[dict[str, Any]] = given["tools"]
+        return {**_only(given, ("type", "name", "description")), "tools": [_tool(tool) for tool in tools]}
+    if given.get("type") == "custom":
+        return _only(given, ("type", "name", "description", "format"))
     return {
         "type": "function",
         "name": given["name"],
@@ -268,6 +274,10 @@ def _tool(given: dict[str, Any]) -> dict[str, Any]:
         "parameters": given.get("parameters"),
         "strict": given.get("strict"),
     }
+
+
+def _only(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def _tool_choice(given: Any) -> Any:
