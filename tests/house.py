@@ -21,6 +21,7 @@ OPTIONAL = {"verify"}
 # one of the seven. The web chat is its own platform: it serves a page and its files, keeps what was said and tells
 # pages what is new.
 MORE = {
+    "chat_completions": {"assemble", "messages"},
     "responses": {"assemble", "compact", "drawing", "intake", "memory", "references", "socket"},
     "telegram": {"contents", "errors", "start"},
     "web": {"api", "feed", "files", "head", "live", "pages", "replies", "site", "stream"},

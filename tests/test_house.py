@@ -52,10 +52,10 @@ def test_every_public_name_can_be_imported_and_is_documented(name: str) -> None:
         assert value.__module__.startswith("frontdesk.")
 
 
-@pytest.mark.parametrize("name", ["conversations", "invocations", "responses", "telegram"])
+@pytest.mark.parametrize("name", ["chat_completions", "conversations", "invocations", "responses", "telegram"])
 def test_a_room_shows_its_channel(name: str) -> None:
     room = importlib.import_module(f"frontdesk.channels.{name}")
-    assert room.__all__[0] == f"{name.title()}Channel"
+    assert room.__all__[0] == f"{name.title().replace('_', '')}Channel"
     assert issubclass(getattr(room, room.__all__[0]), frontdesk.Channel)
 
 

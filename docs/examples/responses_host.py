@@ -1,10 +1,11 @@
-"""Two doors to one agent: the OpenAI Responses API and Invocations. A script stands in for the model."""
+"""Three doors to one agent: two APIs of OpenAI's, and Invocations. A script stands in for the model."""
 
 import json
 
 from agent_framework import Agent, Content, tool
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
 from frontdesk.testing import ScriptedChatClient
@@ -35,4 +36,5 @@ def reply(messages):
 
 
 concierge = Agent(client=ScriptedChatClient(reply), name="Concierge", instructions="You welcome guests.", tools=[pay])
-host = AgentFrameworkHost(target=concierge, channels=[ResponsesChannel(), InvocationsChannel()])
+doors = [ResponsesChannel(), ChatCompletionsChannel(), InvocationsChannel()]
+host = AgentFrameworkHost(target=concierge, channels=doors)

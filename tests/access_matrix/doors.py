@@ -22,6 +22,7 @@ from frontdesk import (
 )
 from frontdesk.abc.channel import ChannelCommand, ChannelCommandContext, ChannelContext
 from frontdesk.abc.linker import IdentityLinker
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -163,6 +164,7 @@ async def open_house(
         agent,
         channels=[
             ResponsesChannel(auth=auth, compactor=lambda messages: "short"),
+            ChatCompletionsChannel(auth=auth),
             ConversationsChannel(auth=auth),
             InvocationsChannel(auth=auth),
             chat,

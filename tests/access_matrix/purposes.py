@@ -48,6 +48,11 @@ PURPOSES: dict[str, Purpose] = {
     "GET /responses/{run_id}/input_items": Purpose("thing"),
     "GET /models": Purpose("info"),
     "GET /models/{model:path}": Purpose("info"),
+    "POST /chat/completions": Purpose(
+        "make",
+        {"messages": [{"role": "user", "content": "hello"}]},
+        ({"messages": [{"role": "user", "content": "hello"}], "stream": True},),
+    ),
     "POST /conversations": Purpose("make", {}),
     "GET /conversations/{conversation_id}": Purpose("thing"),
     "POST /conversations/{conversation_id}": Purpose("thing", {"metadata": {"mine": "now"}}),
@@ -90,7 +95,11 @@ PURPOSES: dict[str, Purpose] = {
     "GET /chat/api/events": Purpose("visitor"),
     "GET /chat/api/poll": Purpose("visitor"),
     f"{SOCKET} /chat/api/feed": Purpose("visitor"),
-    **{f"{method} {base}/{{path:path}}": Purpose("unknown") for method in METHODS for base in ("/responses", "")},
+    **{
+        f"{method} {base}/{{path:path}}": Purpose("unknown")
+        for method in METHODS
+        for base in ("/responses", "/chat/completions", "")
+    },
     **{f"{method} /conversations/{{path:path}}": Purpose("unknown") for method in METHODS},
 }
 
@@ -107,5 +116,5 @@ def named(door: Door) -> str:
 
 def shape(door: Door) -> set[str]:
     """What an error of this door has."""
-    plain = door.path.startswith(("/invocations", "/messages", "/chat"))
+    plain = door.path.startswith(("/invocations", "/messages", "/chat")) and "/completions" not in door.path
     return {"code", "message"} if plain else {"type", "code", "message", "param"}

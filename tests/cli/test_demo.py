@@ -106,7 +106,7 @@ def test_a_port_that_was_asked_for_is_not_replaced() -> None:
 def test_it_is_not_shown_to_other_machines() -> None:
     ended = frontdesk("demo", "--host", "0.0.0.0")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("frontdesk: the demo: 4 findings\n")
+    assert ended.stderr.startswith("frontdesk: the demo: 5 findings\n")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("agent_framework_openai") is not None, reason="the extra is installed")

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.testing import ChannelContract
 
@@ -32,3 +33,31 @@ class TestInvocations(ChannelContract):
         assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "param", "id"}
         assert all(isinstance(value, str) for value in body["error"].values())
         return body["error"]["message"]
+
+
+class TestChatCompletions(ChannelContract):
+    path = "/v1/chat/completions"
+
+    def channel(self, **settings: Any) -> ChatCompletionsChannel:
+        return ChatCompletionsChannel(**{name: value for name, value in settings.items() if value is not None})
+
+    def message(self, text: str) -> Any:
+        return {"model": "m", "messages": [{"role": "user", "content": text}]}
+
+    def run_id(self, answer: httpx.Response) -> str:
+        return answer.json()["id"]
+
+    def error_text(self, response: httpx.Response) -> str:
+        assert response.headers["content-type"] == "application/json"
+        body = response.json()
+        assert list(body) == ["error"]
+        assert set(body["error"]) == {"message", "type", "param", "code"}
+        assert isinstance(body["error"]["type"], str)
+        return body["error"]["message"]
+
+
+class TestChatCompletionsElsewhere(TestChatCompletions):
+    path = "/desk/chat/completions"
+
+    def channel(self, **settings: Any) -> ChatCompletionsChannel:
+        return super().channel(path="/desk", **settings)

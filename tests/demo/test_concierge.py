@@ -113,4 +113,4 @@ def test_the_key_and_the_model_come_from_the_environment(
 def test_the_host_is_built_with_a_client_of_ones_own() -> None:
     host = build_host(ScriptedClient(pause=0))
     assert (host.target.name, host.target.kind, host.warnings) == ("Concierge", "agent", [])
-    assert [channel.path for channel in host.channels] == ["/chat", "/invocations", "", ""]
+    assert [channel.path for channel in host.channels] == ["/chat", "/invocations", "", "", ""]

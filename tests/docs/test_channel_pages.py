@@ -17,6 +17,7 @@ from tests.docs.test_reference import signature, spans
 
 REFERENCE = ROOT / "docs/reference"
 PAGES = {
+    "chat-completions": "ChatCompletionsChannel",
     "conversations": "ConversationsChannel",
     "invocations": "InvocationsChannel",
     "responses": "ResponsesChannel",
@@ -33,7 +34,7 @@ def headings(page: Path) -> list[str]:
 
 def test_every_channel_has_a_page() -> None:
     channels = {path.parent.name for path in (ROOT / "src/frontdesk/channels").glob("*/channel.py")}
-    assert {name.removesuffix("-chat") for name in PAGES} == channels
+    assert {name.removesuffix("-chat").replace("-", "_") for name in PAGES} == channels
 
 
 @pytest.mark.parametrize("name", PAGES)

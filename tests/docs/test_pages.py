@@ -26,6 +26,7 @@ JSON = list(blocks("json"))
 CALLS = {
     "InvocationsChannel": ("/invocations", {"message": "good day"}),
     "ResponsesChannel": ("/v1/responses", {"input": "good day"}),
+    "ChatCompletionsChannel": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "good day"}]}),
     "ConversationsChannel": ("/v1/conversations", {}),
 }
 READERS = {"/invocations": decode_invocation, "/v1/responses": decode_response}

@@ -17,6 +17,7 @@ from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 
 from frontdesk import AgentFrameworkHost
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -98,6 +99,28 @@ PLACES: dict[str, list[tuple[str, Any]]] = {
         ("a field of an item that nobody knows", lambda shape: {"items": [{"type": "message", **SAID, "x": shape}]}),
         ("an item of the host's", lambda shape: {"items": [{"type": "mcp_call", "output": shape}]}),
     ],
+    "/v1/chat/completions": [
+        ("a field that nobody knows", lambda shape: {"messages": [SAID], "x": shape}),
+        ("a field of a message that nobody knows", lambda shape: {"messages": [{**SAID, "x": shape}]}),
+        ("the content", lambda shape: {"messages": [{"role": "user", "content": shape}]}),
+        ("the messages", lambda shape: {"messages": shape}),
+        ("the calls", lambda shape: {"messages": [{"role": "assistant", "tool_calls": shape}]}),
+        ("the metadata", lambda shape: {"messages": [SAID], "metadata": {"a": shape}}),
+        (
+            "the tools",
+            lambda shape: {
+                "messages": [SAID],
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"x": shape}}}],
+            },
+        ),
+        (
+            "the schema",
+            lambda shape: {
+                "messages": [SAID],
+                "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"x": shape}}},
+            },
+        ),
+    ],
     "/invocations": [
         ("the message", lambda shape: {"message": shape}),
         ("the input", lambda shape: {"input": shape}),
@@ -139,8 +162,8 @@ class EveryChannelHost:
     async def need_recorded(self, path: str, answer: httpx.Response) -> None:
         """What was answered with 200 can be asked for, all of it."""
         shown = answer.json()
-        if path == "/v1/responses/input_tokens":
-            # It is counted, and nothing is kept of it.
+        if path in ("/v1/responses/input_tokens", "/v1/chat/completions"):
+            # Nothing is kept of it.
             return
         if path == "/v1/responses":
             links = [f"/v1/responses/{shown['id']}", f"/v1/responses/{shown['id']}/input_items"]
@@ -165,6 +188,7 @@ async def open_house(place: Path, **settings: Any) -> AsyncIterator[EveryChannel
     agent = scripted(_answered)
     channels = [
         ResponsesChannel(compactor=lambda messages: "all that was said", **settings),
+        ChatCompletionsChannel(**settings),
         ConversationsChannel(**settings),
         InvocationsChannel(**settings),
     ]

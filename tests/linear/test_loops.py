@@ -21,6 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frontdesk
+from frontdesk.channels.chat_completions import parse as completions
+from frontdesk.channels.chat_completions.messages import read_messages
 from frontdesk.channels.invocations import parse as invocations
 from frontdesk.channels.invocations.wire import InvocationBody
 from frontdesk.channels.responses import parse as responses
@@ -65,6 +67,19 @@ def page_message(text: str, units: int) -> Any:
     page_files.read_files(body.files[:1], most=1, max_bytes=10)
     caller = Caller(identity=ChannelIdentity("web", "vis_1"))
     return page.to_item(body, page.read_text(body, 10**9), channel="web", caller=caller, chat="main", now=0.0)
+
+
+def chat(text: str, units: int) -> Any:
+    """A conversation with calls and their outputs, one pair after another and many at once."""
+    calls = [{"id": f"{place}", "function": {"name": "f", "arguments": "{}"}} for place in range(units)]
+    outputs = [{"role": "tool", "tool_call_id": one["id"], "content": "a"} for one in calls]
+    pairs = [
+        message
+        for call, output in zip(calls, outputs, strict=True)
+        for message in ({"role": "assistant", "tool_calls": [call]}, output)
+    ]
+    said = {"role": "user", "content": [{"type": "text", "text": "a"}] * units, "name": text[:64]}
+    return [said, *pairs, {"role": "assistant", "content": text, "tool_calls": calls}, *outputs]
 
 
 def lines_of(call: Callable[[], Any]) -> int:
@@ -184,6 +199,8 @@ READERS: dict[str, Reads] = {
     "place_of": lambda text, units: bodies.place_of(msgspec.ValidationError(f"`{text}` - at `$.a`")),
     "an invocation": lambda text, units: invocation(text),
     "a response": lambda text, units: responses.decode(json.dumps({"input": text, text: 1}).encode()),
+    "a completion": lambda text, units: completions.decode(json.dumps({"messages": [{text: text}], text: 1}).encode()),
+    "messages of a completion": lambda text, units: read_messages(chat(text, units), (), "append"),
     "a message on the page": page_message,
     "a host name": lambda text, units: local_callers._names_loopback(text.encode("latin-1", "replace")),
     "an allowed host": lambda text, units: network.plain_host(text),
@@ -281,5 +298,5 @@ def test_any_mixture_takes_linear_time(unit: str, name: str) -> None:
 def test_every_parser_of_a_channel_is_asked() -> None:
     """A new room brings a parser, and this says that its loops are to be counted here."""
     rooms = {path.parent.name for path in (Path(SOURCE) / "channels").glob("*/parse.py")}
-    assert rooms == {"conversations", "invocations", "responses", "telegram", "web"}
+    assert rooms == {"chat_completions", "conversations", "invocations", "responses", "telegram", "web"}
     assert InvocationBody.__struct_fields__

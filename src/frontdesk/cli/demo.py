@@ -66,7 +66,7 @@ The Marmalade, a small hotel by the sea: a real agent with three tools, behind i
   talk     {base}/chat   (a page for your browser)
   ask      {url}
   OpenAPI  {url}/docs/openapi.json
-  OpenAI   {base}/v1   (the base URL for any client of the OpenAI Responses API; any key will do)
+  OpenAI   {base}/v1   (the base URL for any client of the OpenAI APIs; any key will do)
   health   {base}/healthz{_page(telegram_url)}
 
 Ask, with an answer in one piece:

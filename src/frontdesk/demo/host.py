@@ -1,4 +1,4 @@
-"""The demo's host: one agent, three tools, four channels."""
+"""The demo's host: one agent, three tools, five channels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 from agent_framework import Agent
 
 from frontdesk.abc.channel import Channel
+from frontdesk.channels.chat_completions import ChatCompletionsChannel
 from frontdesk.channels.conversations import ConversationsChannel
 from frontdesk.channels.invocations import InvocationsChannel
 from frontdesk.channels.responses import ResponsesChannel
@@ -37,5 +38,12 @@ def build_host(
         tools=tools_of(Hotel()),
     )
     page = WebChatChannel(title="The Marmalade", greeting=GREETING, prompts=PROMPTS)
-    doors = [page, InvocationsChannel(), ResponsesChannel(), ConversationsChannel(), *channels]
+    doors = [
+        page,
+        InvocationsChannel(),
+        ResponsesChannel(),
+        ChatCompletionsChannel(),
+        ConversationsChannel(),
+        *channels,
+    ]
     return AgentFrameworkHost(agent, channels=doors, state_dir=state_dir)

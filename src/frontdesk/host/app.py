@@ -68,7 +68,8 @@ class HostApp(Starlette):
             route for route in routes if isinstance(route, Route) and isinstance(route.app, (HttpEndpoint, _Health))
         ]
         fixed = [route for route in ours if not route.param_convertors and route.methods is None]
-        self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in fixed}
+        # Of two channels that serve a path alike, the first answers, as it does without the shortcut.
+        self._fixed: dict[str, ASGIApp] = {route.path: route.app for route in reversed(fixed)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._readiness.was_started and scope["type"] != "lifespan" and not scope["path"].endswith(_HEALTH):

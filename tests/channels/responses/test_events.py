@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.client import Script
 from frontdesk.channels.responses.config import HostRules, HostTools, ResponsesConfig
-from frontdesk.channels.responses.render import Renderer, encode
+from frontdesk.channels.responses.render import Renderer
 from frontdesk.data.run import RunFailure, RunRecord
+from frontdesk.kit.openai.answers import encode
 from tests.channels.responses.contents import CLIENT_TOOLS, updates
 from tests.scenarios.responses.sequence import wrong_sequence
 from tests.scenarios.responses.tap import judge_event, judge_response, read_events

@@ -9,8 +9,9 @@ from agent_framework._types import ContentType
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import HostRules, ResponsesConfig
-from frontdesk.channels.responses.render import Renderer, encode
+from frontdesk.channels.responses.render import Renderer
 from frontdesk.data.run import RunRecord
+from frontdesk.kit.openai.answers import encode
 from tests.channels.responses.contents import PIXEL
 
 PICTURE = Content.from_uri(PIXEL, media_type="image/png")

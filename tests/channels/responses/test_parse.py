@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, decode, unknown_keys
-from frontdesk.channels.responses.render import encode, error_body, input_items
+from frontdesk.channels.responses.render import error_body, input_items
 from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
+from frontdesk.kit.openai.answers import encode
 from frontdesk.kit.openai.items import read_items, reference
 
 TARGETS = [

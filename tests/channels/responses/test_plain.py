@@ -7,8 +7,9 @@ from hypothesis import given
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.config import ResponsesConfig
-from frontdesk.channels.responses.render import Renderer, encode
+from frontdesk.channels.responses.render import Renderer
 from frontdesk.data.run import RunRecord
+from frontdesk.kit.openai.answers import encode
 from tests.channels import plain_answers
 
 RENDERER = Renderer(ResponsesConfig(), TargetInfo(name="100% model", kind="agent"))

@@ -4,7 +4,7 @@ One way for streams and for whole results, so that what was streamed is what is 
 order in which the target produced them; each opens an item, continues one that is open, or closes it.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -16,13 +16,14 @@ from frontdesk.channels.responses.drawing import (
     HOST_RESULTS,
     MEDIA,
     Call,
+    ClientCallItem,
     Thought,
     annotations,
     item_id,
-    piece,
     question,
 )
 from frontdesk.channels.responses.wire import (
+    CustomCallItem,
     FunctionCallItem,
     HostCallItem,
     ImageItem,
@@ -41,6 +42,9 @@ from frontdesk.kit.framework.contents import (
     refusal,
 )
 from frontdesk.kit.framework.workflow_requests import REQUEST_INFO, is_request
+from frontdesk.kit.openai.answers import piece
+from frontdesk.kit.openai.custom_tools import input_of
+from frontdesk.kit.openai.tool_names import ToolRef
 
 Emit = Callable[[str, dict[str, Any]], None]
 
@@ -57,7 +61,7 @@ class Assembler:
         run_id: str,
         *,
         label: str,
-        client_tools: Collection[str] = (),
+        client_tools: Mapping[str, ToolRef] | None = None,
         host_tools: HostTools = "hide",
         encrypted: bool = False,
         approved: Mapping[str, Content] | None = None,
@@ -68,7 +72,7 @@ class Assembler:
         self.items: list[Any] = []
         self._run_id = run_id
         self._label = label
-        self._client_tools = client_tools
+        self._client_tools = client_tools or {}
         self._host_tools = host_tools
         self._encrypted = encrypted
         self._approved = approved or {}
@@ -169,7 +173,7 @@ class Assembler:
         if not self._calls and not self._pictures:
             return
         for call in self._calls.values():
-            if isinstance(call.item, FunctionCallItem):
+            if isinstance(call.item, ClientCallItem):
                 self._end_client_call(call, call.item, "completed" if whole else "incomplete")
             elif self._host_tools != "hide" and (call.item is not None or not waiting):
                 # What was called together with one that waits goes on with it.
@@ -309,33 +313,39 @@ class Assembler:
             return
         if call is None:
             call = self._begin_call(content)
-        elif not isinstance(call.item, FunctionCallItem):
+        elif not isinstance(call.item, ClientCallItem):
             call.content = joined_call(call.content, content)
         if content.type == "function_call" and call.message != self._message:
             # A piece without an id belongs to the call that is the last of its message.
             call.message = self._message
             self._last_call = call
-        if isinstance(call.item, FunctionCallItem):
+        if isinstance(call.item, ClientCallItem):
             # The framework names a call once more when it pauses for it.
             again = bool(content.user_input_request and call.pieces)
             more = "" if again else piece(call.pieces, call_arguments(content), content)
-            if more:
+            if more and isinstance(call.item, FunctionCallItem):
                 self._emit("response.function_call_arguments.delta", {**call.place, "delta": more})
 
     def _begin_call(self, content: Content) -> Call:
         call = Call(content)
-        if content.type == "function_call" and content.name in self._client_tools:
+        if content.type == "function_call" and content.name and content.name in self._client_tools:
             self._end_item()
             call_id = content.call_id or self._id("call")
-            call.item = FunctionCallItem(
-                id=self._id("fc"), call_id=call_id, name=content.name or "", arguments="", status="in_progress"
-            )
+            call.item = self._client_item(call_id, self._client_tools[content.name])
             call.index = self._add(call.item)
         elif content.type != "function_call" and self._host_tools != "hide":
             # One of the model's service. Whether one of the host's own runs, or waits for a human, is known later.
             self._begin_host_call(call)
         self._calls[content.call_id or f"{content.type} {len(self._calls)}"] = call
         return call
+
+    def _client_item(self, call_id: str, tool: ToolRef) -> FunctionCallItem | CustomCallItem:
+        given: dict[str, Any] = {"call_id": call_id, "name": tool.name, "status": "in_progress"}
+        if tool.namespace is not None:
+            given["namespace"] = tool.namespace
+        if tool.kind == "custom":
+            return CustomCallItem(id=self._id("ctc"), input="", **given)
+        return FunctionCallItem(id=self._id("fc"), arguments="", **given)
 
     def _begin_host_call(self, call: Call, approval_id: str | None = None) -> HostCallItem:
         self._end_item()
@@ -358,7 +368,9 @@ class Assembler:
         if call is not None and call.item is None:
             del self._calls[asked.call_id or ""]
 
-    def _end_client_call(self, call: Call, item: FunctionCallItem, status: str) -> None:
+    def _end_client_call(self, call: Call, item: FunctionCallItem | CustomCallItem, status: str) -> None:
+        if isinstance(item, CustomCallItem):
+            return self._end_custom_call(call, item, status)
         if not any(call.pieces):
             call.pieces.append("{}")
             self._emit("response.function_call_arguments.delta", {**call.place, "delta": "{}"})
@@ -368,13 +380,20 @@ class Assembler:
         self._emit("response.function_call_arguments.done", told)
         self._done(call.index, item)
 
+    def _end_custom_call(self, call: Call, item: CustomCallItem, status: str) -> None:
+        # The text lies inside arguments, and is read out of them when they are whole.
+        item.input, item.status = input_of("".join(call.pieces)), status
+        self._emit("response.custom_tool_call_input.delta", {**call.place, "delta": item.input})
+        self._emit("response.custom_tool_call_input.done", {**call.place, "input": item.input})
+        self._done(call.index, item)
+
     def _result(self, content: Content) -> None:
         call_id = content.call_id or ""
         call, earlier, approval_id = self._calls.get(call_id), self._approved.get(call_id), None
         if call is None and earlier is not None:
             call = Call(earlier.function_call or earlier)
             approval_id = None if earlier.function_call is None else str(earlier.id)
-        if call is None or isinstance(call.item, FunctionCallItem):
+        if call is None or isinstance(call.item, ClientCallItem):
             return
         self._calls.pop(call_id, None)
         if self._host_tools != "hide":

@@ -29,7 +29,6 @@ from frontdesk.channels.responses.parse import check_included, decode, trimmed_i
 from frontdesk.channels.responses.render import (
     Renderer,
     draw_compaction,
-    encode,
     given_items,
     is_compaction,
     turn_items,
@@ -51,6 +50,7 @@ from frontdesk.kit.http.limits import Limiter, Limits
 from frontdesk.kit.http.payload import read_payload
 from frontdesk.kit.http.sse import StreamTimes
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai.answers import encode
 from frontdesk.kit.openai.forms import complete_item
 
 # Words, not numbers: `int` fails for digits such as ² and for 5,000 of any.

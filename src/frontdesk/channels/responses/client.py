@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from agent_framework import AgentResponseUpdate
 
-from frontdesk.channels.responses.render import Renderer, encode, error_body, event, messages_of, status_of, text_delta
+from frontdesk.channels.responses.render import Renderer, error_body, event, status_of, text_delta
 from frontdesk.channels.responses.wire import ResponseOut, TextDelta
 from frontdesk.data.result import HostedStreamResult
 from frontdesk.data.run import RunFailure, RunRecord
@@ -15,6 +15,7 @@ from frontdesk.kit.framework.types import is_event
 from frontdesk.kit.http.asgi import NO_RETRY, error_headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
 from frontdesk.kit.http.sse import StreamTimes, send_events, stream_events
+from frontdesk.kit.openai.answers import encode, messages_of
 
 RawHeader = tuple[bytes, bytes]
 Pack = Callable[[list[bytes]], Sequence[bytes]]

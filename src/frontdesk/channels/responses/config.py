@@ -1,6 +1,5 @@
 """The settings of the channel."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -9,7 +8,7 @@ from frontdesk.kit.http.bodies import MAX_VALUES
 from frontdesk.kit.http.limits import DEFAULT_LIMITS, Limits, limit_findings
 from frontdesk.kit.http.server_limits import SEND_SECONDS
 from frontdesk.kit.http.sse import DEFAULT_TIMES, StreamTimes
-from frontdesk.kit.outbound.network import AllowedHosts
+from frontdesk.kit.outbound.fetching import NO_FETCHING, Fetching
 
 HostTools = Literal["hide", "summary", "full"]
 Instructions = Literal["append", "ignore", "refuse"]
@@ -92,32 +91,6 @@ class HostRules:
     instructions: Instructions = "append"
 
 
-@dataclass(frozen=True)
-class Fetching:
-    """Whether pictures and files are fetched that a request names by their address, and from where."""
-
-    urls: bool = False
-    hosts: str | Sequence[str] = ()
-    http: bool = False
-    max_bytes: int = 20 * 1024 * 1024
-
-    @property
-    def trusted(self) -> tuple[str, ...]:
-        """Return the internal hosts that may be fetched from."""
-        return (self.hosts,) if isinstance(self.hosts, str) else tuple(self.hosts)
-
-    def findings(self) -> list[str]:
-        """List what is wrong, a line each."""
-        wrong = ["max_fetched_bytes must be positive"] if self.max_bytes <= 0 else []
-        if (self.hosts or self.http) and not self.urls:
-            wrong.append("fetch_from and fetch_http have no effect without fetch_urls=True")
-        try:
-            AllowedHosts(self.trusted)
-        except ValueError as error:
-            wrong.append(str(error).replace("allowed_hosts", "fetch_from"))
-        return wrong
-
-
 @dataclass(frozen=True, kw_only=True)
 class ResponsesConfig:
     """The settings of the channel; they check themselves."""
@@ -129,7 +102,7 @@ class ResponsesConfig:
     own: HostRules = HostRules()
     store_policy: StorePolicy = "as_asked"
     forward: frozenset[str] = FORWARDED
-    fetching: Fetching = Fetching()
+    fetching: Fetching = NO_FETCHING
     finish_abandoned: bool = False
     sockets: SocketLimits = SocketLimits()
 

@@ -8,6 +8,7 @@ from agent_framework import Content
 
 from frontdesk.channels.responses.wire import (
     ApprovalItem,
+    CustomCallItem,
     FunctionCallItem,
     HostCallItem,
     ReasoningItem,
@@ -15,6 +16,7 @@ from frontdesk.channels.responses.wire import (
     SummaryText,
 )
 from frontdesk.kit.framework.contents import asked_for, is_reasoning_text
+from frontdesk.kit.openai.answers import piece
 
 HOST_CALLS = frozenset(
     {
@@ -36,6 +38,8 @@ HOST_RESULTS = frozenset(
         "computer_tool_result",
     }
 )
+ClientCallItem = (FunctionCallItem, CustomCallItem)
+"""The items of calls that run in the client."""
 MEDIA = frozenset({"data", "uri", "hosted_file"})
 
 
@@ -46,7 +50,7 @@ class Call:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        self.item: FunctionCallItem | HostCallItem | None = None
+        self.item: FunctionCallItem | CustomCallItem | HostCallItem | None = None
         self.index = 0
         self.message = 0
         self.pieces: list[str] = []
@@ -70,18 +74,6 @@ def call_of(asked: Content) -> str:
 def item_id(prefix: str, run_id: str, place: int) -> str:
     """Make the id of an item from that of its response, so that it is found again without an index of items."""
     return f"{prefix}_{run_id.partition('_')[2] or run_id}{place:04x}"
-
-
-def piece(pieces: list[str], text: str, content: Content) -> str:
-    """Return what a content adds to the pieces before it; a snapshot repeats them."""
-    if content.merge_mode == "replace":
-        said = "".join(pieces)
-        if text.startswith(said):
-            text = text[len(said) :]
-        else:
-            pieces.clear()
-    pieces.append(text)
-    return text
 
 
 def annotations(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from frontdesk.channels.responses.compact import opened
 from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.parse import Parser, conversation_of, unknown_keys
 from frontdesk.channels.responses.references import References
-from frontdesk.channels.responses.render import Renderer, answers, counted_tokens
+from frontdesk.channels.responses.render import Renderer, counted_tokens
 from frontdesk.channels.responses.wire import CreateBody
 from frontdesk.data.approval import ApprovalAnswer, PendingApproval
 from frontdesk.data.codec import prepare
@@ -24,9 +24,9 @@ from frontdesk.kit.aio.large import LARGE, off_loop, run_sized, weight_of
 from frontdesk.kit.framework.client_outputs import as_results
 from frontdesk.kit.framework.contents import asked_for
 from frontdesk.kit.framework.messages import as_messages
+from frontdesk.kit.openai.answers import answers
 from frontdesk.kit.openai.items import Items, Question, reference, to_messages
 from frontdesk.kit.openai.tokens import message_tokens, request_tokens
-from frontdesk.kit.outbound.media import MediaFetcher
 
 _MAX_CHAIN = 100
 """The number of responses that are read to count what came before."""
@@ -41,7 +41,7 @@ class Intake:
         self._config = config
         self._context = context
         self._renderer = renderer
-        self._fetcher = _fetcher(config)
+        self._fetcher = config.fetching.fetcher()
         self._parser = Parser(channel.name, config, context.target, channel.session_mode)
         self.shows_payload = channel.run_hook is not None or context.target.reads_attributes
         """Whether anybody looks at what a body says beyond the API."""
@@ -202,10 +202,3 @@ def _check_questions(questions: Sequence[Question], asked: Mapping[str, Any]) ->
         request = asked.get(question.approval_id)
         if request is not None and asked_for(request) != (question.tool, question.arguments):
             raise InvalidRequestError("This is not what was asked.", param=question.where)
-
-
-def _fetcher(config: ResponsesConfig) -> MediaFetcher | None:
-    fetching = config.fetching
-    if not fetching.urls:
-        return None
-    return MediaFetcher(fetching.trusted, allow_http=fetching.http, max_bytes=fetching.max_bytes)

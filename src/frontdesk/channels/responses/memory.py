@@ -2,15 +2,18 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent_framework import Content, Message
 
+from frontdesk.channels.responses.parse import client_tools
 from frontdesk.data.request import ChannelRequest, ClientOutput
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.client_outputs import answered
 from frontdesk.kit.framework.messages import as_messages
 from frontdesk.kit.framework.types import is_response
+from frontdesk.kit.openai.tool_names import merged
 
 MOST_KEPT = 16
 
@@ -28,6 +31,8 @@ class Kept:
     waiting: frozenset[str]
     """The calls of the client's functions that it has ended with."""
     size: int
+    tools: tuple[dict[str, Any], ...] = ()
+    """The tools of the client's that came as items, and that go on being offered."""
 
     @classmethod
     def of(cls, request: ChannelRequest, run: RunRecord, size: int) -> "Kept":
@@ -44,6 +49,7 @@ class Kept:
             messages=(*said, *answer),
             waiting=frozenset(calls - results),
             size=size,
+            tools=tuple(request.details.get("additional_tools") or ()),
         )
 
     def continued(self, request: ChannelRequest, *, hears: bool) -> ChannelRequest:
@@ -52,12 +58,19 @@ class Kept:
             raise InvalidRequestError("No tool waits for an answer in a response that is not stored.", param="input")
         results = answered(self.waiting, request.client_outputs)
         said = [*self.messages, *results, *(as_messages(request.input) or ())]
-        return request.replace(
-            input=said if hears else request.input,
-            previous_run_id=self.previous,
-            client_outputs=self.outputs,
-            details={**request.details, "previous_response_id": request.previous_run_id},
+        details = {**request.details, "previous_response_id": request.previous_run_id}
+        request = request.replace(
+            input=said if hears else request.input, previous_run_id=self.previous, client_outputs=self.outputs
         )
+        return self._offered(request, details)
+
+    def _offered(self, request: ChannelRequest, details: dict[str, Any]) -> ChannelRequest:
+        """Return a request with the tools that earlier items have brought; their number has the bound of a request."""
+        if not self.tools:
+            return request.replace(details=details)
+        added = merged(self.tools, details.get("additional_tools") or ())
+        tools = client_tools(details.get("tools") or (), added)
+        return request.replace(client_tools=tools, details={**details, "additional_tools": added})
 
 
 def _id(call: Content) -> str:

@@ -10,6 +10,7 @@ from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.wire import (
     AllowedTools,
     CreateBody,
+    CustomToolIn,
     FunctionToolIn,
     ModerationIn,
     NamedTool,
@@ -21,13 +22,12 @@ from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.json_schema import need_schema
 from frontdesk.kit.http.bodies import MAX_VALUES, decode_as, refuse_body
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai.custom_tools import custom_tool
 from frontdesk.kit.openai.forms import INCLUDES, trimmed
 from frontdesk.kit.openai.items import Items, read_items
+from frontdesk.kit.openai.tool_names import MAX_TOOLS, GivenTool, flat, function_name, merged, served
 
 T = TypeVar("T")
-
-MAX_TOOLS = 128
-"""How many tools a request may bring, as the API has it; what the framework does with them grows with their square."""
 
 _decoder = msgspec.json.Decoder(CreateBody)
 _KNOWN = frozenset(CreateBody.__struct_fields__)
@@ -99,11 +99,13 @@ class Parser:
     def request(self, body: CreateBody, items: Items | None, identity: ChannelIdentity | None = None) -> ChannelRequest:
         """Return the request, its questions still to be looked up; without items, its input is nothing but a text."""
         asks = msgspec.structs.astuple(body)[_FIRST_ASKED:] != _NOTHING_ASKED
+        given = served(body.tools) if body.tools else []
+        added = merged(served(items.tools)) if items is not None and items.tools else []
         if asks:
-            self._check(body)
+            self._check(body, [*given, *added])
         if items is not None and not (items.messages or items.outputs or items.approvals):
             raise InvalidRequestError("The request needs `input`.", param="input")
-        tools = _client_tools(body) if asks else ()
+        tools = client_tools(given, added) if given or added else ()
         options = self._options(body) if asks or self._forwards_more else {}
         store = body.store is not False or self._config.store_policy == "always"
         previous = body.previous_response_id
@@ -120,12 +122,12 @@ class Parser:
             client_outputs=() if items is None else tuple(items.outputs),
             approvals=() if items is None else tuple(items.approvals),
             store=store,
-            details=self._details(body, options),
+            details=self._details(body, options, given, added),
             previous_run_id=None if previous is None else plain_id(previous, "previous_response_id"),
             session=None if body.conversation is None else ChannelSession(openai_conversation_id=conversation_of(body)),
         )
 
-    def _check(self, body: CreateBody) -> None:
+    def _check(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
         if body.conversation is not None:
             self._check_conversation(body)
         if body.background and body.store is False:
@@ -135,17 +137,18 @@ class Parser:
         check_included(body.include or ())
         _check_served(body)
         if body.tool_choice is not None:
-            self._check_choice(body)
+            self._check_choice(body, tools)
 
-    def _check_choice(self, body: CreateBody) -> None:
+    def _check_choice(self, body: CreateBody, tools: Sequence[dict[str, Any]]) -> None:
         """Refuse a choice of a tool that is not the request's, or one of the host's where callers may choose those."""
         mode, names = _chosen(body.tool_choice)
-        own = {tool.get("name") for tool in body.tools or ()}
+        # A choice has no word for a namespace.
+        own = {tool.get("name") for tool in tools if tool.get("type") != "namespace"}
         hosts = self._target.tool_names if self._config.own.forced else ()
         for name in names:
             if name not in own and name not in hosts:
                 raise InvalidRequestError(f"There is no tool {name!r} in `tools`.", param="tool_choice")
-        if mode == "required" and not (own or self._config.own.forced):
+        if mode == "required" and not (tools or self._config.own.forced):
             raise InvalidRequestError("A `tool_choice` that is required needs `tools`.", param="tool_choice")
 
     def _check_conversation(self, body: CreateBody) -> None:
@@ -170,7 +173,13 @@ class Parser:
             options["instructions"] = body.instructions
         return options
 
-    def _details(self, body: CreateBody, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _details(
+        self,
+        body: CreateBody,
+        options: Mapping[str, Any],
+        tools: Sequence[dict[str, Any]],
+        added: Sequence[dict[str, Any]],
+    ) -> dict[str, Any]:
         """Return what was really used, and the input with all that the API knows of it, for everyone who asks later."""
         details: dict[str, Any] = {"input": trimmed_input(body)}
         for name in self._config.forward if options else ():
@@ -181,8 +190,10 @@ class Parser:
             details["instructions"] = body.instructions
         if body.conversation is not None:
             details["conversation"] = conversation_of(body)
-        if body.tools:
-            details["tools"] = body.tools
+        if tools:
+            details["tools"] = tools
+        if added:
+            details["additional_tools"] = added
         if body.include:
             details["include"] = body.include
         return details
@@ -262,7 +273,7 @@ def _check_served(body: CreateBody) -> None:
         refused = "generate"
     elif body.reasoning is not None and body.reasoning.mode not in (None, "standard"):
         refused = "reasoning.mode"
-    elif body.reasoning is not None and body.reasoning.context not in (None, "auto"):
+    elif body.reasoning is not None and body.reasoning.context not in (None, "auto", "all_turns"):
         refused = "reasoning.context"
     if refused is not None:
         raise InvalidRequestError(f"`{refused}` is not served here.", param=refused, code="unsupported")
@@ -305,22 +316,48 @@ def _response_format(given: TextFormat | None) -> Any:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _client_tools(body: CreateBody) -> tuple[ClientTool, ...]:
-    if len(body.tools or ()) > MAX_TOOLS:
-        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
+def client_tools(given: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]]) -> tuple[ClientTool, ...]:
+    """Return the tools of the client's; of those that came as items, the last of a name counts."""
     tools: dict[str, ClientTool] = {}
-    for place, given in enumerate(body.tools or ()):
-        where = f"tools[{place}]"
-        if given.get("type") != "function":
-            raise InvalidRequestError(f"Tools of type {given.get('type')!r} are not served.", param=f"{where}.type")
-        tool = _convert(given, FunctionToolIn, where)
-        need_schema(tool.parameters or {}, f"{where}.parameters")
-        if tool.name in tools:
-            raise InvalidRequestError(f"Two tools are called {tool.name!r}.", param=f"{where}.name")
-        tools[tool.name] = ClientTool(
-            name=tool.name, description=tool.description or "", parameters=tool.parameters or {}, strict=tool.strict
-        )
+    for tool in flat(given, "tools"):
+        made = _client_tool(tool)
+        if made.name in tools:
+            raise InvalidRequestError(f"Two tools are called {made.name!r}.", param=f"{tool.where}.name")
+        tools[made.name] = made
+        _need_few(tools)
+    for tool in flat(added, "input.tools"):
+        made = _client_tool(tool)
+        tools[made.name] = made
+        _need_few(tools)
     return tuple(tools.values())
+
+
+def _need_few(tools: Sized) -> None:
+    if len(tools) > MAX_TOOLS:
+        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param="tools")
+
+
+def _client_tool(given: GivenTool) -> ClientTool:
+    kind = given.body.get("type")
+    if kind == "custom":
+        custom = _convert(given.body, CustomToolIn, given.where)
+        name = function_name(custom.name, given.namespace)
+        return custom_tool(name, _about(given, custom.description), custom.format, given.where)
+    if kind != "function":
+        message = f"Tools of type {kind!r} are not served."
+        raise InvalidRequestError(message, param=f"{given.where}.type")
+    function = _convert(given.body, FunctionToolIn, given.where)
+    need_schema(function.parameters or {}, f"{given.where}.parameters")
+    return ClientTool(
+        name=function_name(function.name, given.namespace),
+        description=_about(given, function.description),
+        parameters=function.parameters or {},
+        strict=function.strict,
+    )
+
+
+def _about(given: GivenTool, description: str | None) -> str:
+    return "\n\n".join(filter(None, (given.about, description)))
 
 
 def _convert(value: Any, kind: type[T], where: str) -> T:

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from frontdesk.abc.channel import ChannelContext
-from frontdesk.channels.responses.render import Renderer, draw_compaction, encode, input_items, is_compaction
+from frontdesk.channels.responses.render import Renderer, draw_compaction, input_items, is_compaction
 from frontdesk.data.identity import Caller
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import BodyTooLargeError, InvalidRequestError, NotFoundError
 from frontdesk.kit.aio.large import off_loop, weight_of
 from frontdesk.kit.framework.approval_ids import with_id
 from frontdesk.kit.http.bodies import count_values
+from frontdesk.kit.openai.answers import encode
 
 Found = dict[str, Any]
 

@@ -1,17 +1,10 @@
 """From a run to a response, and from a run's input to its items. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
-from agent_framework import (
-    AgentResponse,
-    Content,
-    Message,
-    WorkflowRunResult,
-    add_usage_details,
-)
+from agent_framework import AgentResponse, Content, Message
 
 from frontdesk.abc.target import TargetInfo
 from frontdesk.channels.responses.assemble import Assembler, Emit, nothing
@@ -30,7 +23,7 @@ from frontdesk.channels.responses.wire import (
 )
 from frontdesk.data.run import RunRecord
 from frontdesk.errors import RequestError
-from frontdesk.kit.framework.types import is_response, whole_outputs
+from frontdesk.kit.framework.types import is_response
 from frontdesk.kit.framework.workflow_requests import (
     REQUEST_INFO,
     approvals_in,
@@ -40,11 +33,12 @@ from frontdesk.kit.framework.workflow_requests import (
     requests_of,
 )
 from frontdesk.kit.http.json_template import JsonTemplate, mark
+from frontdesk.kit.openai.answers import answers, counted, encode, finish_reason
 from frontdesk.kit.openai.forms import as_items, complete_item
 from frontdesk.kit.openai.items import to_messages
+from frontdesk.kit.openai.tool_names import tool_refs
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
-_HALVES = re.compile("[\ud800-\udfff]")
 
 _STATUS = {"running": "in_progress"}
 COMPACTION_MARK = "fd1"
@@ -81,24 +75,6 @@ _ECHOED = (
 )
 # The API shows the tier that served a request, under one name for each.
 _SHOWN_TIERS = {"auto": "default", "fast": "priority"}
-
-
-def encode(value: Any) -> bytes:
-    """Return the JSON of a value. A model may cut a character in half, and halves can't be sent: they are replaced."""
-    try:
-        return _encoder.encode(value)
-    except UnicodeEncodeError:
-        return _encoder.encode(_mended(msgspec.to_builtins(value, enc_hook=str)))
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return _HALVES.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {_mended(name): _mended(part) for name, part in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_mended(part) for part in cast("list[Any]", value)]
-    return value
 
 
 class Renderer:
@@ -144,11 +120,11 @@ class Renderer:
     def assembler(self, run: RunRecord, emit: Emit = nothing, delta: Any = None) -> Assembler:
         """Make what puts the output of a run together."""
         details = run.details
-        tools: Sequence[Any] = details.get("tools") or ()
+        tools = [*(details.get("tools") or ()), *(details.get("additional_tools") or ())]
         return Assembler(
             run.run_id,
             label=self._target.name,
-            client_tools={tool["name"] for tool in tools} if tools else (),
+            client_tools=tool_refs(tools) if tools else {},
             host_tools=self._config.host_tools,
             approved={call_of(call): call for call in run.open_calls or ()},
             encrypted="reasoning.encrypted_content" in (details.get("include") or ()),
@@ -252,47 +228,21 @@ def _plain_text(run: RunRecord, result: Any) -> str | None:
     return content.text
 
 
-def answers(result: Any) -> Sequence[AgentResponse[Any]]:
-    """Return a result as answers of agents, whatever kind of target it came from."""
-    if is_response(result):
-        return (result,)
-    if not isinstance(result, WorkflowRunResult):
-        return ()
-    outputs = whole_outputs(result)
-    return [output if is_response(output) else AgentResponse(messages=messages_of(output)) for output in outputs]
-
-
-def messages_of(output: Any) -> list[Message]:
-    """Return what a workflow's output says."""
-    if is_response(output):
-        return list(output.messages)
-    if isinstance(output, Message):
-        return [output]
-    if isinstance(output, list):
-        return [message for part in cast("list[Any]", output) for message in messages_of(part)]
-    text = output if isinstance(output, str) else encode(output).decode()
-    return [Message("assistant", [text])]
-
-
-def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
-    """Return why the last answer ended too early, if it did."""
-    reason: Any = given[-1].finish_reason if given else None
-    return None if reason is None else _TOO_EARLY.get(reason)
-
-
 def counted_tokens(result: Any) -> int | None:
     """Return how many tokens a model has read and written for a result, if it counts them."""
-    usage = _usage(said) if (said := answers(result)) else None
+    usage = _usage(answers(result))
     return None if usage is None else usage.total_tokens
 
 
 def _usage(said: Sequence[AgentResponse[Any]]) -> Usage | None:
-    if len(said) == 1 and said[0].usage_details is None:
-        return None
-    usage: dict[str, Any] = {}
-    for answer in said:
-        usage = dict(add_usage_details(cast(Any, usage), answer.usage_details) if usage else answer.usage_details or {})
-    return usage_of(usage) if usage else None
+    usage = counted(said)
+    return None if usage is None else usage_of(usage)
+
+
+def _cut_off(given: Sequence[AgentResponse[Any]]) -> str | None:
+    """Return why the last answer ended too early, if it did."""
+    reason = finish_reason(given)
+    return None if reason is None else _TOO_EARLY.get(reason)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -312,6 +262,11 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def _tool(given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("type") == "namespace":
+        tools: list[dict[str, Any]] = given["tools"]
+        return {**_only(given, ("type", "name", "description")), "tools": [_tool(tool) for tool in tools]}
+    if given.get("type") == "custom":
+        return _only(given, ("type", "name", "description", "format"))
     return {
         "type": "function",
         "name": given["name"],
@@ -319,6 +274,10 @@ def _tool(given: dict[str, Any]) -> dict[str, Any]:
         "parameters": given.get("parameters"),
         "strict": given.get("strict"),
     }
+
+
+def _only(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 def _tool_choice(given: Any) -> Any:

@@ -15,7 +15,7 @@ from frontdesk.channels.responses.config import ResponsesConfig
 from frontdesk.channels.responses.intake import Intake
 from frontdesk.channels.responses.memory import Kept, Memory, Space
 from frontdesk.channels.responses.parse import decode
-from frontdesk.channels.responses.render import Renderer, encode, error_body, error_out, event, status_of
+from frontdesk.channels.responses.render import Renderer, error_body, error_out, event, status_of
 from frontdesk.channels.responses.wire import CreateBody, SocketError, SocketEvent
 from frontdesk.data.request import ChannelRequest
 from frontdesk.data.result import HostedStreamResult
@@ -40,6 +40,7 @@ from frontdesk.kit.http.payload import HttpPayload, read_payload
 from frontdesk.kit.http.sockets import BYE, POLICY, TOO_LARGE, Socket, SocketEndpoint
 from frontdesk.kit.http.sse import data_of
 from frontdesk.kit.names import plain_id
+from frontdesk.kit.openai.answers import encode
 
 _decoder = msgspec.json.Decoder(SocketEvent)
 _ENVELOPE = frozenset(SocketEvent.__struct_fields__)

@@ -28,10 +28,19 @@ class FunctionToolIn(In, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
-class NamedTool(In, frozen=True, kw_only=True):
-    """One function, by its name."""
+class CustomToolIn(In, frozen=True, kw_only=True):
+    """A tool of the client's that takes a text."""
 
-    type: Literal["function"]
+    type: Literal["custom"]
+    name: ToolName
+    description: str | None = None
+    format: dict[str, Any] | None = None
+
+
+class NamedTool(In, frozen=True, kw_only=True):
+    """One tool, by its name."""
+
+    type: Literal["function", "custom"]
     name: ToolName
 
 
@@ -228,6 +237,19 @@ class FunctionCallItem(msgspec.Struct, kw_only=True):
     name: str
     arguments: str
     status: str
+    namespace: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class CustomCallItem(msgspec.Struct, kw_only=True):
+    """A call of a tool of the client's that takes a text."""
+
+    type: Literal["custom_tool_call"] = "custom_tool_call"
+    id: str
+    call_id: str
+    name: str
+    input: str
+    status: str
+    namespace: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ApprovalItem(msgspec.Struct, kw_only=True):

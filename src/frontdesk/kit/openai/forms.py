@@ -25,8 +25,11 @@ INCLUDES = frozenset(
 _ITEM = frozenset({"type", "id", "status"})
 _FIELDS: dict[str, frozenset[str]] = {
     "message": _ITEM | {"role", "content", "phase"},
-    "function_call": _ITEM | {"call_id", "name", "arguments"},
+    "function_call": _ITEM | {"call_id", "name", "namespace", "arguments"},
     "function_call_output": _ITEM | {"call_id", "output"},
+    "custom_tool_call": _ITEM | {"call_id", "name", "namespace", "input"},
+    "custom_tool_call_output": _ITEM | {"call_id", "output"},
+    "additional_tools": _ITEM | {"role", "tools"},
     "reasoning": _ITEM | {"summary", "content", "encrypted_content"},
     "mcp_approval_request": _ITEM | {"name", "arguments", "server_label"},
     "mcp_approval_response": _ITEM | {"approval_request_id", "approve", "reason"},
@@ -46,6 +49,7 @@ _PART_FIELDS: dict[str, frozenset[str]] = {
 }
 _HAVE_PARTS = ("content", "output", "summary")
 
+_WITH_STATUS = ("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
 _STATUS = ("in_progress", "completed", "incomplete")
 
 
@@ -73,7 +77,7 @@ def complete_item(item: dict[str, Any], item_id: str) -> dict[str, Any]:
     """Return an item of a client, in the form in which it is shown."""
     kind = item.get("type") or "message"
     shown = {**{name: value for name, value in item.items() if value is not None}, "type": kind, "id": item_id}
-    if kind in ("message", "function_call", "function_call_output") and shown.get("status") not in _STATUS:
+    if kind in _WITH_STATUS and shown.get("status") not in _STATUS:
         shown["status"] = "completed"
     if kind == "message":
         content: Any = item["content"]

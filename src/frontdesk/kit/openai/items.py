@@ -14,7 +14,9 @@ from frontdesk.data.request import ClientOutput
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.framework.contents import reasoning_text
 from frontdesk.kit.names import is_named
+from frontdesk.kit.openai.custom_tools import input_arguments
 from frontdesk.kit.openai.parts import Item, Urls, read_parts
+from frontdesk.kit.openai.tool_names import MAX_TOOLS, flat, function_name
 
 _ROLES = ("user", "assistant", "system", "developer")
 _PHASES = ("commentary", "final_answer")
@@ -43,6 +45,8 @@ class Items:
     urls: Urls = field(default_factory=list[tuple[Content, str]])
     """The pictures and files that are named by their address, each with its place in the request."""
     questions: list[Question] = field(default_factory=list[Question])
+    tools: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The tools of the client's that come as items."""
     calls: dict[str, bool] = field(default_factory=dict[str, bool])
     """The calls among the items, and whether each has its output."""
     asked: tuple[int, int] = (0, 0)
@@ -150,16 +154,26 @@ def _thinking(parsed: Items) -> bool:
 
 
 def _function_call(item: Item, parsed: Items) -> None:
-    name = item.text("name")
-    if not _NAME.fullmatch(name):
-        raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.name")
+    _call(item, parsed, item.text("arguments"))
+
+
+def _custom_call(item: Item, parsed: Items) -> None:
+    _call(item, parsed, input_arguments(item.text("input")))
+
+
+def _call(item: Item, parsed: Items, arguments: str) -> None:
+    name, namespace = item.text("name"), None if item.body.get("namespace") is None else item.text("namespace")
+    for part, given in (("name", name), ("namespace", namespace)):
+        if given is not None and not _NAME.fullmatch(given):
+            raise InvalidRequestError("This is not the name of a function.", param=f"{item.where}.{part}")
+    name = function_name(name, namespace)
     if is_named(name, item.host_tools):
         raise InvalidRequestError(f"{name!r} is a tool of the host's own.", param=f"{item.where}.name")
     call_id = item.call_id()
     if parsed.calls.get(call_id) is False:
         raise InvalidRequestError(f"Two calls are called {call_id}.", param=f"{item.where}.call_id")
     parsed.calls[call_id] = False
-    call = Content.from_function_call(call_id, name, arguments=item.text("arguments"))
+    call = Content.from_function_call(call_id, name, arguments=arguments)
     if parsed.messages and parsed.messages[-1].role == "assistant":
         # Calls that were made together belong to one message, together with what was said before them.
         parsed.messages[-1].contents.append(call)
@@ -216,15 +230,30 @@ def _approval_response(item: Item, parsed: Items) -> None:
     parsed.approvals.append(ApprovalAnswer(approval_id=approval_id, approved=approve, reason=reason))
 
 
+def _additional_tools(item: Item, parsed: Items) -> None:
+    tools: Any = item.body.get("tools")
+    if item.text("role") != "developer":
+        raise InvalidRequestError("Only the role developer brings tools.", param=f"{item.where}.role")
+    if not isinstance(tools, list):
+        raise InvalidRequestError("`tools` must be a list.", param=f"{item.where}.tools")
+    given = cast("list[Any]", tools)
+    if sum(1 for _ in flat(given, f"{item.where}.tools")) > MAX_TOOLS:
+        raise InvalidRequestError(f"A request takes {MAX_TOOLS} tools at most.", param=f"{item.where}.tools")
+    parsed.tools += given
+
+
 def _host_call(item: Item, parsed: Items) -> None:
     """Skip a call that the host has made and shown: the host knows it better than the wire does."""
 
 
-_ANSWERS = frozenset({"function_call", "reasoning", "mcp_call", "image_generation_call"})
+_ANSWERS = frozenset({"function_call", "custom_tool_call", "reasoning", "mcp_call", "image_generation_call"})
 _READERS: dict[Any, Callable[[Item, Items], None]] = {
     "message": _message,
     "function_call": _function_call,
     "function_call_output": _function_output,
+    "custom_tool_call": _custom_call,
+    "custom_tool_call_output": _function_output,
+    "additional_tools": _additional_tools,
     "reasoning": _reasoning,
     "mcp_approval_request": _approval_request,
     "mcp_approval_response": _approval_response,

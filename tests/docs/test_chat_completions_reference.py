@@ -1,0 +1,92 @@
+"""The page about the Chat Completions API says what its channel says: routes, parameters, fields, errors and limits."""
+
+import re
+
+import msgspec
+from starlette.routing import Route
+
+from frontdesk import AgentFrameworkHost, errors
+from frontdesk.channels.chat_completions import ChatCompletionsChannel, messages, wire
+from frontdesk.channels.chat_completions.config import FORWARDABLE, FORWARDED
+from frontdesk.channels.chat_completions.render import error_out, status_of
+from frontdesk.data.run import RunRecord
+from frontdesk.kit.openai.tool_names import MAX_TOOLS
+from frontdesk.testing import EchoAgent, serving
+from tests.docs.pages import ROOT, request_errors, tables
+from tests.docs.test_reference import parameters, shown, signature, spans
+
+PAGE = ROOT / "docs/reference/chat-completions.md"
+# What is asked of a session or of a stored run, of which there is none.
+NEVER = (errors.ConflictError, errors.UnsupportedError)
+
+
+def test_every_parameter_is_documented_with_its_default() -> None:
+    documented = parameters(PAGE, ChatCompletionsChannel)
+    assert documented.pop("forward") == "[twelve fields](#what-reaches-the-target)"
+    wanted = {name: shown(one) for name, one in signature(ChatCompletionsChannel).items() if name != "forward"}
+    assert documented == wanted
+    assert len(FORWARDED) == 12
+
+
+async def test_every_route_is_documented() -> None:
+    documented: dict[str, set[str]] = {}
+    for route, _ in tables(PAGE)["Routes"]:
+        method, path = spans(route)[0].split()
+        documented.setdefault(re.sub(r"\{\w+\}", "{}", path), set()).add(method)
+    host = AgentFrameworkHost(EchoAgent(), channels=[ChatCompletionsChannel()])
+    served = {re.sub(r"\{\w+(:path)?\}", "{}", route.path) for route in host.app.routes if isinstance(route, Route)}
+    paths = {base + path for path in documented for base in ("", "/v1")}
+    assert served == paths | {"/chat/completions/{}", "/v1/{}", "/healthz", "/readyz"}
+    async with serving(host) as client:
+        for path, methods in documented.items():
+            answer = await client.http.request("TRACE", path.replace("{}", "x"))
+            assert set(answer.headers["allow"].split(", ")) == methods, path
+
+
+def test_every_field_of_a_body_is_documented() -> None:
+    rows = tables(PAGE)["What goes in"]
+    assert [spans(name)[0] for name, _ in rows] == list(wire.CompletionBody.__struct_fields__)
+    assert {role for roles, _ in tables(PAGE)["Messages"] for role in spans(roles)} == set(messages._PARTS)
+
+
+def test_what_reaches_the_target_is_documented() -> None:
+    usual, wanted = tables(PAGE)["What reaches the target"]
+    assert set(spans(usual[0])) == FORWARDED
+    assert set(spans(wanted[0])) == FORWARDABLE - FORWARDED
+
+
+def test_every_field_of_a_completion_is_documented() -> None:
+    found = re.search(r"^\{\n.*?^\}", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    drawn = msgspec.json.decode(found.group())
+    assert list(drawn) == list(wire.Completion.__struct_fields__)
+    assert list(drawn["usage"]) == list(wire.Usage.__struct_fields__)
+    assert list(drawn["choices"][0]) == list(wire.Choice.__struct_fields__)
+
+
+def test_every_error_is_documented() -> None:
+    rows = tables(PAGE)["Errors"]
+    documented = {int(status): (spans(kind)[0], set(spans(codes))) for status, kind, codes in rows}
+    failed = errors.TargetError()
+    failed.run = RunRecord(run_id="r", owner="o", channel="c", status="failed", created_at=0.0)
+    assert documented.pop(status_of(failed)) == (error_out(failed).type, {failed.code})
+    kinds = [kind for kind in request_errors() if not issubclass(kind, NEVER)]
+    assert set(documented) == {kind.status for kind in kinds}
+    for kind in kinds:
+        assert documented[kind.status][0] == error_out(kind()).type
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src/frontdesk").rglob("*.py"))
+    for _, codes in documented.values():
+        assert all(f'"{code}"' in source for code in codes)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    rows = {what: much for what, much, _ in tables(PAGE)["Limits"]}
+    channel = signature(ChatCompletionsChannel)
+    assert rows["messages"] == f"{channel['max_messages'].default}"
+    assert rows["tools"] == f"{MAX_TOOLS}"
+    assert rows["a name of an author"] == f"{messages._LONGEST_AUTHOR} characters"
+    assert rows["the id of a call"] == f"{messages._LONGEST_CALL_ID} characters"
+    assert rows["the body"] == f"{channel['max_body_bytes'].default // 2**20} MiB"
+    assert rows["values in the body"] == f"{channel['max_body_values'].default}"
+    assert rows["the time for the body"] == f"{channel['body_timeout'].default:.0f} s"
+    assert rows["a fetched URL"] == f"{channel['max_fetched_bytes'].default // 2**20} MiB"
