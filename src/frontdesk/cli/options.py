@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from frontdesk.cli.operator_options import add_operator_commands, count
+from frontdesk.cli.project import DOORS, MODELS
 from frontdesk.kit.http.server_limits import ServerLimits
 
 HOST = "127.0.0.1"
@@ -63,6 +64,7 @@ def build_parser() -> ArgumentParser:
     _add_reference(check)
     check.add_argument("--online", action="store_true", help="ask the platforms whether they take the credentials too")
 
+    _add_init(commands.add_parser("init", help="write a project of your own", description=_INIT))
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
     add_operator_commands(commands)
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
@@ -72,6 +74,11 @@ def build_parser() -> ArgumentParser:
 _CHAT = (
     "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
     "If the input is a pipe, each line is a turn."
+)
+
+_INIT = (
+    "Writes a host, a test, an example of its settings and a Makefile into a directory, and overwrites nothing. It "
+    "asks for the model and the doors that are not given, and needs no network."
 )
 
 _KEYS = (
@@ -97,6 +104,12 @@ def _add_chat(chat: ArgumentParser) -> None:
     key = chat.add_mutually_exclusive_group()
     key.add_argument("--api-key-file", metavar="FILE", help="a file that holds the API key and nothing else")
     key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
+
+
+def _add_init(init: ArgumentParser) -> None:
+    init.add_argument("directory", metavar="DIR", type=directory, help="where to write; it is made if it is missing")
+    init.add_argument("--model", choices=tuple(MODELS), help="whose model answers")
+    init.add_argument("--doors", metavar="NAMES", type=doors, help=f"some of {','.join(DOORS)}, separated by commas")
 
 
 def _add_keys(keys: ArgumentParser) -> None:
@@ -185,6 +198,15 @@ def directory(text: str) -> str:
     if not text:
         raise ArgumentTypeError("a directory is needed")
     return text
+
+
+def doors(text: str) -> list[str]:
+    """Read names of doors, separated by commas; return them in the order in which they are offered."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in DOORS]
+    if unknown:
+        raise ArgumentTypeError(f"there is no {unknown[0]!r} among {', '.join(DOORS)}")
+    return [name for name in DOORS if name in names]
 
 
 def seconds(text: str) -> float:
