@@ -1,5 +1,6 @@
-"""Local servers that speak as those of models do: the Responses API is our own, and the others are the least there is."""
+"""Local servers that speak as those of models do: the Responses API is our own, the others are the least there is."""
 
+from contextlib import asynccontextmanager
 from typing import Any
 
 from agent_framework import Agent
@@ -14,7 +15,7 @@ from frontdesk.testing import ScriptedChatClient
 
 
 def model_servers() -> Starlette:
-    """Return an app with a server for each of the APIs; each says which one it was, and which model it was asked for."""
+    """Return an app with a server for each of the APIs; each says in its answer which one it is."""
     openai = _host("OpenAI", "/v1/responses")
     azure = _host("Azure", "/openai/v1/responses")
     return Starlette(
@@ -35,8 +36,6 @@ def _host(name: str, path: str) -> AgentFrameworkHost:
 
 
 def _both(first: AgentFrameworkHost, second: AgentFrameworkHost) -> Any:
-    from contextlib import asynccontextmanager
-
     @asynccontextmanager
     async def lifespan(app: object):
         async with first.lifespan(), second.lifespan():
