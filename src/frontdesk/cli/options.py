@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from frontdesk.cli.operator_options import add_operator_commands, count
+from frontdesk.cli.operator_options import add_operator_commands, add_speaking_commands, count
 from frontdesk.cli.project import DOORS, MODELS
 from frontdesk.kit.http.server_limits import ServerLimits
 
@@ -67,6 +67,7 @@ def build_parser() -> ArgumentParser:
     _add_init(commands.add_parser("init", help="write a project of your own", description=_INIT))
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
     add_operator_commands(commands)
+    add_speaking_commands(commands)
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
