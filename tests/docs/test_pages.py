@@ -38,6 +38,8 @@ MISSING = {
     "keys": ["list"],
     "links": ["list", "--state", "a"],
     "deliveries": ["list", "--state", "a"],
+    "deliver": ["text", "--to", "chat", "1", "--state", "a"],
+    "run": ["text", "--to", "chat", "1", "--state", "a"],
     "move-state": ["--from", "a", "--to", "b"],
 }
 
