@@ -1,5 +1,6 @@
 """The options of every subcommand, and the checks of their text."""
 
+import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
 KEY_FILE = "keys.jsonl"
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+
+
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
 class Reference(NamedTuple):
@@ -41,6 +45,7 @@ def build_parser() -> ArgumentParser:
     _add_reference(serve)
     _add_address(serve, PORT)
     _add_log_level(serve, "info if not given; debug logs each request too")
+    _add_deployment(serve)
     _add_server_limits(serve)
 
     _add_worker(commands.add_parser("worker", help="work beside hosts, without a port", description=_WORKER))
@@ -133,6 +138,22 @@ def _add_worker(worker: ArgumentParser) -> None:
     _add_log_level(worker, "info if not given")
 
 
+def _add_deployment(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--reload", action="store_true", help="start it anew when a .py file below this directory has changed"
+    )
+    parser.add_argument(
+        "--root-path", metavar="PATH", type=root_path, help="the path that a proxy in front has cut off"
+    )
+    parser.add_argument(
+        "--proxy",
+        metavar="ADDRESSES",
+        type=proxies,
+        help="addresses or networks of proxies in front, separated by commas: their X-Forwarded-For and "
+        "X-Forwarded-Proto say who calls; those of others are not believed",
+    )
+
+
 def _add_server_limits(parser: ArgumentParser) -> None:
     for option, kind, hint in (
         ("--max-connections", count, "connections at once; more are refused with 503"),
@@ -219,6 +240,27 @@ def seconds(text: str) -> float:
     if not 0 < number <= 3600:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds up to 3600")
     return number
+
+
+def root_path(text: str) -> str:
+    """Read the path below which a proxy serves the host."""
+    if not _ROOT_PATH.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is not a path such as /desk: it begins with a slash and ends without one")
+    return text
+
+
+def proxies(text: str) -> str:
+    """Read addresses and networks of proxies; all addresses at once are refused."""
+    from ipaddress import ip_network
+
+    for part in text.split(","):
+        try:
+            network = ip_network(part.strip())
+        except ValueError:
+            raise ArgumentTypeError(f"{part!r} is neither an address nor a network, such as 10.1.0.0/16") from None
+        if network.prefixlen == 0:
+            raise ArgumentTypeError(f"{part!r} is every address: anybody could say who they are")
+    return text
 
 
 def port(text: str) -> int:

@@ -2,9 +2,10 @@
 
 import getpass
 import socket
-import time
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
+from threading import Event
 from typing import Any, Self
 
 import msgspec
@@ -49,14 +50,13 @@ class OperatorClient:
     def wait(self, run_id: str, *, person: str | None = None, seconds: float = 600.0) -> dict[str, Any]:
         """Return a run with its result when it has ended; raise `OperatorError` if it takes longer."""
         name = {"id": run_id} if person is None else {"id": run_id, "person": person}
-        deadline = time.monotonic() + seconds
-        while True:
+        pause = Event()
+        for _ in range(ceil(seconds / _PAUSE) + 1):
             row = self.call("show", {"kind": "runs", "name": name})
             if row["status"] in _ENDED:
                 return self.call("show", {"kind": "runs", "name": name, "content": True})
-            if time.monotonic() >= deadline:
-                raise OperatorError(f"The run {run_id} has not ended within {seconds:g} seconds.", code="timeout")
-            time.sleep(_PAUSE)
+            pause.wait(_PAUSE)
+        raise OperatorError(f"The run {run_id} has not ended within {seconds:g} seconds.", code="timeout")
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
         """Send any request of the socket; raise `OperatorError` if it is refused, or if no answer comes."""
