@@ -24,6 +24,7 @@ UV := uv==0.13.7
 
 DEV := .venv/.installed
 RUN := .venv-run/.installed
+PROVIDERS := .venv-providers/.installed
 NODE := .venv/node/.installed
 BROWSER := .venv/.browser
 
@@ -79,6 +80,13 @@ endef
 	$(call venv,.venv-run)
 	@.venv-run/bin/python -m pip install -qq --require-hashes --requirement requirements/run.txt
 	@touch $@
+
+# Without a network what needs it is skipped, and says so.
+.venv-providers/.installed: requirements/providers.txt pyproject.toml
+	$(call venv,.venv-providers)
+	@if .venv-providers/bin/python -m pip install -qq --require-hashes --requirement requirements/providers.txt && \
+		.venv-providers/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .; then touch $@; \
+	else echo "the clients of models can't be installed; what needs them is skipped" >&2; fi
 
 .venv/.installed: .venv/.locked pyproject.toml
 	$(call installed,.venv)
@@ -167,6 +175,10 @@ judge: $(DEV) ## Judge what was acknowledged under faults (ARGS: options of `pyt
 	@JUDGE_CASES=1 $(PYTEST) tests/judge
 	@.venv/bin/python -m tests.judge $(or $(ARGS),--rounds 5 --operations 6000 --seconds 600 --gap 30)
 
+.PHONY: providers
+providers: $(PROVIDERS) ## Ask a written project of each kind of model, with the framework's client, over a local server
+	@if [ -e $(PROVIDERS) ]; then .venv-providers/bin/python -m tests.providers $(ARGS); fi
+
 .PHONY: bench
 bench: $(DEV) ## Run the benchmarks (ARGS: options of `python -m bench`)
 	@.venv/bin/python -m bench $(ARGS)
@@ -182,7 +194,7 @@ format: $(DEV) ## Format the code and fix what lint can fix
 
 .PHONY: lock
 lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at the newest versions)
-	@set -eu; for name in run dev; do \
+	@set -eu; for name in run dev providers; do \
 		echo "Locking requirements/$$name.txt"; \
 		.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS) \
@@ -191,6 +203,6 @@ lock: .venv-lock/.installed ## Lock the dependencies anew (ARGS=--upgrade: at th
 
 .PHONY: clean
 clean: ## Remove the virtual environments, the caches and what was built
-	@rm -rf .venv .venv-run .venv-lock .bench build dist
+	@rm -rf .venv .venv-run .venv-providers .venv-lock .bench build dist
 	@rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache .schemathesis
 	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -85,7 +85,7 @@ WAYS_OUT = {
     "admin/socket_server.py",
     "cli/demo.py",
     "cli/door.py",
-    "cli/operator_desk.py",
+    "host/operator_client.py",
     "cli/server.py",
     "host/state/state_lock.py",
     "host/server/server.py",

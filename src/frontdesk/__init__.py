@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         CodecError,
         FrontdeskError,
         LeadershipLostError,
+        OperatorError,
         SealError,
         StateDirectoryInUseError,
         TaskError,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from frontdesk.errors.service import StoreUnavailableError, UnavailableError, UnsupportedError
     from frontdesk.errors.store import StoreError
     from frontdesk.host.host import AgentFrameworkHost
+    from frontdesk.host.operator_client import OperatorClient
     from frontdesk.host.state.state import HostStatePaths
     from frontdesk.kit.auth.any_auth import AnyAuth
     from frontdesk.kit.auth.api_keys import ApiKeyAuth
@@ -215,6 +217,8 @@ _HOME = {
     "OAuthIdentityLinker": "frontdesk.linkers.oauth.linker",
     "Oidc": "frontdesk.linkers.oauth.presets",
     "OneTimeCodeIdentityLinker": "frontdesk.linkers.one_time_code",
+    "OperatorClient": "frontdesk.host.operator_client",
+    "OperatorError": "frontdesk.errors.base",
     "PendingApproval": "frontdesk.data.approval",
     "PlatformAuth": "frontdesk.kit.auth.platform_auth",
     "PostgresStateStore": "frontdesk.stores.sql.postgres",
@@ -380,6 +384,8 @@ __all__ = [
     "OAuthIdentityLinker",
     "Oidc",
     "OneTimeCodeIdentityLinker",
+    "OperatorClient",
+    "OperatorError",
     "PendingApproval",
     "PlatformAuth",
     "PostgresStateStore",

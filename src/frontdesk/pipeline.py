@@ -233,9 +233,13 @@ class Pipeline:
                 live.show(update)
         return live
 
-    async def submit(self, request: ChannelRequest, caller: Caller) -> RunRecord:
-        """Queue a run of the operator's own for a person; it does not count as their presence."""
-        return (await self._deferral.queue(await self.admit(request, caller))).run
+    async def submit(self, request: ChannelRequest, caller: Caller, *, pushes: bool = False) -> RunRecord:
+        """Queue a run of the operator's own for a person; it does not count as their presence.
+
+        With `pushes` the answer is sent to the person on the channel of the request.
+        """
+        admitted = await self.admit(request, caller)
+        return (await self._deferral.queue(admitted.pushing() if pushes else admitted)).run
 
     async def fail_admitted(self, admitted: AdmittedRequest, job: Job, failure: RunFailure) -> None:
         """End a background run that can't go on."""

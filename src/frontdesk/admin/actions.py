@@ -10,6 +10,7 @@ from frontdesk.access.links import Links
 from frontdesk.admin.deliveries import Deliveries
 from frontdesk.admin.queries import AdminQueries, known_kind
 from frontdesk.admin.rows import Row, summary
+from frontdesk.admin.speaking import Speaking
 from frontdesk.approvals.decisions import Decisions, NoPlaces
 from frontdesk.clock import Clock
 from frontdesk.data.approval import AuditLine
@@ -64,6 +65,8 @@ class AdminParts:
     """Ends a background run that was cancelled, if this process works on it."""
     look_for_cancelled: Callable[[], Awaitable[None]] = _no_events
     """Ends the events that were cancelled while this process works on them."""
+    speaking: Speaking | None = None
+    """The way to speak to people, and to run the target; only a host has it."""
 
     @classmethod
     def of_store(cls, store: HostStateStore, clock: Clock, ids: Ids) -> "AdminParts":
@@ -73,15 +76,20 @@ class AdminParts:
         return cls(store=store, clock=clock, deliveries=Deliveries(store, clock), decisions=decisions, links=links)
 
 
+def operator_name(by: str) -> str:
+    """Return the name of an operator as it is in the audit log."""
+    if not 0 < len(by) <= _LONGEST_NAME or not by.isprintable():
+        raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
+    return by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
+
+
 class AdminActions:
     """Acts as one operator. Each action names the `seen` of the row that it is about, and is refused if it changed."""
 
     def __init__(self, parts: AdminParts, by: str) -> None:
         """Act as the operator `by`, whose name is in each line of the audit log."""
-        if not 0 < len(by) <= _LONGEST_NAME or not by.isprintable():
-            raise InvalidRequestError("The name of an operator is 1 to 100 printable characters.", param="by")
         self._parts = parts
-        self._by = by if by.startswith(OPERATOR) else f"{OPERATOR}{by}"
+        self._by = operator_name(by)
         self._queries = AdminQueries(parts.store)
         self._work: Mapping[LedgerKind, Callable[[LedgerRow, str], Awaitable[None]]] = {
             "deliveries": self._on_delivery,

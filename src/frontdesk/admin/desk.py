@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from frontdesk.admin.actions import AdminActions, AdminParts
+from frontdesk.admin.actions import AdminActions, AdminParts, operator_name
 from frontdesk.admin.queries import AdminQueries
+from frontdesk.admin.speaking import Speaker, need_speaking
+from frontdesk.data.identity import ChannelIdentity
 from frontdesk.errors import InvalidRequestError
 
 
@@ -16,7 +18,7 @@ class AdminDesk:
         self._queries = AdminQueries(parts.store)
 
     async def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Answer a request: `page`, `show`, `counts`, `state` or `act`, with its parameters."""
+        """Answer a request: `page`, `show`, `counts`, `state`, `act`, `deliver` or `run`, with its parameters."""
         if name == "page":
             page = await self._queries.page(
                 _text(given, "kind"), _texts(given, "filters"), after=_optional(given, "after"), limit=_limit(given)
@@ -34,7 +36,25 @@ class AdminDesk:
             actions = AdminActions(self._parts, _text(given, "by"))
             kind, action = _text(given, "kind"), _text(given, "action")
             return await actions.act(kind, action, _texts(given, "name"), seen=_text(given, "seen"))
+        if name in ("deliver", "run"):
+            return await self._speak(name, given)
         raise InvalidRequestError(f"There is no call {name!r}.", param="call")
+
+    async def _speak(self, name: str, given: Mapping[str, Any]) -> Any:
+        speaker = Speaker(need_speaking(self._parts.speaking), operator_name(_text(given, "by")))
+        text, key = _text(given, "text"), _optional(given, "idempotency_key")
+        to = _texts(given, "to")
+        if name == "deliver" and set(to) == {"person"}:
+            return await speaker.deliver(to["person"], text, idempotency_key=key)
+        who = _identity(to)
+        work = speaker.deliver if name == "deliver" else speaker.run
+        return await work(who, text, idempotency_key=key)
+
+
+def _identity(to: Mapping[str, str]) -> ChannelIdentity:
+    if set(to) != {"channel", "id"} or not all(to.values()):
+        raise InvalidRequestError("to must have a channel and the id of a user there.", param="to")
+    return ChannelIdentity(channel=to["channel"], native_id=to["id"])
 
 
 def _text(given: Mapping[str, Any], name: str) -> str:

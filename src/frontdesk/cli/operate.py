@@ -1,6 +1,5 @@
 """`frontdesk sessions`, `runs`, `deliveries` and so on: lists rows of everybody, shows one, and acts on it."""
 
-import getpass
 import json
 import re
 from argparse import Namespace
@@ -13,6 +12,7 @@ from frontdesk.cli.operator_options import KINDS
 from frontdesk.cli.tables import cell, print_table, show_audit
 from frontdesk.cli.terminal import visible
 from frontdesk.clock import SystemClock
+from frontdesk.host.operator_client import user_name
 from frontdesk.kit.auth.key_file import seconds_of, time_of
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -141,17 +141,10 @@ def _act(desk: Desk, arguments: Namespace) -> int:
     kind, name = arguments.command, _name(arguments)
     before = desk.call("show", {"kind": kind, "name": name})
     seen = arguments.seen or before["seen"]
-    asked = {"kind": kind, "action": arguments.action, "name": name, "seen": seen, "by": arguments.by or _user()}
+    asked = {"kind": kind, "action": arguments.action, "name": name, "seen": seen, "by": arguments.by or user_name()}
     after = desk.call("act", asked)
     print(_OUTCOMES[kind, arguments.action](before, after, desk))
     return 0
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"
 
 
 def _retried(before: Mapping[str, Any], after: Mapping[str, Any], desk: Desk) -> str:

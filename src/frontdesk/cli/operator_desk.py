@@ -1,23 +1,20 @@
 """The source of answers for operators' commands: a running host by its socket, or the store itself."""
 
 import asyncio
-import socket
 from argparse import Namespace
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import msgspec
-
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.desk import AdminDesk
-from frontdesk.admin.socket_server import SOCKET, path_findings
+from frontdesk.admin.socket_server import SOCKET
 from frontdesk.cli.mistakes import CommandError
 from frontdesk.cli.places import place_of, store_at
 from frontdesk.clock import SystemClock
-from frontdesk.errors import RequestError
-from frontdesk.host.state.file_modes import find_unsafe
+from frontdesk.errors import OperatorError, RequestError
+from frontdesk.host.operator_client import OperatorClient
 from frontdesk.ids import RandomIds
 
 Where = Literal["host", "shared", "alone"]
@@ -25,7 +22,6 @@ Where = Literal["host", "shared", "alone"]
 NOT_FOUND, REFUSED = 3, 4
 _CODES = {"not_found": NOT_FOUND}
 _CONFLICTS = ("changed", "not_cancellable", "not_pending", "not_ended", "nothing_to_send", "not_droppable", "ambiguous")
-_SECONDS = 60.0
 
 
 class Desk(Protocol):
@@ -87,42 +83,24 @@ class SocketDesk:
 
     where: Where = "host"
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._lines = connection.makefile("rb")
+    def __init__(self, client: OperatorClient) -> None:
+        self._client = client
 
     def call(self, name: str, given: Mapping[str, Any]) -> Any:
         try:
-            self._connection.sendall(msgspec.json.encode({"call": name, "given": given}) + b"\n")
-            line = self._lines.readline()
-        except OSError as error:
-            raise CommandError(f"the host does not answer: {error.strerror or error}") from None
-        if not line.endswith(b"\n"):
-            raise CommandError("the host has ended, or could not answer; its log says why")
-        answer: dict[str, Any] = msgspec.json.decode(line)
-        if "error" in answer:
-            raise refusal(str(answer["error"]["code"]), str(answer["error"]["message"]))
-        return answer["answer"]
+            return self._client.call(name, given)
+        except OperatorError as error:
+            raise refusal(error.code, str(error)) from None
 
 
-def _connect(path: Path) -> socket.socket | None:
-    """Return a connection to a running host; `None` if there is none."""
-    if path_findings(path) or not hasattr(socket, "AF_UNIX") or not path.exists():
-        return None
-    # Whoever can change the directory can answer in place of the host.
-    if (unsafe := find_unsafe(path.parent)) is not None:
-        raise CommandError(f"the socket {path} is not used: its directory {unsafe.reason}; {unsafe.advice}")
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_SECONDS)
+def _connect(path: Path) -> OperatorClient | None:
+    """Return a client of a running host; `None` if there is none."""
     try:
-        connection.connect(str(path))
-    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-        connection.close()
-        return None
-    except OSError as error:
-        connection.close()
-        raise CommandError(f"the socket {path} can't be used: {error.strerror or error}") from None
-    return connection
+        return OperatorClient(path)
+    except OperatorError as error:
+        if error.code == "no_host":
+            return None
+        raise CommandError(str(error)) from None
 
 
 def _of_this_state(desk: SocketDesk, place: Path) -> SocketDesk:

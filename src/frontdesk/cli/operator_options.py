@@ -10,6 +10,15 @@ _PLACE = (
     "socket; if none runs, the command opens the state itself."
 )
 
+_DELIVER = (
+    "Sends a message to a person through a running host; the host must have started, and answer by its socket. It "
+    "becomes a part of their conversation, and is sent once for each idempotency key."
+)
+_RUN = (
+    "Runs the target for a person, in the background of a running host. The answer goes where answers to the person "
+    "go on that channel; with --wait it is printed too."
+)
+
 
 class Kind(NamedTuple):
     """A kind of rows: what a command is about, its filters, and its actions with their help."""
@@ -78,6 +87,29 @@ def add_operator_commands(commands: Any) -> None:
         _add_place(show)
         for action, hint in kind.actions.items():
             _add_action(actions.add_parser(action, help=hint, description=told), kind)
+
+
+def add_speaking_commands(commands: Any) -> None:
+    """Add the commands with which an operator speaks through a running host."""
+    deliver = commands.add_parser("deliver", help="send a message to a person", description=_DELIVER)
+    whom = deliver.add_mutually_exclusive_group(required=True)
+    _add_to(whom, required=False)
+    whom.add_argument("--person", metavar="KEY", help="the isolation key of the person, wherever they can be reached")
+    run = commands.add_parser("run", help="run the target for a person", description=_RUN)
+    _add_to(run, required=True)
+    run.add_argument("--wait", metavar="SECONDS", type=count, help="wait for the end, and print the answer")
+    for parser in (deliver, run):
+        parser.set_defaults(module="speak")
+        parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from the standard input")
+        parser.add_argument("--idempotency-key", metavar="KEY", help="do it once, however often the command is run")
+        parser.add_argument("--by", metavar="NAME", help="who does it, for the audit log; your user name, if not given")
+        parser.add_argument("--json", action="store_true", help="as JSON")
+        _add_place(parser)
+
+
+def _add_to(parser: Any, *, required: bool) -> None:
+    names, hint = ("CHANNEL", "ID"), "the person, by their channel and their id there"
+    parser.add_argument("--to", nargs=2, metavar=names, required=required, help=hint)
 
 
 def _add_list(parser: ArgumentParser, kind: Kind) -> None:

@@ -1,11 +1,13 @@
 """The options of every subcommand, and the checks of their text."""
 
+import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from frontdesk.cli.operator_options import add_operator_commands, count
+from frontdesk.cli.operator_options import add_operator_commands, add_speaking_commands, count
+from frontdesk.cli.project import DOORS, MODELS
 from frontdesk.kit.http.server_limits import ServerLimits
 
 HOST = "127.0.0.1"
@@ -13,6 +15,9 @@ PORT = 8000
 CHAT_URL = f"http://{HOST}:{PORT}/invocations"
 KEY_FILE = "keys.jsonl"
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+
+
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
 class Reference(NamedTuple):
@@ -40,6 +45,7 @@ def build_parser() -> ArgumentParser:
     _add_reference(serve)
     _add_address(serve, PORT)
     _add_log_level(serve, "info if not given; debug logs each request too")
+    _add_deployment(serve)
     _add_server_limits(serve)
 
     _add_worker(commands.add_parser("worker", help="work beside hosts, without a port", description=_WORKER))
@@ -63,8 +69,10 @@ def build_parser() -> ArgumentParser:
     _add_reference(check)
     check.add_argument("--online", action="store_true", help="ask the platforms whether they take the credentials too")
 
+    _add_init(commands.add_parser("init", help="write a project of your own", description=_INIT))
     _add_keys(commands.add_parser("keys", help="make, list and revoke API keys", description=_KEYS))
     add_operator_commands(commands)
+    add_speaking_commands(commands)
     _add_move(commands.add_parser("move-state", help="move all state into another database", description=_MOVE))
     return parser
 
@@ -72,6 +80,11 @@ def build_parser() -> ArgumentParser:
 _CHAT = (
     "Talks to the agent behind an Invocations door. /new starts a new session, /quit leaves, Ctrl-C cancels an answer. "
     "If the input is a pipe, each line is a turn."
+)
+
+_INIT = (
+    "Writes a host, a test, an example of its settings and a Makefile into a directory, and overwrites nothing. It "
+    "asks for the model and the doors that are not given, and needs no network."
 )
 
 _KEYS = (
@@ -99,6 +112,12 @@ def _add_chat(chat: ArgumentParser) -> None:
     key.add_argument("--api-key", metavar="KEY", help="the API key; others on this machine can see it while you chat")
 
 
+def _add_init(init: ArgumentParser) -> None:
+    init.add_argument("directory", metavar="DIR", type=directory, help="where to write; it is made if it is missing")
+    init.add_argument("--model", choices=tuple(MODELS), help="whose model answers")
+    init.add_argument("--doors", metavar="NAMES", type=doors, help=f"some of {','.join(DOORS)}, separated by commas")
+
+
 def _add_keys(keys: ArgumentParser) -> None:
     actions = keys.add_subparsers(dest="action", metavar="action", required=True)
     create = actions.add_parser("create", help="make a key and print it, this once", description=_KEYS)
@@ -117,6 +136,22 @@ def _add_keys(keys: ArgumentParser) -> None:
 def _add_worker(worker: ArgumentParser) -> None:
     _add_reference(worker)
     _add_log_level(worker, "info if not given")
+
+
+def _add_deployment(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--reload", action="store_true", help="start it anew when a .py file below this directory has changed"
+    )
+    parser.add_argument(
+        "--root-path", metavar="PATH", type=root_path, help="the path that a proxy in front has cut off"
+    )
+    parser.add_argument(
+        "--proxy",
+        metavar="ADDRESSES",
+        type=proxies,
+        help="addresses or networks of proxies in front, separated by commas: their X-Forwarded-For and "
+        "X-Forwarded-Proto say who calls; those of others are not believed",
+    )
 
 
 def _add_server_limits(parser: ArgumentParser) -> None:
@@ -187,6 +222,15 @@ def directory(text: str) -> str:
     return text
 
 
+def doors(text: str) -> list[str]:
+    """Read names of doors, separated by commas; return them in the order in which they are offered."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in DOORS]
+    if unknown:
+        raise ArgumentTypeError(f"there is no {unknown[0]!r} among {', '.join(DOORS)}")
+    return [name for name in DOORS if name in names]
+
+
 def seconds(text: str) -> float:
     """Read a number of seconds, more than none and at most an hour."""
     try:
@@ -196,6 +240,27 @@ def seconds(text: str) -> float:
     if not 0 < number <= 3600:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds up to 3600")
     return number
+
+
+def root_path(text: str) -> str:
+    """Read the path below which a proxy serves the host."""
+    if not _ROOT_PATH.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is not a path such as /desk: it begins with a slash and ends without one")
+    return text
+
+
+def proxies(text: str) -> str:
+    """Read addresses and networks of proxies; all addresses at once are refused."""
+    from ipaddress import ip_network
+
+    for part in text.split(","):
+        try:
+            network = ip_network(part.strip())
+        except ValueError:
+            raise ArgumentTypeError(f"{part!r} is neither an address nor a network, such as 10.1.0.0/16") from None
+        if network.prefixlen == 0:
+            raise ArgumentTypeError(f"{part!r} is every address: anybody could say who they are")
+    return text
 
 
 def port(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import gc
 from argparse import Namespace
+from socket import socket
 
 from frontdesk.cli.load import load_host
 from frontdesk.cli.mistakes import CommandError, list_findings
@@ -15,13 +16,23 @@ YOUNG_OBJECTS = 50_000
 
 def run(arguments: Namespace) -> int:
     """Serve the host."""
+    if arguments.reload:
+        # Each process loads the host anew; this one only watches the files.
+        from frontdesk.cli.reload import watch
+
+        return watch(arguments, listen(arguments.host, arguments.port))
+    return serve_on(arguments)
+
+
+def serve_on(arguments: Namespace, listener: socket | None = None) -> int:
+    """Load the host and serve it, on a socket that listens already or on a new one."""
     try:
         host = load_host(arguments.reference, arguments.state_dir)
         host.check_bind(arguments.host)
     except ChannelConfigurationError as error:
         raise CommandError(list_findings(str(arguments.reference), error.findings)) from None
     limits = _limits(arguments)
-    listener = listen(arguments.host, arguments.port)
+    listener = listener or listen(arguments.host, arguments.port)
     base = base_url(listener)
 
     def ready() -> None:
@@ -29,7 +40,15 @@ def run(arguments: Namespace) -> int:
         lines = [f"{host.target.name} is served at {base}", *describe(host, base)]
         print(*lines, f"  health: {base}/healthz and {base}/readyz", "Ctrl-C stops it.", sep="\n", flush=True)
 
-    return serve(host, listener, on_ready=ready, log_level=arguments.log_level, limits=limits)
+    return serve(
+        host,
+        listener,
+        on_ready=ready,
+        log_level=arguments.log_level,
+        limits=limits,
+        root_path=arguments.root_path or "",
+        proxies=arguments.proxy,
+    )
 
 
 def _limits(arguments: Namespace) -> ServerLimits:

@@ -66,8 +66,13 @@ def serve(
     log_level: str,
     grace_seconds: int = GRACE_SECONDS,
     limits: ServerLimits = _LIMITS,
+    root_path: str = "",
+    proxies: str | None = None,
 ) -> int:
-    """Serve until a signal stops it; call `on_ready` when the host has started."""
+    """Serve until a signal stops it; call `on_ready` when the host has started.
+
+    `proxies` are the addresses whose headers say who calls, and `root_path` is what they have cut off the path.
+    """
     set_up_logs(log_level)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
     install()
@@ -77,7 +82,9 @@ def serve(
         access_log=log_level == "debug",
         lifespan="on",
         # Any client can send the headers of a proxy, and checks by address need that of the connection.
-        proxy_headers=False,
+        proxy_headers=proxies is not None,
+        forwarded_allow_ips=proxies,
+        root_path=root_path,
         backlog=BACKLOG,
         timeout_graceful_shutdown=grace_seconds,
     )

@@ -9,6 +9,7 @@
     ├── StateDirectoryError            the host can't keep its state where it was told to
     │   └── StateDirectoryInUseError   another host does already
     ├── AdminSocketError               the socket for operators can't be opened
+    ├── OperatorError                  a running host does not answer an operator's program, or has refused it
     ├── StoreError                     the state store refused a write
     │   ├── StaleTurnError             the turn was fenced off: a newer one holds the session
     │   ├── LostRunError               a background run was fenced off: another process works on it, or none may
@@ -70,6 +71,7 @@ from frontdesk.errors.base import (
     CodecError,
     FrontdeskError,
     LeadershipLostError,
+    OperatorError,
     SealError,
     StateDirectoryError,
     StateDirectoryInUseError,
@@ -163,6 +165,7 @@ __all__ = [
     "MethodNotAllowedError",
     "NotFoundError",
     "NotStorableError",
+    "OperatorError",
     "Phrase",
     "PushError",
     "PushLimitedError",

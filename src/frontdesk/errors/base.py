@@ -56,6 +56,14 @@ class AdminSocketError(FrontdeskError):
         )
 
 
+class OperatorError(FrontdeskError):
+    """A running host does not answer an operator's program, or has refused what it asked for; `code` says which."""
+
+    def __init__(self, message: str, *, code: str = "unavailable") -> None:
+        self.code = code
+        super().__init__(message)
+
+
 class LeadershipLostError(FrontdeskError):
     """The leadership could not be kept: another process may have it, so what was done under it was cancelled."""
 

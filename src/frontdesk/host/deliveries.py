@@ -7,6 +7,7 @@ from agent_framework import Content, Message
 from frontdesk.abc.store import HostStateStore
 from frontdesk.access.gate import Gate
 from frontdesk.clock import Clock
+from frontdesk.data.approval import AuditLine
 from frontdesk.data.codec import to_json
 from frontdesk.data.delivery import Delivery, Route
 from frontdesk.data.identity import Caller, ChannelIdentity, PushGroup
@@ -56,9 +57,12 @@ class ProactiveSender:
         self._clock = clock
 
     async def deliver(
-        self, to: str | ChannelIdentity, message: str | Message, idempotency_key: str | None
+        self, to: str | ChannelIdentity, message: str | Message, idempotency_key: str | None, by: str | None = None
     ) -> Sequence[Delivery]:
-        """Send a message; return its parts. The same key again returns the parts of the first time."""
+        """Send a message; return its parts. The same key again returns the parts of the first time.
+
+        With `by`, the name of an operator, a line of the audit log is written with it.
+        """
         message = _checked(message)
         owner, who = await self._person(to)
         key = _digest(owner, idempotency_key) if idempotency_key is not None else self._ids.new("own")
@@ -90,6 +94,10 @@ class ProactiveSender:
                     transaction.append_history(session_id, [recorded])
                     for row in rows:
                         transaction.add_delivery(row, once=True)
+                    if by is not None:
+                        transaction.add_audit(
+                            AuditLine(at=now, owner=owner, subject=rows[0].delivery_id, action="delivered", by=by)
+                        )
             except DeliveryExistsError:
                 return await self._sent(key)
         await self._outbox.wake(rows)

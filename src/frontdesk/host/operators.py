@@ -1,11 +1,17 @@
 """Lets operators reach a running host by a socket."""
 
+from functools import partial
 from pathlib import Path
 
 from frontdesk.access.links import Links
 from frontdesk.admin.actions import AdminParts
 from frontdesk.admin.desk import AdminDesk
 from frontdesk.admin.socket_server import SOCKET, AdminSocket, is_supported
+from frontdesk.admin.speaking import Speaking
+from frontdesk.data.identity import Caller
+from frontdesk.data.request import ChannelRequest
+from frontdesk.data.run import RunRecord
+from frontdesk.delivery.push import can_push
 from frontdesk.errors import AdminSocketError, StateDirectoryError
 from frontdesk.host.config import AdminSocketPlace
 from frontdesk.host.parts import Parts
@@ -77,4 +83,17 @@ def admin_parts(parts: Parts) -> AdminParts:
         links=links,
         stop_run=parts.background.cancel,
         look_for_cancelled=parts.events.look_for_cancelled,
+        speaking=Speaking(
+            store=parts.store,
+            clock=parts.clock,
+            ids=parts.ids,
+            channels=tuple(parts.channels),
+            deliver=parts.sender.deliver,
+            submit=partial(_submit, parts),
+        ),
     )
+
+
+async def _submit(parts: Parts, request: ChannelRequest, caller: Caller) -> RunRecord:
+    pushes = can_push(parts.channels[request.channel])
+    return await parts.pipeline.submit(request, caller, pushes=pushes)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -199,6 +200,20 @@ async def test_server_sent_events_and_polls_tell_the_same() -> None:
             (frame,) = [data async for data in _first_event(response)]
         assert json.loads(frame) == polled
         assert [event["type"] for event in polled["events"]] == ["chat", "message", "message"]
+
+
+async def test_a_feed_that_is_open_ends_at_once_when_the_server_stops() -> None:
+    async with AsyncExitStack() as stack:
+        async with web_host(EchoAgent()) as url:
+            ada = await stack.enter_async_context(visiting(url))
+            await ada.say("hello")
+            await ada.heard(2)
+            stream = await stack.enter_async_context(ada.http.stream("GET", "/chat/api/events?after=0"))
+            lines = stream.aiter_lines()
+            await anext(lines)
+        # A server that waits would cut it off after its grace period: it would not end well.
+        async with asyncio.timeout(60):
+            assert [line async for line in lines if line.startswith("data: ")]
 
 
 async def _first_event(response: httpx.Response) -> AsyncIterator[str]:

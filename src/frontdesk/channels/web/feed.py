@@ -9,6 +9,7 @@ import msgspec
 from frontdesk.channels.web.client import Mailbox, Spot, as_shown, wait_for
 from frontdesk.channels.web.head import Chat, Head
 from frontdesk.channels.web.wire import StoredMessage
+from frontdesk.kit.http.server_stop import ServerStop
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -26,13 +27,17 @@ class _Shown(NamedTuple):
 class Feed:
     """The feed of one page; it is read again and again, and returns what is new each time."""
 
-    def __init__(self, mailbox: Mailbox, visitor: str, cursor: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self, mailbox: Mailbox, visitor: str, cursor: int, now: Callable[[], float], stop: ServerStop | None = None
+    ) -> None:
         self._mailbox = mailbox
         self._visitor = visitor
         self.cursor = cursor
         """The number of the last change that was returned."""
         self._live: dict[Spot, _Shown] = {}
         self._now = now
+        self.stop = stop or ServerStop()
+        """The end of the server, with which the feed ends."""
 
     async def read(self) -> Frame | None:
         """Return what is new; `None` if nothing is."""
@@ -78,16 +83,16 @@ class Feed:
         return {"type": "message", "chat": place.chat, "message": msgspec.to_builtins(message)}
 
     async def wait(self, look_seconds: float, most_seconds: float) -> Frame | None:
-        """Return what is new as soon as something is; `None` if nothing was for a time.
+        """Return what is new as soon as something is; `None` if nothing was for a time, or until the server stops.
 
         What this process writes is seen at once, and what another writes within `look_seconds`.
         """
         clock = asyncio.get_running_loop().time
         deadline = clock() + most_seconds
-        with self._mailbox.listening(self._visitor) as event:
+        with self._mailbox.listening(self._visitor) as event, self.stop.waking(event):
             while True:
                 frame = await self.read()
-                if frame is not None or clock() >= deadline:
+                if frame is not None or clock() >= deadline or self.stop.has_begun:
                     return frame
                 await wait_for(event, min(look_seconds, deadline - clock()))
 

@@ -20,6 +20,7 @@ from frontdesk.kit.auth.verifier import Allow
 from frontdesk.kit.http.asgi import send_json
 from frontdesk.kit.http.endpoint import HttpCall
 from frontdesk.kit.http.limits import Counter, Limits
+from frontdesk.kit.http.server_stop import server_stop
 from frontdesk.kit.http.sockets import POLICY, Socket
 from frontdesk.kit.http.sse import EventStream, encode_event
 
@@ -78,7 +79,7 @@ class FeedServer:
     async def events(self, call: HttpCall) -> None:
         """Send what is new as server-sent events, until the page leaves, or for a time: it comes back by itself.
 
-        A server that is to stop waits for a stream to end, and a visitor is let in anew with each.
+        It ends when the server is to stop, which would wait for it; and a visitor is let in anew with each.
         """
         await self._enter(call)
         feed = self._feed(call.scope, call.caller.identity.native_id, call.headers.get(_LAST_EVENT))
@@ -89,7 +90,7 @@ class FeedServer:
             await events.start(DATA_HEADERS[1:])
             clock, limits = asyncio.get_running_loop().time, self._config.feed
             deadline = clock() + limits.stream_seconds
-            while (left := deadline - clock()) > 0:
+            while (left := deadline - clock()) > 0 and not feed.stop.has_begun:
                 frame = await feed.wait(limits.look_seconds, left)
                 if frame is not None:
                     await events.send(encode_event(b"frame", msgspec.json.encode(frame), frame.cursor))
@@ -109,7 +110,7 @@ class FeedServer:
         query = query_of(scope)
         if last_event is not None:
             query["after"] = last_event.decode("latin-1")
-        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now)
+        return Feed(self._mailbox, visitor, number_in(query, "after") or 0, self._now, server_stop(scope))
 
 
 async def _read_all(socket: Socket) -> None:

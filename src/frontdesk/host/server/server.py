@@ -12,6 +12,7 @@ from frontdesk.host.server.http_protocol import ConnectionGate
 from frontdesk.host.server.unread import UnreadWatch, bound_unsent
 from frontdesk.kit.auth.redaction import install
 from frontdesk.kit.http.server_limits import ServerLimits, allowed_connections
+from frontdesk.kit.http.server_stop import STATE_NAME, ServerStop
 from frontdesk.loggers import host as log
 
 _NOT_STARTED = 3
@@ -32,6 +33,7 @@ class Server(uvicorn.Server):
         # refused; messages that are sent would be packed on the event loop.
         config.ws_per_message_deflate = False
         super().__init__(config)
+        self._stop = ServerStop()
         self._unread: UnreadWatch | None = None
         if limits is not None:
             config.http = _bounded(config, limits)
@@ -39,6 +41,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # Each request has a copy of this state in its scope.
+        self.lifespan.state[STATE_NAME] = self._stop
         if self._unread is not None:
             for server in self.servers:
                 for listener in server.sockets:
@@ -52,6 +56,8 @@ class Server(uvicorn.Server):
         for connection in connections:
             if getattr(connection, "scheme", "") in ("ws", "wss") and connection.transport.is_closing():
                 connection.transport.abort()
+        # Feeds that stay open end now: they would hold up the end for as long as the server waits for answers.
+        self._stop.begin()
         # They are gone in the loop's next turn.
         await asyncio.sleep(0)
         try:

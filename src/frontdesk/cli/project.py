@@ -1,0 +1,286 @@
+"""The files of a new project: a host, its test, its settings and a Makefile. All of it is decided here, and pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Model(NamedTuple):
+    """A kind of model: how its client is made, and what has to be installed and set for it."""
+
+    title: str
+    module: str
+    call: str
+    requirement: str
+    settings: Sequence[tuple[str, str, str]]
+    """Variables of the environment: the name, an example, and what it is."""
+
+
+class Door(NamedTuple):
+    """A kind of channel: how it is made, and how the written test speaks to it."""
+
+    title: str
+    imports: str
+    call: str
+    test: str
+
+
+_OPENAI = "agent-framework-openai>=1.17,<2"
+MODELS: Mapping[str, Model] = {
+    "openai": Model(
+        "OpenAI",
+        "agent_framework.openai",
+        "OpenAIChatClient()",
+        _OPENAI,
+        (
+            ("OPENAI_API_KEY", "sk-...", "the key"),
+            ("OPENAI_CHAT_MODEL", "gpt-4.1-mini", "the model"),
+        ),
+    ),
+    "azure": Model(
+        "Azure OpenAI",
+        "agent_framework.openai",
+        'OpenAIChatClient(azure_endpoint=os.environ["AZURE_OPENAI_ENDPOINT"])',
+        _OPENAI,
+        (
+            ("AZURE_OPENAI_ENDPOINT", "https://your-resource.openai.azure.com", "the resource"),
+            ("AZURE_OPENAI_API_KEY", "...", "the key"),
+            ("AZURE_OPENAI_CHAT_MODEL", "your-deployment", "the name of the deployment"),
+        ),
+    ),
+    "anthropic": Model(
+        "Anthropic",
+        "agent_framework.anthropic",
+        "AnthropicClient()",
+        "agent-framework-anthropic>=1.0.0b261022,<2",
+        (
+            ("ANTHROPIC_API_KEY", "sk-ant-...", "the key"),
+            ("ANTHROPIC_CHAT_MODEL", "claude-sonnet-4-5", "the model"),
+        ),
+    ),
+    "ollama": Model(
+        "Ollama, on this machine",
+        "agent_framework.ollama",
+        "OllamaChatClient()",
+        "agent-framework-ollama>=1.0.0b261022,<2",
+        (
+            ("OLLAMA_HOST", "http://127.0.0.1:11434", "the server"),
+            ("OLLAMA_MODEL", "llama3.2", "a model that was pulled"),
+        ),
+    ),
+    "compatible": Model(
+        "any server that speaks the Chat Completions API of OpenAI",
+        "agent_framework.openai",
+        "OpenAIChatCompletionClient()",
+        _OPENAI,
+        (
+            ("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1", "the server"),
+            ("OPENAI_API_KEY", "any", "its key; any text if it wants none"),
+            ("OPENAI_CHAT_COMPLETION_MODEL", "your-model", "the model"),
+        ),
+    ),
+}
+
+DOORS: Mapping[str, Door] = {
+    "web": Door(
+        "a page to talk to, at /chat",
+        "from frontdesk.channels.web import WebChatChannel",
+        'WebChatChannel(title="Concierge")',
+        """
+def test_the_page_is_served(tmp_path):
+    async def ask(client):
+        return (await client.http.get("/chat")).raise_for_status().text
+
+    assert "<title>Concierge</title>" in answered(ask, tmp_path)
+""",
+    ),
+    "responses": Door(
+        "the OpenAI Responses API, at /v1/responses",
+        "from frontdesk.channels.responses import ResponsesChannel",
+        "ResponsesChannel()",
+        """
+def test_a_client_of_the_responses_api_is_answered(tmp_path):
+    async def ask(client):
+        response = await client.http.post("/v1/responses", json={"input": "Hello"})
+        return response.raise_for_status().json()["output"][0]["content"][0]["text"]
+
+    assert answered(ask, tmp_path) == "Good day!"
+""",
+    ),
+    "invocations": Door(
+        "plain JSON, at /invocations",
+        "from frontdesk.channels.invocations import InvocationsChannel",
+        "InvocationsChannel()",
+        """
+def test_a_backend_is_answered(tmp_path):
+    async def ask(client):
+        return (await client.invoke("Hello"))["text"]
+
+    assert answered(ask, tmp_path) == "Good day!"
+""",
+    ),
+    "telegram": Door(
+        "a bot on Telegram",
+        "from frontdesk.channels.telegram import TelegramChannel",
+        "telegram()",
+        """
+def test_a_person_on_telegram_is_answered(tmp_path, monkeypatch):
+    async def talk():
+        async with fake_telegram() as telegram:
+            ann = telegram.user("Ann")
+            monkeypatch.setenv("BOT_TOKEN", telegram.token)
+            monkeypatch.setenv("TELEGRAM_API_URL", telegram.url)
+            monkeypatch.setenv("TELEGRAM_PEOPLE", str(ann.id))
+            host = build_host(ScriptedChatClient(["Good day!"]), state_dir=tmp_path / "state")
+            async with serving(host):
+                telegram.say(ann, "Hello")
+                chat = telegram.private(ann)
+                await telegram.until(lambda: telegram.shown(chat).answers)
+                return telegram.shown(chat).answers
+
+    assert asyncio.run(asyncio.wait_for(talk(), 60)) == ["Good day!"]
+""",
+    ),
+}
+
+TELEGRAM_SETTINGS = (
+    ("BOT_TOKEN", "123456:ABC-DEF...", "the token that @BotFather gave you"),
+    ("TELEGRAM_PEOPLE", "", "who may write to the bot: ids of Telegram, separated by spaces; @userinfobot tells yours"),
+)
+_TELEGRAM = '''
+
+def telegram() -> TelegramChannel:
+    """Return the bot. It answers the people whose ids are listed, and nobody else."""
+    people = os.environ.get("TELEGRAM_PEOPLE", "").split()
+    return TelegramChannel(
+        bot_token=os.environ["BOT_TOKEN"],
+        api_url=os.environ.get("TELEGRAM_API_URL", "https://api.telegram.org"),
+        transport="polling",
+        allowlist=NativeIdAllowlist(people),
+    )
+'''
+_GITIGNORE = ".env\nstate/\n.venv/\n__pycache__/\n.pytest_cache/\n"
+_HOST = """\
+\"\"\"The host of an agent: `make run` serves it.\"\"\"
+
+{system}from agent_framework import Agent, tool
+from frontdesk import {names}
+{channels}
+
+INSTRUCTIONS = "You are the concierge of a small hotel: warm and brief."
+
+
+@tool(approval_mode="never_require")
+def opening_hours(place: str) -> str:
+    \"\"\"Return when a place of the hotel is open.\"\"\"
+    return {{"breakfast": "7:00 to 10:30", "bar": "17:00 to 1:00"}}.get(place, "day and night")
+
+
+@tool(approval_mode="always_require")
+def book_room(nights: int) -> str:
+    \"\"\"Book a room; a person is asked before this runs.\"\"\"
+    return f"Booked for {{nights}} nights."
+
+
+def chat_client():
+    \"\"\"Return the client of the model, set up by {settings}.\"\"\"
+    # Imported here, so that the test, which needs no model, does without the package.
+    from {module} import {client}
+
+    return {call}
+{more}
+
+def build_host(client=None, *, state_dir="state") -> AgentFrameworkHost:
+    \"\"\"Build the host, with a given chat client or that of the model.\"\"\"
+    tools = [opening_hours, book_room]
+    agent = Agent(client or chat_client(), INSTRUCTIONS, name="Concierge", tools=tools)
+    channels = [{calls}]
+    return AgentFrameworkHost(agent, channels=channels, state_dir=state_dir)
+"""
+_TEST = """\
+\"\"\"The test of the host, with a script in place of the model: no key, no network.\"\"\"
+
+import asyncio
+{imports}
+
+from host import build_host
+{fixtures}{helper}{tests}"""
+_ANSWERED = """
+
+def answered(ask, directory):
+    \"\"\"Return the answer of a served host to a question.\"\"\"
+
+    async def serve():
+        host = build_host(ScriptedChatClient(["Good day!"]), state_dir=directory / "state")
+        async with serving(host) as client:
+            return await ask(client)
+
+    return asyncio.run(asyncio.wait_for(serve(), 60))
+"""
+_TEST_IMPORTS = "\nfrom frontdesk.testing import ScriptedChatClient, serving"
+_TELEGRAM_IMPORTS = """
+import pytest
+from frontdesk.testing import ScriptedChatClient, serving
+from frontdesk.testing.telegram import fake_telegram"""
+_TELEGRAM_FIXTURE = """
+
+@pytest.fixture(autouse=True)
+def bot(monkeypatch):
+    \"\"\"Set what the bot needs; at this address nobody answers.\"\"\"
+    monkeypatch.setenv("BOT_TOKEN", "123456:a-token-that-opens-nothing-at-all")
+    monkeypatch.setenv("TELEGRAM_API_URL", "http://127.0.0.1:9")
+"""
+_MAKEFILE = """\
+# Run it in the environment in which Frontdesk is installed: make install, make test, make run.
+.PHONY: install test check run
+
+install:
+\tpython -m pip install -r requirements.txt
+
+test:
+\tpython -m pytest -q
+
+check: .env
+\tset -a; . ./.env; set +a; frontdesk check host.py:build_host
+
+run: .env
+\tset -a; . ./.env; set +a; frontdesk serve host.py:build_host
+
+.env:
+\tcp .env.example .env
+\t@echo "Fill in .env, and run it again."; false
+"""
+
+
+def files_of(model: str, doors: Sequence[str]) -> dict[str, str]:
+    """Return the files of a project, by name."""
+    chosen = MODELS[model]
+    telegram = "telegram" in doors
+    settings = [*chosen.settings, *(TELEGRAM_SETTINGS if telegram else ())]
+    return {
+        "host.py": _host(chosen, [DOORS[door] for door in doors], telegram=telegram),
+        "test_host.py": _TEST.format(
+            imports=_TELEGRAM_IMPORTS if telegram else _TEST_IMPORTS,
+            fixtures=_TELEGRAM_FIXTURE if telegram else "",
+            # A bot is not asked over HTTP.
+            helper=_ANSWERED if set(doors) != {"telegram"} else "",
+            tests="".join(f"\n{DOORS[door].test}" for door in doors),
+        ),
+        ".env.example": "".join(f"# {told}\n{name}='{example}'\n" for name, example, told in settings),
+        "requirements.txt": f"{chosen.requirement}\npytest>=8\n",
+        "Makefile": _MAKEFILE,
+        ".gitignore": _GITIGNORE,
+    }
+
+
+def _host(model: Model, doors: Sequence[Door], *, telegram: bool) -> str:
+    return _HOST.format(
+        system="import os\n\n" if telegram or "os." in model.call else "",
+        names="AgentFrameworkHost, NativeIdAllowlist" if telegram else "AgentFrameworkHost",
+        channels="\n".join(sorted(door.imports for door in doors)),
+        settings=", ".join(name for name, _, _ in model.settings),
+        module=model.module,
+        client=model.call.partition("(")[0],
+        call=model.call,
+        more=_TELEGRAM if telegram else "",
+        calls=", ".join(door.call for door in doors),
+    )

@@ -1,0 +1,107 @@
+"""`frontdesk init`: what it asks, what it writes, and that what was written works."""
+
+import ast
+import shlex
+from pathlib import Path
+
+import pytest
+
+from frontdesk.cli import main
+from frontdesk.cli.project import DOORS, MODELS, files_of
+from tests.cli.processes import environment, frontdesk
+from tests.forked import run_forked
+
+NAMES = ["host.py", "test_host.py", ".env.example", "requirements.txt", "Makefile", ".gitignore"]
+
+
+def run_tests(place: str) -> int:
+    """Run the tests of a project, as its `make test` does."""
+    return int(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", place, place]))
+
+
+def test_the_written_project_passes_its_own_test(tmp_path: Path) -> None:
+    place = tmp_path / "hotel"
+    assert frontdesk("init", str(place), "--model", "openai", "--doors", ",".join(DOORS)).returncode == 0
+    # The variables of the model are not set, and its package is not installed: neither is needed.
+    asked = run_forked(
+        "tests.cli.test_init:run_tests", str(place), directory=place, environment=environment(), stdin=""
+    )
+    assert "4 passed" in asked.stdout, asked.stdout
+    assert asked.returncode == 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_model_has_a_host_that_is_python_and_the_settings_that_it_reads(model: str) -> None:
+    files = files_of(model, ["web"])
+    assert list(files) == NAMES
+    ast.parse(files["host.py"])
+    ast.parse(files["test_host.py"])
+    set_up = dict(line.split("=", 1) for line in files[".env.example"].splitlines() if not line.startswith("#"))
+    assert list(set_up) == [name for name, _, _ in MODELS[model].settings]
+    assert all(len(shlex.split(value)) == 1 for value in set_up.values())
+    assert all(name in files["host.py"] for name in set_up)
+    assert MODELS[model].requirement in files["requirements.txt"]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_each_door_can_be_the_only_one(door: str) -> None:
+    files = files_of("openai", [door])
+    imported = {name.name for node in ast.walk(ast.parse(files["host.py"])) for name in getattr(node, "names", [])}
+    assert sum(name.endswith("Channel") for name in imported) == 1
+    tests = [node for node in ast.parse(files["test_host.py"]).body if getattr(node, "name", "").startswith("test_")]
+    assert len(tests) == 1
+    assert ("BOT_TOKEN" in files[".env.example"]) == (door == "telegram")
+
+
+@pytest.mark.parametrize("taken", ["host.py", ".env.example", "Makefile"])
+def test_nothing_is_overwritten(taken: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(taken).write_text("mine", "utf-8")
+    assert main(["init", ".", "--model", "ollama", "--doors", "web"]) == 1
+    assert f"has {taken} already" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == [taken]
+    assert Path(taken).read_text("utf-8") == "mine"
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(folder: Path) -> None:
+    elsewhere = folder / "elsewhere"
+    Path("host.py").symlink_to(elsewhere)
+    assert main(["init", ".", "--model", "ollama", "--doors", "web"]) == 1
+    assert not elsewhere.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "model", "channels"),
+    [
+        ("", "OpenAIChatClient()", ["WebChatChannel", "ResponsesChannel"]),
+        ("\n\n", "OpenAIChatClient()", ["WebChatChannel", "ResponsesChannel"]),
+        ("gpt\nanthropic\ncar, web\ninvocations, web\n", "AnthropicClient()", ["WebChatChannel", "InvocationsChannel"]),
+    ],
+)
+def test_it_asks_for_what_is_not_given(typed: str, model: str, channels: list[str], tmp_path: Path) -> None:
+    asked = frontdesk("init", "hotel", cwd=tmp_path, stdin=typed)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert ("There is no 'gpt' among them." in asked.stdout) == ("There is no 'car' among them." in asked.stdout)
+    assert ("'gpt'" in asked.stdout) == ("gpt" in typed)
+    host = (tmp_path / "hotel/host.py").read_text("utf-8")
+    assert f"return {model}" in host
+    assert [f"{name}(" in host for name in channels] == [True, True]
+
+
+def test_doors_that_there_are_not_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["init", "hotel", "--doors", "web,cat"])
+    assert left.value.code == 2
+    assert "there is no 'cat' among web, responses, invocations, telegram" in capsys.readouterr().err
+
+
+def test_a_place_that_can_t_be_written_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("file").write_text("", "utf-8")
+    assert main(["init", "file/hotel", "--model", "openai", "--doors", "web"]) == 1
+    assert "file/hotel can't be written" in capsys.readouterr().err
+
+
+def test_a_host_without_the_package_of_its_model_says_what_to_install(tmp_path: Path) -> None:
+    assert frontdesk("init", ".", "--model", "anthropic", "--doors", "web", cwd=tmp_path).returncode == 0
+    checked = frontdesk("check", "host.py:build_host", cwd=tmp_path)
+    assert checked.returncode == 1
+    assert "agent-framework-anthropic" in checked.stderr
