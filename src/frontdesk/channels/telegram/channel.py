@@ -71,6 +71,7 @@ class TelegramChannel(
     text_unit: ClassVar[Unit] = "utf16"
     signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
     signs_bodies: ClassVar[bool] = False
+    tells_membership: ClassVar[bool] = True
     # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
     # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
     # More calls at once are slower, not faster: the pool looks at all of its connections for each.

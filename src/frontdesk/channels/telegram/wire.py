@@ -166,6 +166,18 @@ class ChatMember(msgspec.Struct, frozen=True):
     """The role of a person or a bot in a chat."""
 
     status: str = ""
+    is_member: bool = True
+    """Whether one who is restricted is in the chat."""
+
+
+class ChatMemberUpdated(msgspec.Struct, frozen=True):
+    """The bot's own role in a chat has changed."""
+
+    chat: Chat
+    sender: User = msgspec.field(name="from")
+    old_chat_member: ChatMember
+    new_chat_member: ChatMember
+    date: Integer = 0
 
 
 class GenerationStopped(msgspec.Struct, frozen=True):
@@ -183,9 +195,10 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     edited_message: Message | None = None
     callback_query: CallbackQuery | None = None
     stopped_message_generation: GenerationStopped | None = None
+    my_chat_member: ChatMemberUpdated | None = None
 
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation", "my_chat_member")
 """The kinds of updates that are asked for; without the list, the platform keeps the one that it had."""
 
 
