@@ -23,6 +23,9 @@ REPLY_NOT_FOUND = "reply_not_found"
 MEDIA_REFUSED = "media_refused"
 BLOCKED = "blocked"
 KICKED = "kicked"
+NO_METHOD = "status_404"
+_CONTENT_REFUSED = ("status_400", NO_METHOD, "too_large", MEDIA_REFUSED)
+"""The codes of a refusal that may be about the kind of content: another kind may be taken."""
 _TOKEN_WAIT = 60.0
 """The seconds until the token is tried again: an operator has to act, and nothing that waits is lost meanwhile."""
 _DEFAULT_WAIT = 1.0
@@ -98,6 +101,11 @@ def error_of(response: PlatformResponse, answer: Answer) -> PushError:
     if status < 500:
         return _refusal(status, said)
     return push_error_from(PlatformResponse(status, response.headers, response.body))
+
+
+def refuses_content(error: PushRefusedError) -> bool:
+    """Tell whether a refusal may be about the kind of content, and not about the place or the message."""
+    return error.code in _CONTENT_REFUSED
 
 
 def _refusal(status: int, said: str) -> PushRefusedError:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from
+from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from, text_of
 from frontdesk.channels.telegram.errors import BLOCKED, KICKED
 from frontdesk.channels.telegram.wire import (
     CallbackQuery,
@@ -211,7 +211,7 @@ def _quote(message: Message, replied: Message | None) -> Quote | None:
     words = "" if message.quote is None else message.quote.text
     if replied is None:
         return Quote(text=words) if words else None
-    text = words or replied.text or replied.caption or describe(replied)
+    text = words or text_of(replied) or describe(replied)
     sender = "" if replied.sender is None else str(replied.sender.id)
     return Quote(message_id=str(replied.message_id), sender_id=sender, text=text)
 

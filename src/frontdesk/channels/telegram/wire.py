@@ -115,6 +115,12 @@ class MessageOrigin(msgspec.Struct, frozen=True):
     chat: Chat | None = None
 
 
+class RichMessage(msgspec.Struct, frozen=True):
+    """The blocks of a rich message."""
+
+    blocks: tuple[dict[str, Any], ...] = ()
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message; one that is no longer accessible has a date of 0 and no content."""
 
@@ -133,6 +139,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     media_group_id: str = ""
     text: str = ""
     entities: tuple[MessageEntity, ...] = ()
+    rich_message: RichMessage | None = None
     caption: str = ""
     caption_entities: tuple[MessageEntity, ...] = ()
     photo: tuple[File, ...] = ()

@@ -270,7 +270,7 @@ class ChatChannel(Channel):
                 await self.delete(message_id, place)
             raise PushNotEditableError("A message can't get other media.")
         buttons = () if part.action == "settle" else content.buttons
-        edited = OutboundMessage(text=content.text, entities=content.entities, buttons=buttons)
+        edited = OutboundMessage(text=content.text, entities=content.entities, blocks=content.blocks, buttons=buttons)
         await self.edit(message_id, edited, place)
         return message_id
 

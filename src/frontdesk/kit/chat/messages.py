@@ -200,6 +200,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     text: str = ""
     entities: tuple[Entity, ...] = ()
     """The styles of the text, for a dialect that keeps them apart from it."""
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    """The same as the platform's own blocks, where it has these; the text is sent where it takes no blocks."""
     media: tuple[OutboundFile, ...] = ()
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""
