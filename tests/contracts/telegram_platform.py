@@ -121,6 +121,18 @@ class DrivenTelegram:
         code, description, parameters = errors[failure]
         self.fake.fail_next("sendMessage", code, description, times=times, **parameters)
 
+    async def shut(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        user = self.fake.world.users[int(who.id)]
+        if not chat_id:
+            return self.fake.block(user)
+        self.fake.kick(self._chat(chat_id), self.fake.bot.user, by=user)
+
+    async def readmit(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        user = self.fake.world.users[int(who.id)]
+        if not chat_id:
+            return self.fake.unblock(user)
+        self.fake.add_bot(self._chat(chat_id), self.fake.bot, by=user)
+
     async def go_away(self, *, times: int) -> None:
         self.fake.fail_next("*", 502, "Bad Gateway", times=times)
 

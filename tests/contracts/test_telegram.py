@@ -13,6 +13,7 @@ class TestTelegram(ChatContract):
     signs_bodies = False
     signs_times = False
     unreadable_status = 200
+    tells_membership = True
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
         return driven_telegram()

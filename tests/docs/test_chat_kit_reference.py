@@ -25,6 +25,7 @@ ATTRIBUTES = (
     "signature_headers",
     "signs_bodies",
     "takes_forms",
+    "tells_membership",
     "one_poller",
 )
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from frontdesk import PostgresStateStore
+from frontdesk.abc.push import PushTerms
 from frontdesk.testing import EchoAgent, GatedAgent
 from frontdesk.testing.telegram import Upload, fake_telegram
+from tests.scenarios.desk import until
 from tests.scenarios.telegram.bot import SECRET, TelegramHost, open_bot
 
 HEADER = "x-telegram-bot-api-secret-token"
@@ -210,3 +212,23 @@ async def test_a_platform_that_is_away_at_the_start_is_asked_again() -> None:
         fake.drop_next("getMe", acted=False, times=2)
         async with open_bot(EchoAgent(), fake=fake, transport="polling") as bot:
             assert await bot.asked(fake.user("Ada"), "one") == "one"
+
+
+async def test_what_waits_for_hours_ends_when_the_bot_is_blocked_or_removed() -> None:
+    async with open_bot(EchoAgent(), push_terms=PushTerms(longest_age=86_400.0)) as bot:
+        ada = bot.fake.user("Ada")
+        group = bot.fake.supergroup("Team", ada, forum=True)
+        topic = bot.fake.topic(group, "Plans", by=ada)
+        bot.fake.fail_next("sendMessage", 429, "Too Many Requests: retry after 9999", times=2, retry_after=9999)
+        bot.fake.say(ada, "one")
+        await bot.until(lambda: [call.method for call in bot.fake.calls].count("sendMessage") == 1)
+        bot.fake.say(ada, "@frontdesk_bot two", group, thread=topic.thread_id)
+        await until(lambda: _count(bot, "pending", 2))
+        bot.fake.block(ada)
+        bot.fake.kick(group, bot.fake.bot.user, by=ada)
+        await until(lambda: _count(bot, "dead", 2))
+        assert {reason for _, reason in await deliveries(bot)} == {"blocked", "kicked"}
+
+
+async def _count(bot: TelegramHost, status: str, count: int) -> bool:
+    return [found for found, _ in await deliveries(bot)].count(status) == count

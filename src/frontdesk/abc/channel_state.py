@@ -1,5 +1,6 @@
 """The calls of a context that are about the channel itself: not made for a caller, and blind to other channels."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol
 
@@ -85,6 +86,17 @@ class ChannelStateContext(Protocol):
         A failure makes a dead letter of it. False means that no delivery of this channel is known by that name, or
         that it is still being sent: let the platform say it again. `at` is the time that the platform gives; of two
         statements the later one counts, and one that was made before changes nothing.
+        """
+        ...
+
+    async def end_deliveries(
+        self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
+    ) -> int:
+        """End what waits to be sent to a conversation or a person, because the platform has closed it to the bot.
+
+        They become dead letters with the reason, a code as that of a `PushRefusedError`; return how many. What was
+        queued at or after `before` is left, and so is what is being sent at the moment. `also` chooses further places
+        by their names, such as the threads of a chat.
         """
         ...
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from frontdesk.testing.chat_platform import ChatFile as ChatFile
     from frontdesk.testing.chat_platform import ChatPerson as ChatPerson
     from frontdesk.testing.chat_platform import FakePlatform as FakePlatform
+    from frontdesk.testing.chat_platform import MembershipPlatform as MembershipPlatform
     from frontdesk.testing.chat_platform import ShownMessage as ShownMessage
     from frontdesk.testing.clock import FakeClock as FakeClock
     from frontdesk.testing.crash import CRASH_POINTS as CRASH_POINTS
@@ -49,6 +50,7 @@ _HOME = {
     "FakePlatform": "chat_platform",
     "GatedAgent": "agents",
     "HostClient": "server",
+    "MembershipPlatform": "chat_platform",
     "RecordedSpan": "telemetry",
     "RecordingTelemetry": "telemetry",
     "RunnerContract": "runner_contract",
@@ -78,6 +80,7 @@ __all__ = [
     "FakePlatform",
     "GatedAgent",
     "HostClient",
+    "MembershipPlatform",
     "RecordedSpan",
     "RecordingTelemetry",
     "RunnerContract",

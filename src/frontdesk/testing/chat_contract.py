@@ -7,21 +7,23 @@
         def channel(self, platform, **settings):
             return MyChannel(url=platform.url, **settings)
 
-`ChatWire` has all that a subclass defines, `FakePlatform` what its platform has to do.
+`ChatWire` has all that a subclass defines, `FakePlatform` what its platform has to do, and
+`MembershipPlatform` what one does besides that has `tells_membership`.
 """
 
 import pytest
 
-_FILES = ("chat_intake", "chat_pushes", "chat_questions", "chat_talking", "chat_wire")
+_FILES = ("chat_intake", "chat_membership", "chat_pushes", "chat_questions", "chat_talking", "chat_wire")
 pytest.register_assert_rewrite(*(f"frontdesk.testing.{name}" for name in _FILES))
 
 from frontdesk.testing.chat_intake import WebhookBodies  # noqa: E402
+from frontdesk.testing.chat_membership import Membership  # noqa: E402
 from frontdesk.testing.chat_pushes import Pushes  # noqa: E402
 from frontdesk.testing.chat_questions import Questions  # noqa: E402
 from frontdesk.testing.chat_talking import Talking  # noqa: E402
 
 
-class ChatContract(Talking, Questions, Pushes, WebhookBodies):
+class ChatContract(Talking, Questions, Pushes, Membership, WebhookBodies):
     """The contract of a chat channel."""
 
     pytestmark = pytest.mark.asyncio

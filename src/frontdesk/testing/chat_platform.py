@@ -108,3 +108,15 @@ class FakePlatform(Protocol):
     def signed(self, body: bytes, *, at: float) -> Mapping[str, str]:
         """Return the headers with which the platform sends a body at a time."""
         ...
+
+
+class MembershipPlatform(FakePlatform, Protocol):
+    """A platform that says when the bot comes and goes."""
+
+    async def shut(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        """Let a person block the bot, or remove it from a group of theirs."""
+        ...
+
+    async def readmit(self, who: ChatPerson, *, chat_id: str = "") -> None:
+        """Let a person unblock the bot, or add it to the group again."""
+        ...

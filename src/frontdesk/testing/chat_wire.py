@@ -109,6 +109,8 @@ class ChatWire:
     """Whether answers are shown while they are written."""
     has_albums: bool = True
     """Whether the platform sends albums."""
+    tells_membership: bool = False
+    """Whether the platform says that the bot comes or goes; it is a `MembershipPlatform` then."""
     signs_bodies: bool = True
     """Whether the platform signs each body; otherwise it only shows a secret."""
     signs_times: bool = True

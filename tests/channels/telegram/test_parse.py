@@ -4,13 +4,15 @@ import json
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk.channels.telegram.parse import read_update
+from frontdesk.channels.telegram.wire import ALLOWED_UPDATES, Update
 from frontdesk.errors import InvalidRequestError
-from frontdesk.kit.chat.messages import Click, Command, ConversationMove, InboundMessage, Quote
+from frontdesk.kit.chat.messages import Click, Command, ConversationMove, InboundMessage, MembershipChange, Quote
 from tests.channels.telegram.updates import ANN, BOT, FORUM, GROUP, OURS, PRIVATE, message, read, said, update
 
 FILE = {"file_id": "f", "file_unique_id": "u", "file_size": 12}
@@ -232,6 +234,45 @@ def test_other_updates_are_not_read(kind: str) -> None:
 def test_another_bot_is_told_apart() -> None:
     assert said(text="hi", chat=GROUP, **{"from": {"id": 8, "is_bot": True, "first_name": "B"}}).sender.is_bot
     assert not said(text="hi", chat=GROUP, via_bot={"id": 8, "is_bot": True, "first_name": "B"}).sender.is_bot
+
+
+# The bot comes and goes
+
+
+def role(status: str, **fields: Any) -> dict[str, Any]:
+    return {"status": status, "user": OURS, **fields}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "chat", "expected"),
+    [
+        (role("member"), role("kicked"), PRIVATE, (False, "blocked", "direct")),
+        (role("kicked"), role("member"), PRIVATE, (True, "", "direct")),
+        (role("member"), role("kicked"), GROUP, (False, "kicked", "group")),
+        (role("administrator"), role("left"), GROUP, (False, "kicked", "group")),
+        (role("left"), role("administrator"), GROUP, (True, "", "group")),
+        (role("left"), role("restricted", is_member=True), GROUP, (True, "", "group")),
+        (role("restricted", is_member=True), role("restricted", is_member=False), GROUP, (False, "kicked", "group")),
+        (role("member"), role("administrator"), GROUP, None),
+        (role("left"), role("kicked"), GROUP, None),
+        (role("left"), role("administrator"), {"id": -9, "type": "channel"}, None),
+    ],
+)
+def test_the_bot_is_let_in_or_shut_out(old: Any, new: Any, chat: Any, expected: Any) -> None:
+    content = {"chat": chat, "from": ANN, "date": 1_700_000_000, "old_chat_member": old, "new_chat_member": new}
+    change = read_update(update("my_chat_member", content=content), BOT)
+    if expected is None:
+        assert change is None
+        return
+    assert isinstance(change, MembershipChange)
+    assert (change.present, change.reason, change.place.kind) == expected
+    assert (change.place.chat_id, change.at) == (str(chat["id"]), 1_700_000_001.0)
+    assert change.by is not None
+    assert (change.event_id, change.by.id) == ("42", "1")
+
+
+def test_every_update_that_is_read_is_asked_for() -> None:
+    assert set(ALLOWED_UPDATES) == {field.name for field in msgspec.structs.fields(Update)} - {"update_id"}
 
 
 # Buttons

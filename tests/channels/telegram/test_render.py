@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontdesk import ChannelCommand
-from frontdesk.channels.telegram.render import ApiCall, edit_call, media_calls, menu_call, send_calls
+from frontdesk.channels.telegram.render import ApiCall, draft_call, edit_call, media_calls, menu_call, send_calls
 from frontdesk.kit.chat.commands import Menu
-from frontdesk.kit.chat.markdown import Entities, parse, split
+from frontdesk.kit.chat.markdown import Entities, parse, split, to_blocks
 from frontdesk.kit.chat.messages import Button, Destination, OutboundFile, OutboundMessage
+from frontdesk.kit.chat.rendering import Renderer
 from frontdesk.testing.telegram import FakeTelegram
 from tests.examples import examples
 from tests.kit.chat.markdown.samples import ANY_TEXTS, shown_words, words
@@ -215,3 +216,42 @@ def test_a_menu_is_for_its_scope_and_language(scope: Any, locale: str | None, ex
 
 def test_a_language_that_the_platform_does_not_know_has_no_menu() -> None:
     assert menu_call(Menu(None, "pt-BR", [command("new")])) is None
+
+
+def rich(text: str, **fields: Any) -> list[OutboundMessage]:
+    renderer = Renderer(dialect=Entities(), limit=4096, unit="utf16", to_blocks=to_blocks)
+    return [msgspec.structs.replace(message, **fields) for message in renderer.markdown(text)]
+
+
+@examples(60)
+@given(ANY_TEXTS)
+def test_the_platform_accepts_any_markdown_as_a_rich_message(text: str) -> None:
+    fake = FakeTelegram()
+    ada = fake.user("Ada")
+    chat = fake.private(ada)
+    for message in rich(text):
+        (call,) = send_calls(message, Destination(chat_id=str(ada.id)))
+        record = asyncio.run(fake.api.call(fake.bot, call.method, call.params, {}))
+        assert record.error is None or "must be non-empty" in str(record.error)
+    rest = iter(words(" ".join(fake.shown(chat).answers)))
+    assert all(word in rest for word in shown_words(text))
+
+
+def test_a_rich_message_is_sent_changed_and_drafted_as_one() -> None:
+    (message,) = rich("# Title\n\nwords", buttons=(Button(text="Yes", data="ok:1"),), reply_to="9")
+    blocks = [{"type": "heading", "size": 1, "text": "Title"}, {"type": "paragraph", "text": "words"}]
+    content = {"rich_message": {"blocks": blocks, "skip_entity_detection": True}}
+    sent, edited = only(send_calls(message, HERE)), edit_call("7", message, HERE)
+    assert (sent.method, edited.method) == ("sendRichMessage", "editMessageText")
+    assert content.items() <= sent.params.items()
+    assert content.items() <= edited.params.items()
+    assert {"reply_markup", "reply_parameters"} <= sent.params.keys()
+    assert not {"text", "entities", "link_preview_options"} & (sent.params.keys() | edited.params.keys())
+    draft = draft_call(message, Destination(chat_id="1"))
+    assert (draft.method, draft.params["rich_message"]) == ("sendRichMessageDraft", content["rich_message"])
+
+
+def test_a_block_that_is_too_long_is_texts() -> None:
+    messages = rich(f"# Title\n\n{'word ' * 2000}")
+    assert [bool(message.blocks) for message in messages] == [False] * len(messages)
+    assert len(messages) == 3

@@ -243,3 +243,51 @@ async def test_two_bots_on_one_host_are_two_doors() -> None:
             fake.say(ada, "to the second", bot=second)
             await bot.says(fake.private(ada, bot=second), "to the second")
             assert await bot.asked(ada, "to the first") == "to the first"
+
+
+class Reporter(EchoAgent):
+    """Answers with a report."""
+
+    async def speak(self, words: list[str]) -> AsyncIterator[AgentResponseUpdate]:
+        for text in ("# Report\n\n", "| room | guests |\n| - | -: |\n| blue | 2 |\n"):
+            yield AgentResponseUpdate(contents=[Content.from_text(text)], role="assistant")
+
+
+@pytest.mark.parametrize("live", ["off", "auto"])
+async def test_an_answer_is_a_rich_message_with_a_table(live: Any) -> None:
+    async with open_bot(Reporter(), rich_messages=True, live=live) as bot:
+        ada = bot.fake.user("Ada")
+        chat = bot.fake.private(ada)
+        bot.fake.say(ada, "report")
+        await bot.says(chat, "Report\nroom | guests\nblue | 2")
+        (report,) = [message for message in bot.fake.shown(chat).messages if message.by_bot]
+        assert [block["type"] for block in report.blocks] == ["heading", "table"]
+
+
+async def test_a_rich_message_that_the_platform_refuses_is_a_text() -> None:
+    async with open_bot(Reporter(), rich_messages=True) as bot:
+        ada = bot.fake.user("Ada")
+        bot.fake.fail_next("sendRichMessage", 400, "Bad Request: RICH_MESSAGE_INVALID")
+        assert (await bot.asked(ada, "report")).startswith("Report\n\nroom")
+        assert bot.fake.shown(bot.fake.private(ada)).messages[-1].blocks == ()
+        assert (await bot.asked(ada, "report")).startswith("Report\nroom")
+
+
+async def test_a_server_without_rich_messages_is_asked_once() -> None:
+    async with open_bot(Reporter(), rich_messages=True) as bot:
+        ada = bot.fake.user("Ada")
+        bot.fake.fail_next("sendRichMessage", 404, "Not Found: method not found")
+        for _ in range(2):
+            assert "blue" in await bot.asked(ada, "report")
+        assert [call.method for call in bot.fake.calls].count("sendRichMessage") == 1
+
+
+async def test_a_reply_to_a_rich_message_quotes_its_words() -> None:
+    agent = EchoAgent()
+    async with open_bot(agent, rich_messages=True) as bot:
+        ada = bot.fake.user("Ada")
+        await bot.asked(ada, "**one**two")
+        answer = bot.last(bot.fake.private(ada))
+        bot.fake.say(ada, "why?", reply_to=answer)
+        await bot.answers(bot.fake.private(ada), 2)
+        assert agent.seen[-1][-1].text == "> onetwo\n\nwhy?"

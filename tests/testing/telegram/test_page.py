@@ -155,6 +155,11 @@ async def test_a_person_writes_and_presses_on_a_phone() -> None:
         await page.locator("#status", has_text="Going").wait_for()
         await bot.call("editMessageText", chat_id=ann.id, message_id=sent["message_id"], text="done " * 40)
         await page.wait_for_selector("text=done done")
+        cells = [[{"text": ["a ", {"type": "bold", "text": "cell"}], "align": "right", "valign": "top"}]]
+        blocks = [{"type": "heading", "size": 2, "text": "<i>Report"}, {"type": "table", "cells": cells}]
+        await bot.call("sendRichMessage", chat_id=ann.id, rich_message={"blocks": blocks})
+        await page.wait_for_selector(".rich td >> text=a cell")
+        assert await page.inner_text(".rich h2") == "<i>Report"
         await bot.call("sendChatAction", chat_id=ann.id, action="typing")
         await page.wait_for_selector("text=typing…")
         await page.click("text=New group")

@@ -2,9 +2,11 @@
 
 import base64
 import hmac
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -13,7 +15,13 @@ from frontdesk.abc.live import LivePlace, LiveView
 from frontdesk.abc.push import PushTerms
 from frontdesk.channels.telegram.client import API_URL, UPLOAD_SECONDS, BotClient
 from frontdesk.channels.telegram.config import TelegramConfig
-from frontdesk.channels.telegram.errors import MEDIA_REFUSED, WEBHOOK_ACTIVE, ChatMigratedError
+from frontdesk.channels.telegram.errors import (
+    MEDIA_REFUSED,
+    NO_METHOD,
+    WEBHOOK_ACTIVE,
+    ChatMigratedError,
+    refuses_content,
+)
 from frontdesk.channels.telegram.parse import CALLBACK, read_update
 from frontdesk.channels.telegram.render import (
     TOAST_LIMIT,
@@ -52,12 +60,14 @@ from frontdesk.kit.chat.abilities import (
 )
 from frontdesk.kit.chat.commands import ADMIN, Menu
 from frontdesk.kit.chat.live_channel import LiveAnswers, TypingNotices
-from frontdesk.kit.chat.markdown import Dialect, Entities, Unit
+from frontdesk.kit.chat.markdown import Dialect, Entities, Unit, to_blocks
 from frontdesk.kit.chat.messages import BotIdentity, Destination, Inbound, InboundFile, OutboundFile, OutboundMessage
 from frontdesk.kit.chat.notes import pass_over, warn
+from frontdesk.kit.chat.rendering import Renderer
 from frontdesk.kit.http.asgi import Headers, send_json
 from frontdesk.kit.http.endpoint import HttpCall
 
+T = TypeVar("T")
 SECRET_HEADER = b"x-telegram-bot-api-secret-token"
 _ADMINISTRATORS = ("creator", "administrator")
 
@@ -71,6 +81,7 @@ class TelegramChannel(
     text_unit: ClassVar[Unit] = "utf16"
     signature_headers: ClassVar[tuple[bytes, ...]] = (SECRET_HEADER,)
     signs_bodies: ClassVar[bool] = False
+    tells_membership: ClassVar[bool] = True
     # The platform counts 30 messages in a second, one in a second for a chat, and 20 in a minute for a group. What a
     # host that was killed had begun to send is held back for the timeout, so that it is no longer than a file needs.
     # More calls at once are slower, not faster: the pool looks at all of its connections for each.
@@ -94,6 +105,7 @@ class TelegramChannel(
         super().__init__(config, name=name, path=path)
         self._config = config
         self._bot_name = ""
+        self._takes_blocks = True
         if push_terms is not None:
             self.push_terms = push_terms
         self.client = BotClient(
@@ -103,6 +115,11 @@ class TelegramChannel(
             timeout=config.call_timeout,
             allow_private=config.api_url != API_URL,
         )
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        """Return what renders for the platform: texts, or rich messages."""
+        return replace(super().renderer, to_blocks=to_blocks if self._config.rich_messages else None)
 
     def warnings(self) -> list[str]:
         return self._config.warnings()
@@ -211,13 +228,26 @@ class TelegramChannel(
     async def send(self, message: OutboundMessage, destination: Destination, key: str) -> str | None:
         """Send a message; one to a group that has moved goes where the group is now."""
         try:
-            return await self._send(message, destination)
+            return await self._with_blocks(message, lambda shown: self._send(shown, destination))
         except ChatMigratedError as error:
             moved = Destination(chat_id=str(error.chat_id), kind="group")
             # One that is known under other names is answered all the same.
             with suppress(ValueError):
                 await self.context.alias_conversation(destination.conversation_id, moved.conversation_id)
-            return await self._send(message, moved)
+            return await self._with_blocks(message, lambda shown: self._send(shown, moved))
+
+    async def _with_blocks(self, message: OutboundMessage, act: Callable[[OutboundMessage], Awaitable[T]]) -> T:
+        """Act with a message; where the platform refuses its blocks, with its text."""
+        if message.blocks and self._takes_blocks:
+            try:
+                return await act(message)
+            except PushRefusedError as error:
+                if not refuses_content(error):
+                    raise
+                # A server that does not know the method is not asked again.
+                self._takes_blocks = error.code != NO_METHOD
+                warn(self.name, f"a rich message is sent as a text: {error.code}")
+        return await act(msgspec.structs.replace(message, blocks=()))
 
     async def _send(self, message: OutboundMessage, destination: Destination) -> str:
         config = self._config
@@ -268,9 +298,8 @@ class TelegramChannel(
         if not messages:
             return
         where = await self.destination(place.identity, place.conversation_id, place.kind, place.reference)
-        call = draft_call(messages[-1], where)
         try:
-            await self.client.call(call.method, call.params)
+            await self._with_blocks(messages[-1], lambda shown: self._apply(draft_call(shown, where)))
         except PushUnknownError:
             # It may be shown twice, and goes by itself.
             raise PushError("The draft may not be shown.", code="draft_unknown") from None
@@ -278,8 +307,12 @@ class TelegramChannel(
     async def edit(self, message_id: str, message: OutboundMessage, destination: Destination) -> None:
         """Change a message."""
         config = self._config
-        call = edit_call(message_id, message, destination, link_previews=config.link_previews, stop=config.stop_button)
-        await self._apply(call)
+
+        def call(shown: OutboundMessage) -> ApiCall:
+            previews, stop = config.link_previews, config.stop_button
+            return edit_call(message_id, shown, destination, link_previews=previews, stop=stop)
+
+        await self._with_blocks(message, lambda shown: self._apply(call(shown)))
 
     async def delete(self, message_id: str, destination: Destination) -> None:
         """Remove a message."""

@@ -42,6 +42,9 @@ class TelegramConfig(ChatConfig):
     drafts: bool = False
     """Whether answers in private chats are shown as drafts while they are written, which the platform can stop itself;
     otherwise as messages that are edited."""
+    rich_messages: bool = False
+    """Whether answers are sent as rich messages, with headings, lists and tables as the platform shows them; one that
+    it refuses is sent as a text."""
     max_messages: int | None = None
     """How many messages the text of an answer may take; a longer one is the first of them and a file with all of it."""
 

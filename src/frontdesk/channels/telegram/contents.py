@@ -1,5 +1,8 @@
 """The contents of a message besides its text: files, and things that can be said in words. Pure."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
 from frontdesk.channels.telegram.wire import File, Message, MessageOrigin
 from frontdesk.kit.chat.messages import InboundFile
 
@@ -52,6 +55,37 @@ def describe(message: Message) -> str:
     if message.dice is not None:
         return f"{message.dice.emoji} {message.dice.value}"
     return "" if message.sticker is None else message.sticker.emoji
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message, or its caption, or the words of a rich message."""
+    if message.rich_message is None:
+        return message.text or message.caption
+    lines = (" ".join("".join(_words(block)).split()) for block in message.rich_message.blocks)
+    return "\n".join(filter(None, lines))
+
+
+def _words(block: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words of a block, and of what is within it at any depth."""
+    waiting: list[Any] = [block]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            fields = cast("Mapping[str, Any]", part)
+            rows = [*_listed(fields, "blocks"), *_listed(fields, "items"), *_listed(fields, "cells")]
+            waiting += [piece for row in reversed(rows) for piece in (row, " ")]
+            waiting.append(fields.get("text"))
+        elif isinstance(part, Sequence):
+            cells = list(cast("Sequence[Any]", part))
+            is_row = any(isinstance(cell, Mapping) and "align" in cell for cell in cells)
+            waiting += [piece for cell in reversed(cells) for piece in ((cell, " ") if is_row else (cell,))]
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value: Any = fields.get(name)
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
 
 
 def forwarded_from(message: Message) -> str:

@@ -21,6 +21,11 @@ CONFLICT = "conflict"
 WEBHOOK_ACTIVE = "webhook_active"
 REPLY_NOT_FOUND = "reply_not_found"
 MEDIA_REFUSED = "media_refused"
+BLOCKED = "blocked"
+KICKED = "kicked"
+NO_METHOD = "status_404"
+_CONTENT_REFUSED = ("status_400", NO_METHOD, "too_large", MEDIA_REFUSED)
+"""The codes of a refusal that may be about the kind of content: another kind may be taken."""
 _TOKEN_WAIT = 60.0
 """The seconds until the token is tried again: an operator has to act, and nothing that waits is lost meanwhile."""
 _DEFAULT_WAIT = 1.0
@@ -32,10 +37,10 @@ _NOT_EDITABLE = {
     "not_editable": re.compile(r"message can't be (?:edited|deleted)|there is no text in the message to edit"),
 }
 _REFUSED = {
-    "blocked": re.compile(r"bot was blocked by the user"),
+    BLOCKED: re.compile(r"bot was blocked by the user"),
     "user_deactivated": re.compile(r"user is deactivated"),
     "not_started": re.compile(r"bot can't initiate conversation"),
-    "kicked": re.compile(r"bot was kicked from|bot is not a member of|the group chat was deleted"),
+    KICKED: re.compile(r"bot was kicked from|bot is not a member of|the group chat was deleted"),
     "is_bot": re.compile(r"bot can't send messages to (?:bots|the bot)"),
     "chat_not_found": re.compile(r"chat not found|peer_id_invalid|chat_id_invalid"),
     "no_rights": re.compile(
@@ -96,6 +101,11 @@ def error_of(response: PlatformResponse, answer: Answer) -> PushError:
     if status < 500:
         return _refusal(status, said)
     return push_error_from(PlatformResponse(status, response.headers, response.body))
+
+
+def refuses_content(error: PushRefusedError) -> bool:
+    """Tell whether a refusal may be about the kind of content, and not about the place or the message."""
+    return error.code in _CONTENT_REFUSED
 
 
 def _refusal(status: int, said: str) -> PushRefusedError:

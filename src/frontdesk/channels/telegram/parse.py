@@ -4,8 +4,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from
-from frontdesk.channels.telegram.wire import CallbackQuery, GenerationStopped, Message, MessageEntity, Update, User
+from frontdesk.channels.telegram.contents import describe, files_of, forwarded_from, text_of
+from frontdesk.channels.telegram.errors import BLOCKED, KICKED
+from frontdesk.channels.telegram.wire import (
+    CallbackQuery,
+    ChatMember,
+    ChatMemberUpdated,
+    GenerationStopped,
+    Message,
+    MessageEntity,
+    Update,
+    User,
+)
 from frontdesk.errors import InvalidRequestError
 from frontdesk.kit.chat.messages import (
     BotIdentity,
@@ -14,6 +24,7 @@ from frontdesk.kit.chat.messages import (
     ConversationMove,
     Destination,
     InboundMessage,
+    MembershipChange,
     Quote,
     Sender,
 )
@@ -36,13 +47,15 @@ def decode(event: bytes) -> Update:
         raise InvalidRequestError(f"The update can't be understood: {error}.") from None
 
 
-def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | ConversationMove | None:
+def read_update(event: bytes, bot: BotIdentity) -> InboundMessage | ConversationMove | MembershipChange | None:
     """Read an update; `None` if nobody has said anything to the bot with it."""
     update = decode(event)
     if update.callback_query is not None:
         return _read_click(update.callback_query, str(update.update_id))
     if update.stopped_message_generation is not None:
         return _read_stop(update.stopped_message_generation, str(update.update_id))
+    if update.my_chat_member is not None:
+        return _read_membership(update.my_chat_member, str(update.update_id))
     message = update.message or update.edited_message
     if message is None:
         return None
@@ -150,6 +163,27 @@ def _read_stop(stopped: GenerationStopped, event_id: str) -> InboundMessage | No
     )
 
 
+def _read_membership(change: ChatMemberUpdated, event_id: str) -> MembershipChange | None:
+    """Read that the bot was let in or shut out; `None` for any other change of its role."""
+    present = _is_in(change.new_chat_member)
+    if present == _is_in(change.old_chat_member) or change.chat.type == "channel":
+        return None
+    direct = change.chat.type == "private"
+    return MembershipChange(
+        event_id=event_id,
+        # The platform counts whole seconds: what was queued in the same one came before.
+        at=float(change.date + 1),
+        place=Destination(chat_id=str(change.chat.id), kind="direct" if direct else "group"),
+        present=present,
+        reason="" if present else BLOCKED if direct else KICKED,
+        by=sender_of(change.sender),
+    )
+
+
+def _is_in(member: ChatMember) -> bool:
+    return member.status not in ("left", "kicked") and (member.status != "restricted" or member.is_member)
+
+
 def sender_of(user: User) -> Sender:
     """Return a person as the host knows them."""
     name = " ".join(filter(None, (user.first_name, user.last_name)))
@@ -177,7 +211,7 @@ def _quote(message: Message, replied: Message | None) -> Quote | None:
     words = "" if message.quote is None else message.quote.text
     if replied is None:
         return Quote(text=words) if words else None
-    text = words or replied.text or replied.caption or describe(replied)
+    text = words or text_of(replied) or describe(replied)
     sender = "" if replied.sender is None else str(replied.sender.id)
     return Quote(message_id=str(replied.message_id), sender_id=sender, text=text)
 

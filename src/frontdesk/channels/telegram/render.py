@@ -4,9 +4,9 @@ import base64
 import binascii
 import mimetypes
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from frontdesk.channels.telegram.parse import STOP
 from frontdesk.kit.chat.commands import Menu
@@ -74,6 +74,8 @@ def send_calls(
     alone = len(media) == 1 and media[0].method != "sendMediaGroup"
     if message.text and fits and (alone or markup is None):
         media = [_captioned(media[0], message)]
+    elif message.blocks and not media:
+        media.append(ApiCall("sendRichMessage", _rich(message)))
     elif message.text or not media:
         text = {**_text(message), "link_preview_options": {"is_disabled": not link_previews}}
         media.append(ApiCall("sendMessage", text))
@@ -92,16 +94,16 @@ def edit_call(
     markup = _markup(message, stop)
     if not message.text:
         return ApiCall("editMessageReplyMarkup", {**params, "reply_markup": markup or {"inline_keyboard": []}})
-    text = {**_text(message), "link_preview_options": {"is_disabled": not link_previews}}
+    preview = {"link_preview_options": {"is_disabled": not link_previews}}
+    text = _rich(message) if message.blocks else {**_text(message), **preview}
     return ApiCall("editMessageText", {**params, **text, **({} if markup is None else {"reply_markup": markup})})
 
 
 def draft_call(message: OutboundMessage, destination: Destination) -> ApiCall:
     """Return the call that shows a text while it is written, for half a minute; its id is that of the place."""
     draft_id = zlib.crc32(destination.conversation_id.encode("utf-8", "replace")) or 1
-    return ApiCall(
-        "sendMessageDraft", {**place_params(destination), **_text(message), "draft_id": draft_id, "can_stop": True}
-    )
+    method, text = ("sendRichMessageDraft", _rich(message)) if message.blocks else ("sendMessageDraft", _text(message))
+    return ApiCall(method, {**place_params(destination), **text, "draft_id": draft_id, "can_stop": True})
 
 
 def menu_call(menu: Menu) -> ApiCall | None:
@@ -175,6 +177,21 @@ def _captioned(call: ApiCall, message: OutboundMessage) -> ApiCall:
         return call._replace(params={**call.params, **caption})
     first, *others = call.params["media"]
     return call._replace(params={"media": [{**first, **caption}, *others]})
+
+
+def _rich(message: OutboundMessage) -> dict[str, Any]:
+    # As with an empty list of entities: nothing is to be looked for in the text.
+    return {"rich_message": {"blocks": _sound_blocks(message.blocks), "skip_entity_detection": True}}
+
+
+def _sound_blocks(value: Any) -> Any:
+    if isinstance(value, str):
+        return _sound(value)
+    if isinstance(value, Mapping):
+        return {name: _sound_blocks(part) for name, part in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_sound_blocks(part) for part in cast("Sequence[Any]", value)]
+    return value
 
 
 def _text(message: OutboundMessage) -> dict[str, Any]:

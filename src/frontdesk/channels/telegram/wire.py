@@ -115,6 +115,12 @@ class MessageOrigin(msgspec.Struct, frozen=True):
     chat: Chat | None = None
 
 
+class RichMessage(msgspec.Struct, frozen=True):
+    """The blocks of a rich message."""
+
+    blocks: tuple[dict[str, Any], ...] = ()
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """A message; one that is no longer accessible has a date of 0 and no content."""
 
@@ -133,6 +139,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     media_group_id: str = ""
     text: str = ""
     entities: tuple[MessageEntity, ...] = ()
+    rich_message: RichMessage | None = None
     caption: str = ""
     caption_entities: tuple[MessageEntity, ...] = ()
     photo: tuple[File, ...] = ()
@@ -166,6 +173,18 @@ class ChatMember(msgspec.Struct, frozen=True):
     """The role of a person or a bot in a chat."""
 
     status: str = ""
+    is_member: bool = True
+    """Whether one who is restricted is in the chat."""
+
+
+class ChatMemberUpdated(msgspec.Struct, frozen=True):
+    """The bot's own role in a chat has changed."""
+
+    chat: Chat
+    sender: User = msgspec.field(name="from")
+    old_chat_member: ChatMember
+    new_chat_member: ChatMember
+    date: Integer = 0
 
 
 class GenerationStopped(msgspec.Struct, frozen=True):
@@ -183,9 +202,10 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     edited_message: Message | None = None
     callback_query: CallbackQuery | None = None
     stopped_message_generation: GenerationStopped | None = None
+    my_chat_member: ChatMemberUpdated | None = None
 
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
+ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation", "my_chat_member")
 """The kinds of updates that are asked for; without the list, the platform keeps the one that it had."""
 
 

@@ -1,11 +1,14 @@
 """The calls of a context that are about the channel itself, on all replicas alike."""
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from math import inf
 
 from frontdesk.abc.channel_state import ChannelStorage
 from frontdesk.data.delivery import InboxItem
 from frontdesk.data.leadership import Leadership
 from frontdesk.data.reply_token import SealedToken
+from frontdesk.host.channel_state.ending import Ending
 from frontdesk.host.channel_state.settling import Settlement, Settling
 from frontdesk.host.channel_state.tokens import ReplyTokens
 from frontdesk.host.context.session_calls import SessionCalls
@@ -31,6 +34,13 @@ class ChannelCalls(SessionCalls):
 
     async def alias_conversation(self, old: str, new: str) -> None:
         await self._parts.aliases.move(self.channel, old, new)
+
+    async def end_deliveries(
+        self, place: str, *, reason: str, before: float | None = None, also: Callable[[str], bool] | None = None
+    ) -> int:
+        parts = self._parts
+        ending = Ending(self._store, parts.clock, parts.aliases, parts.outbox, self.channel)
+        return await ending.end(place, reason, inf if before is None else before, also)
 
     async def settle_delivery(
         self,

@@ -78,6 +78,8 @@ class ChatChannel(Channel):
     """Whether a signature is one of the body; if not, `verify` gets an empty one, before the body is read."""
     takes_forms: ClassVar[bool] = False
     """Whether bodies of the webhook may be forms (`application/x-www-form-urlencoded`), which `events` decodes."""
+    tells_membership: ClassVar[bool] = False
+    """Whether the platform says when the bot is added, removed, blocked and unblocked: see `MembershipChange`."""
     one_poller: ClassVar[bool] = True
     """Whether only one process over all replicas may poll; false for a platform that takes several."""
 
@@ -167,6 +169,8 @@ class ChatChannel(Channel):
             wrong.append("transport='connection' has no effect: the platform sends no events over a connection")
         if self.chat_config.private_replies and not isinstance(self, Whispers):
             wrong.append("private_replies has no effect: the platform shows nothing to one person alone")
+        if self.chat_config.greet_groups and not self.tells_membership:
+            wrong.append("greet_groups has no effect: the platform does not say when the bot is added to a group")
         return wrong
 
     def contribute(self, context: ChannelContext) -> ChannelContribution:
@@ -266,7 +270,7 @@ class ChatChannel(Channel):
                 await self.delete(message_id, place)
             raise PushNotEditableError("A message can't get other media.")
         buttons = () if part.action == "settle" else content.buttons
-        edited = OutboundMessage(text=content.text, entities=content.entities, buttons=buttons)
+        edited = OutboundMessage(text=content.text, entities=content.entities, blocks=content.blocks, buttons=buttons)
         await self.edit(message_id, edited, place)
         return message_id
 

@@ -10,6 +10,7 @@ from frontdesk.data.reply import Reply
 from frontdesk.data.request import ChannelRequest, ChannelSession
 from frontdesk.data.result import HostedRunResult
 from frontdesk.kit.chat.commands import locale_of, scope_of
+from frontdesk.kit.chat.membership import GREETING
 from frontdesk.kit.chat.session_commands import described_command, session_commands
 
 
@@ -46,7 +47,9 @@ def help_command(context: ChannelContext) -> ChannelCommand:
         locale = locale_of(call.request, call.caller.identity)
         commands = context.commands(scope=scope_of(call.request), locale=locale)
         shown = [command for command in commands if command.expose_in_ui]
-        await call.reply("\n".join(f"/{command.name} - {command.description}" for command in shown))
+        listed = "\n".join(f"/{command.name} - {command.description}" for command in shown)
+        greeted = GREETING in call.request.attributes
+        await call.reply(f"{context.texts.say('greeting.group', locale)}\n\n{listed}" if greeted else listed)
 
     return described_command(context, "help", explain, control=True)
 

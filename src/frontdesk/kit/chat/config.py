@@ -54,6 +54,8 @@ class ChatConfig:
     """For how long a receipt for a message that nobody knows is refused, so that the platform sends it again."""
     register_native_commands: bool = True
     """Whether the platform's menu is set at start; otherwise it stays as it is."""
+    greet_groups: bool = False
+    """Whether the bot says hello, with its commands, in a group that it is added to."""
     media: MediaLimits = field(default_factory=MediaLimits)
     """How many files are taken, and how large."""
 

@@ -156,7 +156,23 @@ class ConversationMove(msgspec.Struct, frozen=True, kw_only=True):
     new: Destination
 
 
-Inbound = InboundMessage | DeliveryReceipt | ConversationMove
+class MembershipChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The bot was let into a chat, or a chat was closed to it."""
+
+    event_id: str
+    """The id that stays the same however often the platform sends the event."""
+    at: float
+    """When it happened, by the platform's clock, in seconds; what is sent from then on is not given up."""
+    place: Destination
+    present: bool
+    """Whether the bot can write there from now on."""
+    reason: str = ""
+    """Why it can't, as the code of the error with which the platform refuses a message there."""
+    by: Sender | None = None
+    """The person who has done it; `None` if nobody in particular has."""
+
+
+Inbound = InboundMessage | DeliveryReceipt | ConversationMove | MembershipChange
 """The kinds that a platform's event can be read as."""
 
 
@@ -184,6 +200,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     text: str = ""
     entities: tuple[Entity, ...] = ()
     """The styles of the text, for a dialect that keeps them apart from it."""
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    """The same as the platform's own blocks, where it has these; the text is sent where it takes no blocks."""
     media: tuple[OutboundFile, ...] = ()
     buttons: tuple[Button, ...] = ()
     reply_to: str = ""

@@ -1,6 +1,6 @@
 """From results and replies to messages in the dialect of a platform, within its limits. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ from msgspec import structs
 
 from frontdesk.data.reply import Reply
 from frontdesk.data.result import HostedRunResult
-from frontdesk.kit.chat.markdown import Dialect, Document, Unit, parse, split
+from frontdesk.kit.chat.markdown import Dialect, Document, Unit, pack, parse, split
 from frontdesk.kit.chat.markdown.nodes import Break, Inline, Paragraph, Text
 from frontdesk.kit.chat.media import is_too_large, outbound_file
 from frontdesk.kit.chat.messages import Button, OutboundMessage
@@ -20,6 +20,9 @@ from frontdesk.kit.framework.contents import asked_for, file_name
 from frontdesk.kit.framework.request_choices import MOST_BUTTONS, choices_of, question_text
 from frontdesk.kit.framework.types import is_messages, is_response, whole_outputs
 from frontdesk.kit.framework.workflow_requests import approvals_in, call_id_of, calls_in, is_request, requests_of
+
+ToBlocks = Callable[[Document], Sequence[dict[str, Any]] | None]
+"""Returns the platform's own blocks of a document; `None` if it would not take them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,8 @@ class Renderer:
     unit: Unit = "characters"
     has_buttons: bool = True
     max_sent_bytes: int | None = None
+    to_blocks: ToBlocks | None = None
+    """Makes the platform's own blocks of Markdown; without it, a message is only a text."""
     wording: Wording = ENGLISH_WORDING
     """The buttons and words for questions."""
 
@@ -57,7 +62,19 @@ class Renderer:
 
     def markdown(self, text: str, *, partial: bool = False) -> list[OutboundMessage]:
         """Return the messages of an agent's text; with `partial`, of one that still grows."""
-        return self._split(text) if self.dialect is None else self._rendered(parse(text, partial=partial), self.dialect)
+        if self.dialect is None:
+            return self._split(text)
+        document = parse(text, partial=partial)
+        if self.to_blocks is None:
+            return self._rendered(document, self.dialect)
+        packed = pack(document, self.dialect, self.limit, unit=self.unit)
+        return [message for part in packed for message in self._in_blocks(part, self.dialect, self.to_blocks)]
+
+    def _in_blocks(self, document: Document, dialect: Dialect, to_blocks: ToBlocks) -> list[OutboundMessage]:
+        """Return the message of a document, with its blocks; its messages, if it is too long for one."""
+        messages = self._rendered(document, dialect)
+        blocks = to_blocks(document) if len(messages) == 1 else None
+        return messages if blocks is None else [structs.replace(messages[0], blocks=tuple(blocks))]
 
     def plain(self, text: str) -> list[OutboundMessage]:
         """Return the messages of a text that is no Markdown."""

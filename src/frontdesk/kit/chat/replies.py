@@ -17,6 +17,7 @@ from frontdesk.kit.chat.command_calls import CommandCall
 from frontdesk.kit.chat.commands import locale_of
 from frontdesk.kit.chat.inbound import FILES
 from frontdesk.kit.chat.media import FetchFile, MediaLimits, fetch_contents
+from frontdesk.kit.chat.membership import GREETING
 from frontdesk.kit.chat.messages import Card, InboundFile
 from frontdesk.kit.chat.questions import card_of, find_question, name_of, read_button, read_choice
 from frontdesk.kit.chat.wording import Wording
@@ -96,6 +97,9 @@ class Replies:
     async def refuse(self, item: InboxItem, error: RequestError) -> Sequence[Reply]:
         """Return the reason why there is no answer: a short one in a group, more in the direct chat."""
         request, wording = item.request, wording_for(item, self._context.texts)
+        if GREETING in request.attributes:
+            # Nobody has asked for anything.
+            return []
         if request.operation == "approval":
             to = "only_me" if "callback_id" in request.attributes else "here"
             return [Reply(wording.answer_error(error), to=to)]

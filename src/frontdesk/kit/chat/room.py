@@ -17,7 +17,15 @@ from frontdesk.kit.auth.verifier import HttpVerifier
 from frontdesk.kit.chat.abilities import AnswersHandshakes, RepliesInResponses
 from frontdesk.kit.chat.inbound import InboundRules, to_item
 from frontdesk.kit.chat.intake import Intake, webhook_url
-from frontdesk.kit.chat.messages import BotIdentity, ConversationMove, DeliveryReceipt, Inbound, InboundMessage
+from frontdesk.kit.chat.membership import give_up, greeting
+from frontdesk.kit.chat.messages import (
+    BotIdentity,
+    ConversationMove,
+    DeliveryReceipt,
+    Inbound,
+    InboundMessage,
+    MembershipChange,
+)
 from frontdesk.kit.chat.notes import pass_over
 from frontdesk.kit.chat.replies import decide_click
 from frontdesk.kit.http.asgi import Headers, error_headers, send_json, send_text
@@ -159,8 +167,18 @@ class Room:
                 await self._note(inbound)
             case ConversationMove():
                 await self._move(inbound)
+            case MembershipChange():
+                await self._change_membership(inbound, event)
             case None:
                 pass
+
+    async def _change_membership(self, change: MembershipChange, event: bytes) -> None:
+        """Give up what waits for a place that is closed to the bot; greet a group that it was added to, if set."""
+        if not change.present:
+            return await give_up(self._context, change)
+        message = greeting(change) if self._config.greet_groups else None
+        if message is not None:
+            await self._accept(self._item(message, event))
 
     async def _move(self, move: ConversationMove) -> None:
         """Let a conversation go on under its new name; a move that contradicts an earlier one is passed over."""

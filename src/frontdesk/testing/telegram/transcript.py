@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from frontdesk.testing.telegram.files import MEDIA_KINDS
+from frontdesk.testing.telegram.methods.rich import shown_text
 from frontdesk.testing.telegram.nouns import Chat, Json, Message
 from frontdesk.testing.telegram.privacy import is_service
 
@@ -32,6 +33,8 @@ class ShownMessage:
     service: bool
     """Whether it says what happened in the chat."""
     album: str
+    blocks: tuple[Json, ...] = ()
+    """The blocks of a rich message, whose words are the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def _shown(message: Message) -> ShownMessage:
         sender=message.chat.title if message.anonymous else message.sender.first_name,
         sender_id=message.sender.id,
         by_bot=message.sender.is_bot,
-        text=content.get("text") or content.get("caption") or "",
+        text=content.get("text") or content.get("caption") or shown_text(content),
         entities=tuple(content.get("entities") or content.get("caption_entities") or ()),
         buttons=tuple(tuple(button["text"] for button in row) for row in markup.get("inline_keyboard", ())),
         media="animation" if "animation" in kinds else "".join(kinds[:1]),
@@ -86,4 +89,5 @@ def _shown(message: Message) -> ShownMessage:
         edited=message.edit_date is not None,
         service=is_service(content),
         album=message.media_group_id,
+        blocks=tuple(content.get("rich_message", {}).get("blocks", ())),
     )

@@ -3,12 +3,14 @@
 `render(parse(text), Mrkdwn())` is a whole text, `split(parse(text), Entities(), 4096, unit="utf16")` its parts.
 """
 
+from frontdesk.kit.chat.markdown.blocks import to_blocks
 from frontdesk.kit.chat.markdown.dialect import Dialect, Plain
 from frontdesk.kit.chat.markdown.emit import Entity, Rendered, emit, mark_spans
 from frontdesk.kit.chat.markdown.entities import Entities
 from frontdesk.kit.chat.markdown.layout import Kind, Style, Styles
 from frontdesk.kit.chat.markdown.mrkdwn import Mrkdwn
 from frontdesk.kit.chat.markdown.nodes import Document
+from frontdesk.kit.chat.markdown.pack import pack
 from frontdesk.kit.chat.markdown.parse import parse
 from frontdesk.kit.chat.markdown.split import split_layout
 from frontdesk.kit.chat.markdown.units import Unit
@@ -26,9 +28,11 @@ __all__ = [
     "Style",
     "Styles",
     "Unit",
+    "pack",
     "parse",
     "render",
     "split",
+    "to_blocks",
 ]
 
 

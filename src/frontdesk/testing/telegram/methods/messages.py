@@ -11,6 +11,7 @@ from frontdesk.testing.telegram.methods.call import (
     send,
     text_content,
 )
+from frontdesk.testing.telegram.methods.rich import rich_content, shown_text
 from frontdesk.testing.telegram.nouns import DRAFT_SECONDS, TYPING_SECONDS, Chat, Draft, Json, Message
 
 DELETABLE_SECONDS = 48 * 3600
@@ -29,15 +30,28 @@ def send_message(call: Call) -> Json:
     return send(call, lambda: text_content(find_text(call))).as_json()
 
 
+def send_rich(call: Call) -> Json:
+    """Send blocks."""
+    return send(call, lambda: rich_content(call)).as_json()
+
+
 def send_draft(call: Call) -> bool:
     """Show a partial message for a while."""
+    return _show_draft(call, find_text(call, empty=True).text)
+
+
+def send_rich_draft(call: Call) -> bool:
+    """Show partial blocks for a while."""
+    return _show_draft(call, shown_text(rich_content(call, draft=True)))
+
+
+def _show_draft(call: Call, text: str) -> bool:
     if not call.given["draft_id"]:
         raise bad_request("draft identifier must be non-zero")
     chat = call.chat(writing=True)
     if chat.kind != "private":
         raise bad_request("message drafts can be sent only to private chats")
     thread_id = find_thread(call, chat).get("thread_id")
-    text = find_text(call, empty=True).text
     until = call.world.clock.now() + DRAFT_SECONDS
     stop, keep = bool(call.get("can_stop")), bool(call.get("keep_on_stop"))
     chat.drafts[call.bot.user.id, thread_id] = Draft(call.given["draft_id"], text, until, stop, keep)
@@ -83,18 +97,18 @@ def _edit(call: Call, chat: Chat, message: Message, content: Json) -> Json:
 def edit_text(call: Call) -> Json:
     """Change the text of a message."""
     chat, message = _editable(call)
-    if "rich_message" in call.given:
-        raise bad_request("rich messages are not covered by the fake")
-    text = find_text(call)
-    if "text" not in message.content:
+    if "rich_message" in call.given and "text" in call.given:
+        raise bad_request("text and rich_message can't be used together")
+    content = rich_content(call) if "rich_message" in call.given else text_content(find_text(call))
+    if not message.content.keys() & {"text", "rich_message"}:
         raise bad_request("there is no text in the message to edit")
-    return _edit(call, chat, message, text_content(text))
+    return _edit(call, chat, message, content)
 
 
 def edit_caption(call: Call) -> Json:
     """Change the caption of a message."""
     chat, message = _editable(call)
-    if "text" in message.content:
+    if message.content.keys() & {"text", "rich_message"}:
         raise bad_request("there is no caption in the message to edit")
     text = find_text(call, "caption", "caption_entities", empty=True)
     kept = {name: value for name, value in message.content.items() if not name.startswith("caption")}
@@ -139,7 +153,9 @@ def _kept_because(call: Call, chat: Chat, message: Message) -> str:
 
 METHODS: dict[str, Method] = {
     "sendMessage": send_message,
+    "sendRichMessage": send_rich,
     "sendMessageDraft": send_draft,
+    "sendRichMessageDraft": send_rich_draft,
     "sendChatAction": send_chat_action,
     "editMessageText": edit_text,
     "editMessageCaption": edit_caption,

@@ -50,6 +50,47 @@ function formatted(text, entities, begin = 0, end = text.length) {
   return parts;
 }
 
+// Texts of blocks are strings, lists of them, or objects with a style around them.
+function richText(text) {
+  const parts = document.createDocumentFragment();
+  if (typeof text === "string") parts.append(text);
+  else if (Array.isArray(text)) parts.append(...text.map(richText));
+  else if (text) {
+    const made = element(TAGS[text.type] || "span", "");
+    if (text.type === "spoiler") made.className = "spoiler";
+    if (/^https?:/.test(text.url || "")) Object.assign(made, { href: text.url, rel: "noreferrer", target: "_blank" });
+    made.append(richText(text.text || text.expression || text.alternative_text || ""));
+    parts.append(made);
+  }
+  return parts;
+}
+
+function richBlock(block) {
+  const tags = { paragraph: "p", heading: `h${block.size}`, pre: "pre", footer: "footer", divider: "hr", list: "ul",
+    blockquote: "blockquote", table: "table", details: "details" };
+  const made = element(tags[block.type] || "div", "");
+  if (block.type === "details") made.append(element("summary", ""));
+  if (block.summary) made.firstChild.append(richText(block.summary));
+  if (block.text) made.append(richText(block.text));
+  for (const item of block.items || []) {
+    const line = element("li", "");
+    const mark = item.has_checkbox ? (item.is_checked ? "☑" : "☐") : item.label;
+    line.append(element("span", `${mark} `), ...item.blocks.map(richBlock));
+    made.append(line);
+  }
+  for (const row of block.cells || []) {
+    const line = made.insertRow();
+    for (const cell of row) {
+      const box = element(cell.is_header ? "th" : "td", "");
+      box.style.textAlign = cell.align;
+      box.append(richText(cell.text || ""));
+      line.append(box);
+    }
+  }
+  made.append(...(block.blocks || []).map(richBlock));
+  return made;
+}
+
 function name(chat) {
   return chat.type === "private" ? view.state.bot.first_name : chat.title;
 }
@@ -89,7 +130,11 @@ function shownMessage(message, mine) {
   const notes = [message.media, message.reply_to && `reply to ${message.reply_to}`, message.edited && "edited"];
   const note = notes.filter(Boolean).join(", ");
   if (note) box.append(element("div", note, { className: "note" }));
-  box.append(formatted(message.text, message.entities));
+  if (message.blocks.length) {
+    const rich = element("div", "", { className: "rich" });
+    rich.append(...message.blocks.map(richBlock));
+    box.append(rich);
+  } else box.append(formatted(message.text, message.entities));
   const rows = element("div", "", { className: "buttons" });
   for (const labels of message.buttons) {
     const row = element("div", "", { className: "row" });
