@@ -107,7 +107,7 @@ class SupportsLinkRoutes(Protocol):
 
 
 @runtime_checkable
-class ReturnsToPages(Protocol):
+class SupportsLinkReturn(Protocol):
     """A linker whose ceremony in a browser can end on a page of the host."""
 
     async def begin_from(self, identity: ChannelIdentity, return_to: str) -> LinkChallenge:
@@ -116,7 +116,7 @@ class ReturnsToPages(Protocol):
 
 
 @runtime_checkable
-class AsksAboutLinks(Protocol):
+class SupportsLinkQuestions(Protocol):
     """A linker that asks people to confirm the other side."""
 
     async def question_of(self, identity: ChannelIdentity) -> LinkQuestion | None:

@@ -1,6 +1,6 @@
 """The calls of linking for a channel: each is made for a caller who may link, and about that caller alone."""
 
-from frontdesk.abc.linker import AsksAboutLinks, IdentityLinker, ReturnsToPages, SupportsLinkRoutes
+from frontdesk.abc.linker import IdentityLinker, SupportsLinkQuestions, SupportsLinkReturn, SupportsLinkRoutes
 from frontdesk.access.links import Links
 from frontdesk.data.identity import Caller, ChannelIdentity
 from frontdesk.data.link import LinkChallenge, LinkRecord, LinkStatus, Whoami
@@ -16,7 +16,7 @@ class LinkCalls(ScopedCalls):
 
     async def begin_link(self, caller: Caller, *, return_to: str | None = None) -> LinkChallenge:
         linker, _ = await self._linker(caller)
-        if return_to is not None and isinstance(linker, ReturnsToPages):
+        if return_to is not None and isinstance(linker, SupportsLinkReturn):
             return await linker.begin_from(caller.identity, return_to)
         return await linker.begin(caller.identity)
 
@@ -42,7 +42,7 @@ class LinkCalls(ScopedCalls):
             account=await links.whoami(caller.identity),
             name=await links.verified_name(caller.identity),
             way="sign_in" if isinstance(linker, SupportsLinkRoutes) else "code",
-            question=await linker.question_of(caller.identity) if isinstance(linker, AsksAboutLinks) else None,
+            question=await linker.question_of(caller.identity) if isinstance(linker, SupportsLinkQuestions) else None,
         )
 
     async def home_of(self, caller: Caller) -> ChannelIdentity:

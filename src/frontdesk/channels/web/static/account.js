@@ -113,8 +113,11 @@ function draw() {
 }
 
 // People choose their names themselves: the id beside one is not theirs to choose.
-const person = ({ name, id, channel }) =>
-  html`<bdi>${name ? say("person_named", { name, id, channel }) : say("person", { id, channel })}</bdi>`;
+function person({ name, id, channel }) {
+  const isVisitor = !name && channel === account.you.channel;
+  const shown = name ? say("person_named", { name, channel }) : isVisitor ? say("visitor") : channel;
+  return html`<bdi>${shown}</bdi> <small class="muted"><bdi>${say("person_id", { id })}</bdi></small>`;
+}
 
 function who() {
   const { you, name, others, linked } = account;
